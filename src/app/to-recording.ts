@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 
 import { type Clock, systemClock } from '../clock.ts'
 import {
+  beginInSpareTime,
   createPseudonyms,
   createRecorder,
   createRecordingTarget,
-  createSpareTime,
   openRecordingStore,
   recordedKindOf,
   type RecordFate,
@@ -39,6 +39,8 @@ export interface ReloadableRecording extends LiveRecording {
 
 /** Larger exchanges are not recorded: clients wait for turns of the work on them. */
 const MAX_EXCHANGE_BYTES = 4_194_304
+/** Copies of exchanges under way. */
+const MAX_COPYING_BYTES = 16_777_216
 const HOUR_MS = 3_600_000
 /** Recordings are removed after 30 days. */
 const MAX_AGE_MS = 30 * 24 * HOUR_MS
@@ -54,17 +56,17 @@ interface Recorded {
 export function toRecording(parts: RecordingParts): ReloadableRecording {
   const { config, slicing, metrics, clock } = parts
   const stop = new AbortController()
-  const begin = createSpareTime({
-    // A stop waits for its timers.
-    clock: systemClock,
-    idleMs: () => performance.eventLoopUtilization().idle,
-    later: slicing.later,
-    stopped: stop.signal,
-  })
   const recorder = createRecorder({
-    begin,
+    begin: beginInSpareTime({
+      // A stop waits for its timers.
+      clock: systemClock,
+      idleMs: () => performance.eventLoopUtilization().idle,
+      later: slicing.later,
+      stopped: stop.signal,
+    }),
     maxExchangeBytes: MAX_EXCHANGE_BYTES,
   })
+  let copying = 0
   let { partners } = config
   let recorded = new Map<string, Recorded>()
   let cancel = (): void => undefined
@@ -109,12 +111,14 @@ export function toRecording(parts: RecordingParts): ReloadableRecording {
       return {
         hold: (bytes) => {
           if (isFull || held + bytes > MAX_EXCHANGE_BYTES) return false
-          isFull = !recorder.hold(bytes)
-          if (!isFull) held += bytes
-          return !isFull
+          isFull = copying + bytes > MAX_COPYING_BYTES
+          if (isFull) return false
+          held += bytes
+          copying += bytes
+          return true
         },
         end: (copied) => {
-          recorder.release(held)
+          copying -= held
           if (copied === undefined) onFate('incomplete')
           else if (isFull) onFate('dropped')
           else recorder.offer({ target: own.target, partner, exchange: copied, onFate })

@@ -1,123 +1,77 @@
 import { clearLine, cursorTo } from 'node:readline'
-import type { Writable } from 'node:stream'
+
+import { readEnvironment } from '../config/environment.ts'
 
 export interface ProgressOptions {
-  /** Output of the lines. */
-  readonly output: Writable
-  /** Output of the bar on a terminal, otherwise of a line for every second of waiting. */
-  readonly status: Writable & { readonly columns?: number }
-  /** True if lines can be erased. */
-  readonly isTerminal: boolean
-  /** Undefined if it is not known. */
+  /** Undefined: not known. */
   readonly total: number | undefined
-  readonly nowMs: () => number
-  /** What is counted, in the plural. Default `parts`. */
-  readonly unit?: string
-  /** Parts that were there before: they count, and say nothing of the rate. Default 0. */
+  /** What is counted, in the plural. */
+  readonly unit: string
+  /** What was there before: it counts, and says nothing of the rate. Default 0. */
   readonly before?: number
-  /**
-   * For work whose parts take long: the rate is always shown, with what this gives, and without a terminal there is a line with it
-   * at this interval, ms. Default: what it waits for is shown after a second without a part.
-   */
-  readonly steady?: { readonly detail: () => string; readonly everyMs: number }
+  /** Without a terminal: the time without a printed line after which one says how far it is. */
+  readonly everyMs: number
 }
 
-const BAR_WIDTH = 24
-const TICK_MS = 1_000
+/** How far a command has come, on standard error: a line that is redrawn in place, or single lines without a terminal. */
+export interface Progress {
+  /** So much is done; `detail` stands behind it. */
+  advance(done: number, detail?: string): void
+  /** Prints a line on standard output, above that of the progress. */
+  print(line: string): void
+  /** Removes the line. */
+  stop(): void
+}
 
-/** Shows the progress of a reply: a bar that is redrawn in place, or plain lines without a terminal. */
-export class Progress {
-  private readonly options: ProgressOptions
-  private readonly startMs: number
-  private readonly ticks: NodeJS.Timeout
-  private lastMs: number
-  private saidMs: number
-  private done = 0
-  private isStopped = false
-
-  constructor(options: ProgressOptions) {
-    this.options = options
-    this.startMs = this.lastMs = this.saidMs = options.nowMs()
-    this.done = options.before ?? 0
-    this.ticks = setInterval(() => this.tick(), TICK_MS)
-    this.draw()
-  }
-
-  /** Counts a part, or several; `line` is printed above the bar. */
-  advance(line: string | undefined, count = 1): void {
-    this.done += count
-    this.lastMs = this.options.nowMs()
-    this.erase()
-    if (line !== undefined) this.options.output.write(`${line}\n`)
-    this.draw()
-  }
-
-  /** Removes the bar. */
-  stop(): void {
-    if (this.isStopped) return
-    this.isStopped = true
-    clearInterval(this.ticks)
-    this.erase()
-  }
-
-  private tick(): void {
-    const { status, isTerminal, steady, nowMs } = this.options
-    if (isTerminal) this.draw()
-    else if (steady !== undefined) {
-      if (nowMs() - this.saidMs < steady.everyMs) return
-      this.saidMs = nowMs()
-      status.write(`${this.pace()}\n`)
-    } else if (this.waitedSeconds() >= 1) status.write(`${this.waiting()}\n`)
-  }
-
-  private erase(): void {
-    const { status, isTerminal } = this.options
-    if (!isTerminal) return
-    cursorTo(status, 0)
-    clearLine(status, 0)
-  }
-
-  private draw(): void {
-    const { status, total, isTerminal } = this.options
-    if (!isTerminal) return
-    this.erase()
-    const bar = total === undefined || total === 0 ? '' : `${this.bar(total)} `
-    const isWaiting = this.options.steady === undefined && this.waitedSeconds() >= 1
-    const text = isWaiting ? this.waiting() : this.pace()
-    // One column is left: a full line would wrap, and could not be erased. Some terminals do not know their width.
-    const width = (status.columns ?? 0) > 1 ? (status.columns ?? 0) : 80
-    status.write(`${bar}${text}`.slice(0, width - 1))
-  }
-
-  private bar(total: number): string {
-    const filled = Math.round((Math.min(this.done, total) / total) * BAR_WIDTH)
-    return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`
-  }
-
-  /** `12 of 30 parts, 5.2/s, 4 s left` */
-  private pace(): string {
-    const { total, nowMs, before = 0, steady } = this.options
-    const rate = ((this.done - before) / Math.max(nowMs() - this.startMs, 1)) * 1_000
+/** Shows `12 of 30 parts, 5.2/s, 4 s left`. */
+export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptions): Progress {
+  const { stderr, stdout } = process
+  const isTerminal = stderr.isTTY && !readEnvironment().isDumbTerminal
+  const startMs = performance.now()
+  let [done, detail, saidMs] = [before, '', startMs]
+  let isStopped = false
+  const text = (): string => {
+    const rate = ((done - before) / Math.max(performance.now() - startMs, 1)) * 1_000
     const left =
-      total === undefined || rate === 0 ? undefined : Math.ceil(Math.max(total - this.done, 0) / rate)
-    return [
-      this.count(),
-      ...(steady === undefined ? [] : [steady.detail()]),
-      `${rate.toFixed(1)}/s`,
-      ...(left === undefined ? [] : [`${left} s left`]),
-    ].join(', ')
+      total === undefined || rate === 0 ? '' : `, ${Math.ceil(Math.max(total - done, 0) / rate)} s left`
+    const count = total === undefined ? `${done} ${unit}` : `${done} of ${total} ${unit}`
+    return `${count}${detail === '' ? '' : `, ${detail}`}, ${rate.toFixed(1)}/s${left}`
   }
-
-  private waiting(): string {
-    return `waiting for the reply: ${this.waitedSeconds()} s, ${this.count()} so far`
+  const erase = (): void => {
+    if (!isTerminal) return
+    cursorTo(stderr, 0)
+    clearLine(stderr, 0)
   }
-
-  private count(): string {
-    const { total, unit = 'parts' } = this.options
-    return total === undefined ? `${this.done} ${unit}` : `${this.done} of ${total} ${unit}`
+  const draw = (): void => {
+    erase()
+    // One column is left: a full line would wrap, and could not be erased. Some terminals do not know their width.
+    if (isTerminal) stderr.write(text().slice(0, (stderr.columns > 1 ? stderr.columns : 80) - 1))
   }
-
-  private waitedSeconds(): number {
-    return Math.floor((this.options.nowMs() - this.lastMs) / 1_000)
+  const ticks = setInterval(() => {
+    if (isTerminal) draw()
+    else if (performance.now() - saidMs >= everyMs) {
+      saidMs = performance.now()
+      stderr.write(`${text()}\n`)
+    }
+  }, 1_000)
+  draw()
+  return {
+    advance: (now, more = '') => {
+      done = now
+      detail = more
+      draw()
+    },
+    print: (line) => {
+      erase()
+      stdout.write(`${line}\n`)
+      saidMs = performance.now()
+      draw()
+    },
+    stop: () => {
+      if (isStopped) return
+      isStopped = true
+      clearInterval(ticks)
+      erase()
+    },
   }
 }

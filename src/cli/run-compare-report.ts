@@ -1,11 +1,10 @@
 import { stat } from 'node:fs/promises'
 
-import { replaceFile } from '../compare/replace-file.ts'
 import { type ReportFormat, writeReport } from '../compare/report/index.ts'
-import { outcomeOf } from '../compare/run-outcome.ts'
+import { outcomeOf } from '../compare/run-document.ts'
+import { replaceFile } from '../compare/run/index.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { type FoundRun, listRuns, readRun } from './comparing/find-runs.ts'
-import { livePartnerOf, readLiveRun } from './comparing/read-live-run.ts'
 import type { RolloutTarget } from './rollout/open-target.ts'
 import { formatGivenText, formatTable } from './text-table.ts'
 
@@ -29,9 +28,7 @@ export async function runCompareReport(
       'ADP_USAGE',
       'Name a run: an id, a path, latest, or live:<partner>. --list shows the runs there are.',
     )
-  const partner = livePartnerOf(run)
-  const document = partner === undefined ? await readRun(run, dir) : await readLiveRun(partner, target)
-  const report = writeReport(document, format, { exact: exact === true })
+  const report = writeReport(await readRun(run, dir, target), format, { exact: exact === true })
   if (out === undefined) process.stdout.write(report)
   else await write(out, report)
   return 0

@@ -2,10 +2,14 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
 import { openSides, type OpenedSides } from '../app/compare/open-sides.ts'
+import { toPartner } from '../app/partners.ts'
 import { systemClock } from '../clock.ts'
 import { createOwnRules, type OwnRules } from '../compare/diff/index.ts'
+import { createRecordingSource, listRecordings } from '../compare/recording/index.ts'
+import { outcomeOf, outcomeStatus } from '../compare/run-document.ts'
 import {
   type Checkpoint,
+  createWindowSource,
   DAY_MS,
   formatDay,
   isRunName,
@@ -13,25 +17,28 @@ import {
   openRunFiles,
   parseDay,
   parseLearnerList,
-  readCheckpoint,
+  runComparison,
   type RunFiles,
-  type RunReadsOptions,
+  type RunOptions,
   type RunResult,
-  runReads,
   sampleLearners,
 } from '../compare/run/index.ts'
-import { outcomeOf, outcomeStatus } from '../compare/run-outcome.ts'
-import { readEnvironment } from '../config/index.ts'
+import { type PartnerConfig, readEnvironment } from '../config/index.ts'
 import { AdapterError, describeFileError, errorRules } from '../errors.ts'
 import { isLoopback } from '../http/loopback.ts'
-import { describeCause, describeFailure } from './comparing/describe-failure.ts'
-import { formatRun } from './comparing/run-text.ts'
-import { openTarget, type RunTarget, type TargetFlags } from './comparing/run-target.ts'
+import { openOffline, openTarget, type RunTarget, type TargetFlags } from './comparing/run-target.ts'
+import { describeCause, describeFailure, formatRun } from './comparing/run-text.ts'
 import { untilSignal } from './comparing/until-signal.ts'
-import { Progress } from './progress.ts'
+import { type Progress, showProgress } from './progress.ts'
+import { readRecordingKey } from './recordings/recording-key.ts'
+
+interface Output {
+  readonly out: string
+  readonly json?: boolean
+}
 
 /** The flags of `compare run`. */
-export interface CompareRunOptions extends TargetFlags {
+export interface CompareRunOptions extends TargetFlags, Output {
   readonly from: string
   readonly to: string
   readonly learners?: string
@@ -41,8 +48,13 @@ export interface CompareRunOptions extends TargetFlags {
   readonly noise?: boolean
   /** True: the newest run that can go on. */
   readonly resume?: boolean | string
-  readonly out: string
-  readonly json?: boolean
+}
+
+/** The flags of `compare run --recording`. */
+export interface CompareRecordingOptions extends TargetFlags, Output {
+  readonly recording: string
+  /** `env:NAME` or `file:path`. */
+  readonly key?: string
 }
 
 /** Time for a mark to become visible on the other side, before what differs is asked again. A stand-in shows it at once. */
@@ -51,7 +63,7 @@ const PAUSE_MS = { service: 1_000, loopback: 50 }
 /** Compares both services, prints the result, and returns the exit status. */
 export async function runCompareRun(options: CompareRunOptions): Promise<number> {
   try {
-    return await compare(options)
+    return await compareServices(options)
   } catch (cause) {
     // Status 1 says that something differs: an error must not.
     if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
@@ -60,7 +72,7 @@ export async function runCompareRun(options: CompareRunOptions): Promise<number>
   }
 }
 
-async function compare(options: CompareRunOptions): Promise<number> {
+async function compareServices(options: CompareRunOptions): Promise<number> {
   const [fromMs, toMs] = [parseDay(options.from) ?? 0, (parseDay(options.to) ?? 0) + DAY_MS]
   if (toMs <= fromMs) throw new AdapterError('ADP_USAGE', '--to is before --from.')
   if (options.learners !== undefined && options.sample !== undefined)
@@ -78,29 +90,101 @@ async function compare(options: CompareRunOptions): Promise<number> {
         `markbridge: V3's lookup of attendance codes answers ${status}, so the letters in reads.unmarkedCodes have no effect.`,
       ),
   })
-  const stopping = untilSignal()
+  const { registrations = false, noise = false, sample } = options
+  const rules = rulesOf(target.partner)
+  const isLocal = isLoopback(target.v2.hostname) && isLoopback(target.config.upstreams.v3.baseUrl.hostname)
   try {
-    const { signal } = stopping
-    const { sample } = options
-    const learners = sample === undefined ? listed : await sampleOf(sides, sample, sampleKey, signal)
-    const result = await run(target, sides, signal, {
-      ...{ files, digest, resumed, sampleKey },
-      selection: {
-        ...{ partner: target.partnerName, fromMs, toMs },
-        learners: learners === undefined ? undefined : listLearners(learners),
-        registrations: options.registrations === true,
-        noise: options.noise === true,
-        rules: rulesOf(target),
-      },
+    const result = await runWith({ unit: 'days', isLong: true }, options, async (signal) => {
+      const learners = sample === undefined ? listed : await sampleOf(sides, sample, sampleKey, signal)
+      return {
+        source: createWindowSource({
+          ...{ sides, fromMs, toMs, registrations, noise, rules, resumed, clock: systemClock },
+          learners: learners === undefined ? undefined : listLearners(learners),
+          pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
+        }),
+        header: {
+          ...{ kind: 'reads', partner: target.partnerName, from: options.from, to: options.to, noise },
+          rules: rules?.all ?? [],
+        },
+        checkpoint: { options: digest, sampleKey, resumed },
+      }
     })
-    const text = options.json === true ? JSON.stringify(result.document) : formatRun(result)
-    console.log(text)
-    if (result.end.kind !== 'done' || result.failures.length > 0)
+    if (result.kind !== 'done' || result.failures.length > 0)
       console.error(`markbridge: ${describeFailure(result)}`)
     return outcomeStatus[outcomeOf(result.document)]
   } finally {
-    stopping.stop()
     await sides.close()
+  }
+}
+
+/** Compares recordings, prints the result, and returns the exit status. Posts nothing, and without `--v3` asks nothing. */
+export async function runCompareRecording(options: CompareRecordingOptions): Promise<number> {
+  if (options.v2 !== undefined)
+    throw new AdapterError('ADP_USAGE', 'V2 is not asked with --recording: leave --v2 out.')
+  const folders = await listRecordings(options.recording)
+  const key = options.key === undefined ? undefined : await readRecordingKey(options.key)
+  // V2 is opened with the other side and never called.
+  const target =
+    options.v3 === undefined
+      ? undefined
+      : await openTarget({ ...options, v2: 'http://127.0.0.1' }, readEnvironment())
+  const { config, partner, partnerName } = target ?? (await openOffline(options))
+  const sides = target && openSides({ ...target, onCodesUnknown: () => undefined })
+  const rules = rulesOf(partner)
+  const source = createRecordingSource(folders, {
+    partner: toPartner(partner, undefined, undefined, config),
+    ...{ key, rules, v3: sides?.adapter, nowMs: Date.now },
+  })
+  try {
+    const { document } = await runWith({ unit: 'exchanges', isLong: false }, options, () =>
+      Promise.resolve({
+        source,
+        header: { kind: 'recording', partner: partnerName, noise: false, rules: rules?.all ?? [] },
+      }),
+    )
+    const { reads, servedByV3 } = source.leftOut()
+    if (reads > 0)
+      console.error(
+        `markbridge: ${reads} recorded read(s) were left out: --v3 <url> sets them against what V3 answers now.`,
+      )
+    if (servedByV3 > 0)
+      console.error(
+        `markbridge: ${servedByV3} exchange(s) that V3 served were left out: their replies are the adapter's own.`,
+      )
+    return outcomeStatus[outcomeOf(document)]
+  } finally {
+    await sides?.close()
+  }
+}
+
+/** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
+async function runWith(
+  { unit, isLong }: { readonly unit: string; readonly isLong: boolean },
+  { out, json }: Output,
+  open: (signal: AbortSignal) => Promise<Pick<RunOptions, 'source' | 'header' | 'checkpoint'>>,
+): Promise<RunResult> {
+  const stopping = untilSignal()
+  let progress: Progress | undefined
+  try {
+    const opened = await open(stopping.signal)
+    const result = await runComparison(
+      {
+        ...opened,
+        files: openRunFiles(out),
+        clock: systemClock,
+        onProgress: ({ done, total, records }) => {
+          progress ??= showProgress({ total, unit, before: done, everyMs: 10_000 })
+          progress.advance(done, isLong ? `${records.toLocaleString('en')} records` : '')
+        },
+      },
+      stopping.signal,
+    )
+    progress?.stop()
+    console.log(json === true ? JSON.stringify(result.document) : formatRun(result))
+    return result
+  } finally {
+    progress?.stop()
+    stopping.stop()
   }
 }
 
@@ -124,56 +208,8 @@ async function sampleOf(
 }
 
 /** The partner's own rules; what expired before today counts again. */
-function rulesOf({ partner }: RunTarget): OwnRules | undefined {
-  const { rules } = partner.compare
+function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules | undefined {
   return rules.length === 0 ? undefined : createOwnRules(rules, formatDay(systemClock.wallMs()))
-}
-
-type Prepared = Pick<RunReadsOptions, 'files' | 'digest' | 'resumed' | 'sampleKey' | 'selection'>
-
-async function run(
-  { v2, config }: RunTarget,
-  sides: OpenedSides,
-  signal: AbortSignal,
-  prepared: Prepared,
-): Promise<RunResult> {
-  const isLocal = isLoopback(v2.hostname) && isLoopback(config.upstreams.v3.baseUrl.hostname)
-  let progress: Progress | undefined
-  let [done, records] = [0, 0]
-  try {
-    return await runReads(
-      {
-        ...prepared,
-        marks: { v2: sides.v2, v3: sides.v3 },
-        registrations: sides.registrations,
-        clock: systemClock,
-        pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
-        onProgress: (now) => {
-          records = now.records
-          if (progress === undefined) progress = openProgress(now.days, now.daysDone, () => records)
-          else progress.advance(undefined, now.daysDone - done)
-          done = now.daysDone
-        },
-        onFailure: () => undefined,
-      },
-      signal,
-    )
-  } finally {
-    progress?.stop()
-  }
-}
-
-function openProgress(days: number, before: number, records: () => number): Progress {
-  return new Progress({
-    output: process.stderr,
-    status: process.stderr,
-    isTerminal: process.stderr.isTTY && !readEnvironment().isDumbTerminal,
-    total: days,
-    nowMs: () => performance.now(),
-    unit: 'days',
-    before,
-    steady: { detail: () => `${records().toLocaleString('en')} records`, everyMs: 10_000 },
-  })
 }
 
 async function readLearners(path: string): Promise<readonly string[]> {
@@ -191,13 +227,12 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
   const name = typeof resume === 'string' ? resume : undefined
   if (name !== undefined && !isRunName(name))
     throw new AdapterError('ADP_USAGE', '--resume takes the name of a run, such as run-20260907-063012-9f3c.')
-  const text = await files.readCheckpoint(name)
-  if (text === undefined)
+  const checkpoint = await files.readCheckpoint(name)
+  if (checkpoint === undefined)
     throw new AdapterError(
       'ADP_USAGE',
       `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --out.`,
     )
-  const checkpoint = readCheckpoint(text)
   if (checkpoint.options === digest) return checkpoint
   throw new AdapterError(
     'ADP_USAGE',

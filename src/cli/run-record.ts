@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import type { Server } from 'node:http'
 
 import {
@@ -19,6 +20,7 @@ import { loadConfig } from '../config/index.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { createSlicing } from '../http/slices.ts'
 import { startListening } from '../http/server.ts'
+import { untilSignal } from './comparing/until-signal.ts'
 import { createRecordingRelay } from './recordings/recording-relay.ts'
 import { readRecordingKey } from './recordings/recording-key.ts'
 
@@ -144,22 +146,12 @@ async function relayUntilStopped(
   })
   const used = await startListening(server, port, host)
   if (json !== true) console.log(`record ready http://${host.includes(':') ? `[${host}]` : host}:${used}`)
-  await stopSignal(forMs)
+  const stopping = untilSignal()
+  const ends = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
+  await once(AbortSignal.any([stopping.signal, ...ends]), 'abort')
+  stopping.stop()
   await closeServer(server)
   await recorder.close()
-}
-
-/** Resolves with a signal, or when the time is over. */
-function stopSignal(forMs: number | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = forMs === undefined ? undefined : setTimeout(() => stop(), forMs)
-    const stop = (): void => {
-      clearTimeout(timer)
-      process.off('SIGINT', stop).off('SIGTERM', stop)
-      resolve()
-    }
-    process.on('SIGINT', stop).on('SIGTERM', stop)
-  })
 }
 
 /** Requests under way finish; a second signal ends the program. */

@@ -1,7 +1,7 @@
-import { readEnvironment } from '../config/environment.ts'
 import { AdapterError } from '../errors.ts'
 import { type Batch, decodeBatch, noBatchLimits } from '../v2/index.ts'
-import { Progress } from './progress.ts'
+import { untilSignal } from './comparing/until-signal.ts'
+import { showProgress } from './progress.ts'
 import { expectNoRecording } from './recordings/expect-no-recording.ts'
 import { contentTypeOf, openRecording } from './recordings/open-recording.ts'
 import { readRecordedFile } from './recordings/read-recordings.ts'
@@ -40,22 +40,15 @@ async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<numb
     10,
   )
   const outcomes: Outcome[] = []
-  const stopping = new AbortController()
-  const stop = (): void => stopping.abort()
-  process.once('SIGINT', stop).once('SIGTERM', stop)
-  const progress = new Progress({
-    output: process.stdout,
-    status: process.stderr,
-    isTerminal: process.stderr.isTTY && !readEnvironment().isDumbTerminal,
-    total: parts?.length,
-    nowMs: () => performance.now(),
-  })
+  const stopping = untilSignal()
+  const progress = showProgress({ total: parts?.length, unit: 'parts', everyMs: 1_000 })
   try {
     const end = await postBatch(to, batch, stopping.signal, (part) => {
       const outcome = toOutcome(part, outcomes.length + 1)
       outcomes.push(outcome)
+      progress.advance(outcomes.length)
       const head = outcome.part === 1 ? `${headOf(width)}\n` : ''
-      progress.advance(json === true ? undefined : head + lineOf(outcome, width))
+      if (json !== true) progress.print(head + lineOf(outcome, width))
     })
     progress.stop()
     const result = { outcomes, expected: parts?.length, end }
@@ -64,7 +57,7 @@ async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<numb
     return exitStatusOf(result)
   } finally {
     progress.stop()
-    process.off('SIGINT', stop).off('SIGTERM', stop)
+    stopping.stop()
   }
 }
 

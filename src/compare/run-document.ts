@@ -1,80 +1,167 @@
-import type { DifferenceKind, FieldDifference, FieldEquivalence, VerdictCounts } from './verdict.ts'
+import * as z from 'zod'
 
-/** A class of differences and how many records have it. */
-export interface CountedDifference extends FieldDifference {
-  readonly count: number
-}
+import { AdapterError } from '../errors.ts'
+import { differenceKinds, verdicts } from './verdict.ts'
 
-export interface CountedEquivalence extends FieldEquivalence {
-  readonly count: number
-}
+/** Largest file that is read as a document, in bytes: about 100,000 classes of differences. */
+export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+const MAX_CLASSES = 100_000
+const MAX_GROUPS = 20_000
 
-/** A rule of a partner's own, and what it did in a run. */
-export interface AppliedRule {
-  readonly name: string
-  readonly reason: string
-  readonly owner: string
-  readonly path: string
-  /** `YYYY-MM-DD`, the last day on which it counts. */
-  readonly expires: string
-  /** True: it had expired when the run began, so its fields counted as differences. */
-  readonly expired: boolean
-  /** Fields that it made equivalent, or would have made so if it had not expired. */
-  readonly count: number
-}
-
-/** Verdicts of a group of records. */
-export interface CountedGroup {
-  readonly name: string
-  readonly verdicts: VerdictCounts
-}
+const text = z.string().max(2000)
+const count = z.int().nonnegative()
+const day = z.iso.date()
+const instant = z.iso.datetime({ offset: true })
+const kind = z.enum(differenceKinds)
+const verdictCounts = z.record(z.enum(verdicts), count).readonly()
+const listOf = <Element extends z.ZodType>(element: Element, most = MAX_CLASSES) =>
+  z.array(element).max(most).readonly()
+const groups = listOf(z.object({ name: text, verdicts: verdictCounts }).readonly(), MAX_GROUPS)
 
 /**
  * The result of a comparison run; it holds no value of a record. Counts are exact. `offered` = `compared` + `dropped` + `skipped`, and the
- * verdicts add up to `compared`; all of these count records.
+ * verdicts add up to `compared`; all of these count records. docs/compare-report.schema.json describes the members.
  */
-export interface RunDocument {
-  /** Version of this form. */
-  readonly schema: 1
-  readonly run: string
-  /** `reads`: both services were asked. `recording`: exchanges from files. `live`: evidence of a running adapter. */
-  readonly kind: 'reads' | 'recording' | 'live'
-  readonly partner: string | null
-  /** ISO 8601. */
-  readonly startedAt: string
-  readonly endedAt: string
-  /** First and last of `days`. */
-  readonly from: string
-  readonly to: string
-  /** False: the run was stopped before its end. */
-  readonly complete: boolean
-  readonly offered: number
-  readonly compared: number
-  readonly dropped: number
-  readonly skipped: number
-  readonly verdicts: VerdictCounts
-  /** Largest count first. */
-  readonly differences: readonly CountedDifference[]
-  readonly equivalences: readonly CountedEquivalence[]
-  /** What V2 contradicts itself in; `measured` is false where it was read once. Such fields are not among `differences`. */
-  readonly noise: {
-    readonly measured: boolean
-    readonly records: number
-    readonly differences: readonly {
-      readonly path: string
-      readonly kind: DifferenceKind
-      readonly count: number
-    }[]
+const form = z
+  .object({
+    /** Version of this form. */
+    schema: z.literal(1),
+    run: text,
+    /** `reads`: both services were asked. `recording`: exchanges from files. `live`: evidence of a running adapter. */
+    kind: z.enum(['reads', 'recording', 'live']),
+    partner: text.nullable(),
+    startedAt: instant,
+    endedAt: instant,
+    /** First and last of `days`. */
+    from: day,
+    to: day,
+    /** False: the run was stopped before its end. */
+    complete: z.boolean(),
+    offered: count,
+    compared: count,
+    dropped: count,
+    skipped: count,
+    verdicts: verdictCounts,
+    /** Largest count first. */
+    differences: listOf(z.object({ path: text, kind, v2Class: text, v3Class: text, count }).readonly()),
+    equivalences: listOf(z.object({ rule: text, path: text, count }).readonly()),
+    /** What V2 contradicts itself in; `measured` is false where it was read once. Such fields are not among `differences`. */
+    noise: z
+      .object({
+        measured: z.boolean(),
+        records: count,
+        differences: listOf(z.object({ path: text, kind, count }).readonly()),
+      })
+      .readonly(),
+    /**
+     * The partner's own rules, and what they did: `count` is that of fields which a rule made equivalent, or would have made so if it had
+     * not expired when the run began. `expires` is the last day on which it counts.
+     */
+    ownRules: listOf(
+      z
+        .object({
+          name: text,
+          reason: text,
+          owner: text,
+          path: text,
+          expires: day,
+          expired: z.boolean(),
+          count,
+        })
+        .readonly(),
+      MAX_GROUPS,
+    ),
+    /** Kinds of requests or of record: `marks`, `registrations`, `batch`, … */
+    kinds: groups,
+    /** `code:present`, `code:absent`, `code:neither`, by V2's booleans, or V3's where V2 has no record. */
+    codeClasses: groups,
+    /** By day of the records, oldest first; of the kind `live` by the day on which they were compared, so that a mended cause shows. */
+    days: groups,
+    /** How long a mark took to be visible on the other side; empty where that was not measured. `upToMs` null: longer than all. */
+    delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),
+    /** Records that were asked again because they changed during the run. */
+    askedAgain: count,
+  })
+  .readonly()
+
+export type RunDocument = z.infer<typeof form>
+/** Verdicts of a group of records. */
+export type CountedGroup = RunDocument['days'][number]
+
+/**
+ * Reads the text of a file that `compare run` wrote. Members that the form does not have are left out, so nothing but the form goes on.
+ * Throws ADP_USAGE where the text is no such document, is of another version, or contradicts itself; `name` is for the message, which
+ * quotes nothing of the text.
+ */
+export function readRunDocument(content: string, name: string): RunDocument {
+  const refuse = (why: string): AdapterError =>
+    new AdapterError('ADP_USAGE', `${name} cannot be read: ${why}`)
+  const value = parseJson(content)
+  if (value === undefined)
+    throw refuse('it is not valid JSON. Was it cut off, or is the run still writing it?')
+  const head = z
+    .object({ schema: z.number(), verdicts: z.unknown().optional(), report: z.unknown().optional() })
+    .safeParse(value)
+  if (!head.success || head.data.verdicts === undefined)
+    throw refuse('it is not the document of a comparison run.')
+  if (head.data.report !== undefined)
+    throw refuse('it is a report, whose counts may be rounded; reports are made from the file of the run.')
+  if (head.data.schema !== 1)
+    throw refuse(
+      `it has version ${head.data.schema} of the form, this Markbridge reads version 1. Use the newer one.`,
+    )
+  const read = form.safeParse(value)
+  if (!read.success) {
+    const [issue] = read.error.issues
+    throw refuse(
+      `${issue?.path.join('.')}: ${issue?.message}. The file was changed or cut; use the one that compare run wrote.`,
+    )
   }
-  readonly ownRules: readonly AppliedRule[]
-  /** Kinds of requests or of record: `marks`, `registrations`, `batch`, … */
-  readonly kinds: readonly CountedGroup[]
-  /** `code:present`, `code:absent`, `code:neither`, by V2's booleans, or V3's where V2 has no record. */
-  readonly codeClasses: readonly CountedGroup[]
-  /** By day of the records, `YYYY-MM-DD`, oldest first; of the kind `live` by the day on which they were compared, so that a mended cause shows. */
-  readonly days: readonly CountedGroup[]
-  /** How long a mark took to be visible on the other side; empty where that was not measured. `upToMs` null: longer than all. */
-  readonly delays: readonly { readonly upToMs: number | null; readonly count: number }[]
-  /** Records that were asked again because they changed during the run. */
-  readonly askedAgain: number
+  const { offered, compared, dropped, skipped, verdicts: counts } = read.data
+  if (offered !== compared + dropped + skipped)
+    throw refuse('"offered" is not the sum of "compared", "dropped" and "skipped".')
+  if (verdicts.reduce((sum, verdict) => sum + counts[verdict], 0) !== compared)
+    throw refuse('the six verdicts do not add up to "compared".')
+  return read.data
+}
+
+/** Undefined for a text that is no JSON; the parser's own message quotes it. */
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content)
+  } catch {
+    return undefined
+  }
+}
+
+/** `ready`: every record is the same or equivalent. `differs`: at least one is not. `inconclusive`: the run cannot say. */
+export type RunOutcome = 'ready' | 'differs' | 'inconclusive'
+
+/** Why a run is inconclusive, or says less than it seems to. */
+export type RunDoubt = 'incomplete' | 'nothingCompared' | 'tooFewCompared' | 'unknown' | 'expiredRules'
+
+/** Exit status of `compare run`; 2 is wrong usage. */
+export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, differs: 1, inconclusive: 3 }
+
+/** Share of the offered records, in percent, that has to be compared: below it a run is inconclusive. */
+export const LEAST_COMPARED_PERCENT = 90
+
+/** The outcome of a run. A difference counts whatever else is in doubt: more records would not take it back. */
+export function outcomeOf(document: RunDocument): RunOutcome {
+  const { differs, onlyV2, onlyV3 } = document.verdicts
+  if (differs + onlyV2 + onlyV3 > 0) return 'differs'
+  return doubtsOf(document).some((doubt) => doubt !== 'expiredRules') ? 'inconclusive' : 'ready'
+}
+
+/** What is in doubt about a run, the gravest first; empty where nothing is. */
+export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
+  const { complete, offered, compared, verdicts: counts, ownRules } = document
+  const doubts: RunDoubt[] = []
+  if (compared === 0) doubts.push('nothingCompared')
+  if (!complete) doubts.push('incomplete')
+  if (compared > 0 && compared * 100 < offered * LEAST_COMPARED_PERCENT) doubts.push('tooFewCompared')
+  if (counts.unknown > 0) doubts.push('unknown')
+  // Fields of an expired rule count as differences: it changes the outcome by them alone.
+  if (ownRules.some(({ expired, count: fields }) => expired && fields > 0)) doubts.push('expiredRules')
+  return doubts
 }

@@ -1,9 +1,39 @@
-import { type BoundedCounts, createBoundedCounts } from './bounded-counts.ts'
+import * as z from 'zod'
+
 import type { DatedRule } from './diff/index.ts'
-import type { AppliedRule, RunDocument } from './run-document.ts'
-import type { TallyState } from './tally-state.ts'
-import type { Comparison, DifferenceKind, Verdict } from './verdict.ts'
-import { addVerdicts, createVerdictGroups, noVerdicts, type VerdictGroups } from './verdict-groups.ts'
+import type { CountedGroup, RunDocument } from './run-document.ts'
+import {
+  type Comparison,
+  differenceKinds,
+  type FieldDifference,
+  type Verdict,
+  type VerdictCounts,
+  verdicts as allVerdicts,
+} from './verdict.ts'
+
+/**
+ * What is counted, and by which names: `verdict` by kind of record and verdict, `codeClass` and `day` by name and verdict, `difference` by
+ * path, kind, class of V2 and class of V3, `equivalence` by rule and path, `expired` by rule, `noise` by path and kind, `delay` by its
+ * upper bound, and the others by nothing else.
+ */
+const sections = [
+  'verdict',
+  'codeClass',
+  'day',
+  'difference',
+  'equivalence',
+  'expired',
+  'noise',
+  'delay',
+  'noisy',
+  'dropped',
+  'skipped',
+  'askedAgain',
+] as const
+type Section = (typeof sections)[number]
+
+/** A count and its names, none of which is a value of a record. */
+export type Counted = readonly [section: Section, names: readonly string[], count: number]
 
 /** The groups that a record is counted in. */
 export interface RecordGroups {
@@ -14,240 +44,178 @@ export interface RecordGroups {
   readonly codeClass?: string | undefined
 }
 
+/** Adds up what a run compared, in bounded memory. */
+export interface Tally {
+  add(comparison: Comparison, groups: RecordGroups): void
+  /** A record as V2 gave it twice. */
+  addNoise(comparison: Comparison): void
+  count(section: 'dropped' | 'skipped' | 'askedAgain', records: number): void
+  merge(counts: readonly Counted[]): void
+  counts(): readonly Counted[]
+}
+
+/** Names that are told apart in a section; all others count as `(other)`. A run of the service has some dozens of classes, and 13 years of days. */
+const MAX_NAMES = { day: 30_000, other: 1_000 }
+const OTHER = '(other)'
+
+/** Creates an empty tally. */
+export function createTally(): Tally {
+  const counts = new Map<
+    string,
+    { readonly section: Section; readonly names: readonly string[]; count: number }
+  >()
+  const sizes = new Map<Section, number>()
+  const add = (section: Section, names: readonly string[], count = 1): void => {
+    const key = [section, ...names].join('\n')
+    const known = counts.get(key)
+    if (known !== undefined) {
+      known.count += count
+      return
+    }
+    const size = sizes.get(section) ?? 0
+    if (size >= (section === 'day' ? MAX_NAMES.day : MAX_NAMES.other) && !names.every(isClosed)) {
+      const shown = names.map((name) => (isClosed(name) ? name : OTHER))
+      add(section, shown, count)
+      return
+    }
+    counts.set(key, { section, names, count })
+    sizes.set(section, size + 1)
+  }
+  return {
+    add: (comparison, { kind, day, codeClass }) => {
+      const { verdict, differences, equivalences, expiredRules = [] } = comparison
+      add('verdict', [kind, verdict])
+      if (day !== undefined) add('day', [day, verdict])
+      if (codeClass !== undefined) add('codeClass', [codeClass, verdict])
+      for (const found of differences) add('difference', namesOf(found))
+      for (const { rule, path } of equivalences) add('equivalence', [rule, path])
+      for (const name of expiredRules) add('expired', [name])
+    },
+    addNoise: ({ verdict, differences }) => {
+      if (verdict === 'same' || verdict === 'equivalent') return
+      add('noisy', [])
+      const fields = new Map(differences.map(({ path, kind }) => [`${path} ${kind}`, [path, kind]]))
+      // A record that V2 gave once of two times differs as a whole.
+      if (verdict === 'onlyV2') fields.set('', ['(row)', 'missing'])
+      if (verdict === 'onlyV3') fields.set('', ['(row)', 'extra'])
+      for (const names of fields.values()) add('noise', names)
+    },
+    count: (section, records) => {
+      if (records > 0) add(section, [], records)
+    },
+    merge: (others) => {
+      for (const counted of others) add(...counted)
+    },
+    counts: () => [...counts.values()].map(({ section, names, count }) => [section, names, count]),
+  }
+}
+
+/** Names of fixed lists stay apart: what is missing must not be taken for another value. */
+const isClosed = (name: string): boolean =>
+  name === OTHER ||
+  differenceKinds.some((kind) => kind === name) ||
+  allVerdicts.some((verdict) => verdict === name)
+
+const namesOf = ({ path, kind, v2Class, v3Class }: FieldDifference): readonly string[] => [
+  ...[path, kind, v2Class, v3Class],
+]
+
+/** The counts of a checkpoint: JSON, without a value of a record. */
+export const countsForm: z.ZodType<readonly Counted[]> = z.array(
+  z.tuple([z.enum(sections), z.array(z.string().max(2000)).max(4), z.int().nonnegative()]),
+)
+
+/** Upper bounds of the delays that are told apart, ms; null: longer than all. */
+export const delayBounds = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, null] as const
+
 /** What of a run's document is not counted. */
 export type RunHeader = Pick<
   RunDocument,
-  'run' | 'kind' | 'partner' | 'startedAt' | 'endedAt' | 'from' | 'to' | 'complete'
->
-
-/** Adds up what a run compared. It holds classes and counts only, a bounded number of them. */
-export interface Tally {
-  add(comparison: Comparison, groups: RecordGroups): void
-  /** Counts records that found no room in the queue. */
-  drop(records: number): void
-  /** Counts records that were offered and not asked for: outside the sample, or above a bound. */
-  skip(records: number): void
-  askAgain(records: number): void
-  /** Says that V2 is read twice; each record that it gave twice follows. */
-  measureNoise(): void
-  /** A record as V2 gave it twice. */
-  addNoise(comparison: Comparison): void
-  addDelay(ms: number): void
-  /** Adds the counts of another tally, such as that of a checkpoint. */
-  merge(state: TallyState): void
-  state(): TallyState
-  toDocument(header: RunHeader): RunDocument
+  'run' | 'kind' | 'partner' | 'startedAt' | 'endedAt' | 'complete'
+> & {
+  /** First and last day; undefined: those of the records, or that on which the run began. */
+  readonly from?: string
+  readonly to?: string
+  /** True: V2 was read twice. */
+  readonly noise: boolean
+  /** The partner's own; default: none. */
+  readonly rules?: readonly DatedRule[]
 }
 
-/** Classes of differences that are told apart; all others count as `(other)`. A run of the service has some dozens. */
-const MAX_CLASSES = 1_000
-const MAX_GROUPS = 100
-/** Thirteen years. */
-const MAX_DAYS = 5_000
-const OTHER = '(other)'
-
-/** Upper bounds of the delays that are told apart, ms; null: longer than all. */
-export const delayBounds: readonly (number | null)[] = [
-  100,
-  250,
-  500,
-  1_000,
-  2_000,
-  5_000,
-  10_000,
-  30_000,
-  60_000,
-  null,
-]
-
-interface Counts {
-  dropped: number
-  skipped: number
-  askedAgain: number
-  isNoiseMeasured: boolean
-  noisyRecords: number
-  readonly verdicts: Record<Verdict, number>
-  readonly differences: BoundedCounts
-  readonly equivalences: BoundedCounts
-  readonly expired: BoundedCounts
-  readonly noise: BoundedCounts
-  readonly kinds: VerdictGroups
-  readonly codeClasses: VerdictGroups
-  readonly days: VerdictGroups
-  readonly delays: number[]
-}
-
-/** Keys of classes: their parts by lines, which none of them has. */
-const keyOf = (...parts: readonly string[]): string => parts.join('\n')
-
-/** Creates an empty tally; `rules` are the partner's own, for the document. */
-export function createTally(rules: readonly DatedRule[] = []): Tally {
-  const counts = createCounts()
-  return {
-    add: (comparison, groups) => {
-      addComparison(counts, comparison, groups)
-    },
-    drop: (records) => {
-      counts.dropped += records
-    },
-    skip: (records) => {
-      counts.skipped += records
-    },
-    askAgain: (records) => {
-      counts.askedAgain += records
-    },
-    measureNoise: () => {
-      counts.isNoiseMeasured = true
-    },
-    addNoise: (comparison) => {
-      counts.isNoiseMeasured = true
-      addNoise(counts, comparison)
-    },
-    addDelay: (ms) => {
-      const at = delayBounds.findIndex((bound) => bound === null || ms <= bound)
-      counts.delays[at] = (counts.delays[at] ?? 0) + 1
-    },
-    merge: (state) => {
-      mergeState(counts, state)
-    },
-    state: () => toState(counts),
-    toDocument: (header) => toDocument(counts, header, rules),
-  }
-}
-
-function createCounts(): Counts {
-  const all = (): string => OTHER
-  return {
-    dropped: 0,
-    skipped: 0,
-    askedAgain: 0,
-    isNoiseMeasured: false,
-    noisyRecords: 0,
-    verdicts: noVerdicts(),
-    // The kind of a difference is kept: what is missing must not be taken for another value.
-    differences: createBoundedCounts(MAX_CLASSES, (key) =>
-      keyOf(OTHER, key.split('\n')[1] ?? '', OTHER, OTHER),
-    ),
-    equivalences: createBoundedCounts(MAX_CLASSES, (key) => keyOf(key.split('\n')[0] ?? '', OTHER)),
-    expired: createBoundedCounts(MAX_CLASSES, all),
-    noise: createBoundedCounts(MAX_CLASSES, (key) => keyOf(OTHER, key.split('\n')[1] ?? '')),
-    kinds: createVerdictGroups(MAX_GROUPS),
-    codeClasses: createVerdictGroups(MAX_GROUPS),
-    days: createVerdictGroups(MAX_DAYS),
-    delays: delayBounds.map(() => 0),
-  }
-}
-
-function addComparison(counts: Counts, comparison: Comparison, { kind, day, codeClass }: RecordGroups): void {
-  const { verdict, differences, equivalences, expiredRules = [] } = comparison
-  counts.verdicts[verdict] += 1
-  counts.kinds.add(kind, verdict)
-  if (day !== undefined) counts.days.add(day, verdict)
-  if (codeClass !== undefined) counts.codeClasses.add(codeClass, verdict)
-  for (const found of differences) {
-    counts.differences.add(keyOf(found.path, found.kind, found.v2Class, found.v3Class))
-  }
-  for (const { rule, path } of equivalences) counts.equivalences.add(keyOf(rule, path))
-  for (const name of expiredRules) counts.expired.add(name)
-}
-
-/** A record that V2 gave once of two times differs as a whole. */
-function addNoise(counts: Counts, { verdict, differences }: Comparison): void {
-  if (verdict === 'same' || verdict === 'equivalent') return
-  counts.noisyRecords += 1
-  const found = new Set(differences.map(({ path, kind }) => keyOf(path, kind)))
-  if (verdict === 'onlyV2') found.add(keyOf('(row)', 'missing'))
-  if (verdict === 'onlyV3') found.add(keyOf('(row)', 'extra'))
-  for (const key of found) counts.noise.add(key)
-}
-
-function mergeState(counts: Counts, state: TallyState): void {
-  counts.dropped += state.dropped
-  counts.skipped += state.skipped
-  counts.askedAgain += state.askedAgain
-  counts.isNoiseMeasured ||= state.noise.measured
-  counts.noisyRecords += state.noise.records
-  addVerdicts(counts.verdicts, state.verdicts)
-  for (const [path, kind, v2, v3, count] of state.differences)
-    counts.differences.add(keyOf(path, kind, v2, v3), count)
-  for (const [rule, path, count] of state.equivalences) counts.equivalences.add(keyOf(rule, path), count)
-  for (const [name, count] of state.expired) counts.expired.add(name, count)
-  for (const [path, kind, count] of state.noise.differences) counts.noise.add(keyOf(path, kind), count)
-  for (const [name, verdicts] of state.kinds) counts.kinds.addAll(name, verdicts)
-  for (const [name, verdicts] of state.codeClasses) counts.codeClasses.addAll(name, verdicts)
-  for (const [name, verdicts] of state.days) counts.days.addAll(name, verdicts)
-  for (const [at, count] of state.delays.entries()) {
-    if (at < counts.delays.length) counts.delays[at] = (counts.delays[at] ?? 0) + count
-  }
-}
-
-function toState(counts: Counts): TallyState {
-  const { dropped, skipped, askedAgain } = counts
-  return {
-    schema: 1,
-    dropped,
-    skipped,
-    askedAgain,
-    verdicts: { ...counts.verdicts },
-    differences: counts.differences.entries().map(([key, count]) => {
-      const [path = '', kind = '', v2Class = '', v3Class = ''] = key.split('\n')
-      return [path, kind as DifferenceKind, v2Class, v3Class, count]
-    }),
-    equivalences: counts.equivalences.entries().map(([key, count]) => {
-      const [rule = '', path = ''] = key.split('\n')
-      return [rule, path, count]
-    }),
-    expired: counts.expired.entries().map(([name, count]) => [name, count]),
-    noise: {
-      measured: counts.isNoiseMeasured,
-      records: counts.noisyRecords,
-      differences: counts.noise.entries().map(([key, count]) => {
-        const [path = '', kind = ''] = key.split('\n')
-        return [path, kind as DifferenceKind, count]
-      }),
-    },
-    kinds: toGroups(counts.kinds),
-    codeClasses: toGroups(counts.codeClasses),
-    days: toGroups(counts.days),
-    delays: [...counts.delays],
-  }
-}
-
-const toGroups = (groups: VerdictGroups): TallyState['kinds'] =>
-  groups.entries().map(([name, verdicts]) => [name, { ...verdicts }])
-
-function toDocument(counts: Counts, header: RunHeader, rules: readonly DatedRule[]): RunDocument {
-  const { dropped, skipped, verdicts, differences, equivalences, noise, ...state } = toState(counts)
-  const compared = Object.values(verdicts).reduce((sum, count) => sum + count, 0)
-  const named = ([name, group]: TallyState['kinds'][number]): RunDocument['kinds'][number] => ({
-    name,
-    verdicts: group,
-  })
+/** Makes the document of a run from its counts. */
+export function toDocument(
+  { noise, rules = [], from, to, ...header }: RunHeader,
+  counts: readonly Counted[],
+): RunDocument {
+  const sections = Map.groupBy(counts, ([section]) => section)
+  const of = (section: Section): readonly Counted[] => sections.get(section) ?? []
+  const sum = (section: Section): number => of(section).reduce((total, [, , count]) => total + count, 0)
+  const kinds = toGroups(of('verdict'))
+  const days = toGroups(of('day'))
+  const dated = days.map(({ name }) => name).filter((name) => name !== OTHER)
+  const began = header.startedAt.slice(0, 10)
+  const verdicts = addVerdicts(kinds.map((group) => group.verdicts))
+  const compared = Object.values(verdicts).reduce((total, count) => total + count, 0)
+  const [dropped, skipped] = [sum('dropped'), sum('skipped')]
   return {
     schema: 1,
     ...header,
-    offered: compared + dropped + skipped,
-    compared,
-    dropped,
-    skipped,
+    from: from ?? dated[0] ?? began,
+    to: to ?? dated.at(-1) ?? began,
+    ...{ offered: compared + dropped + skipped, compared, dropped, skipped },
     verdicts,
     differences: largestFirst(
-      differences.map(([path, kind, v2Class, v3Class, count]) => ({ path, kind, v2Class, v3Class, count })),
+      of('difference').map(([, [path = '', kind, v2Class = '', v3Class = ''], count]) => ({
+        ...{ path, kind: kindOf(kind), v2Class, v3Class, count },
+      })),
     ),
-    equivalences: largestFirst(equivalences.map(([rule, path, count]) => ({ rule, path, count }))),
+    equivalences: largestFirst(
+      of('equivalence').map(([, [rule = '', path = ''], count]) => ({ rule, path, count })),
+    ),
     noise: {
-      measured: noise.measured,
-      records: noise.records,
-      differences: largestFirst(noise.differences.map(([path, kind, count]) => ({ path, kind, count }))),
+      measured: noise,
+      records: sum('noisy'),
+      differences: largestFirst(
+        of('noise').map(([, [path = '', kind], count]) => ({ path, kind: kindOf(kind), count })),
+      ),
     },
-    ownRules: rules.map((rule) => toApplied(rule, counts)),
-    kinds: state.kinds.map(named),
-    codeClasses: state.codeClasses.map(named),
-    days: state.days.map(named),
-    delays: toDelays(state.delays),
-    askedAgain: state.askedAgain,
+    ownRules: rules.map(({ name, reason, owner, path, expires, expired }) => {
+      const found = of(expired ? 'expired' : 'equivalence').filter(
+        ([, [rule, field]]) => rule === name && (expired || field === path),
+      )
+      const count = found.reduce((total, [, , own]) => total + own, 0)
+      return { name, reason, owner, path, expires, expired, count }
+    }),
+    ...{ kinds, codeClasses: toGroups(of('codeClass')), days },
+    delays: of('delay')
+      .map(([, [upTo], count]) => ({ upToMs: upTo === 'null' ? null : Number(upTo), count }))
+      .sort((one, other) => (one.upToMs ?? Infinity) - (other.upToMs ?? Infinity)),
+    askedAgain: sum('askedAgain'),
   }
 }
+
+const noVerdicts: VerdictCounts = { same: 0, equivalent: 0, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 }
+
+/** Adds up verdicts. */
+export function addVerdicts(all: readonly Partial<VerdictCounts>[]): VerdictCounts {
+  const sum: Record<Verdict, number> = { ...noVerdicts }
+  for (const counts of all) for (const verdict of allVerdicts) sum[verdict] += counts[verdict] ?? 0
+  return sum
+}
+
+/** Groups by name. */
+function toGroups(counts: readonly Counted[]): readonly CountedGroup[] {
+  const groups = [...Map.groupBy(counts, ([, [name = '']]) => name)]
+  return groups
+    .map(([name, own]) => ({
+      name,
+      verdicts: addVerdicts(own.map(([, [, verdict = ''], count]) => ({ [verdict]: count }))),
+    }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+const kindOf = (name: string | undefined): FieldDifference['kind'] =>
+  differenceKinds.find((kind) => kind === name) ?? 'value'
 
 /** Those of one count in the order of their texts, so that a document does not depend on the order of records. */
 function largestFirst<Item extends { readonly count: number }>(items: readonly Item[]): readonly Item[] {
@@ -255,14 +223,4 @@ function largestFirst<Item extends { readonly count: number }>(items: readonly I
   return items.toSorted(
     (one, other) => other.count - one.count || ((keys.get(one) ?? '') < (keys.get(other) ?? '') ? -1 : 1),
   )
-}
-
-function toApplied({ name, reason, owner, path, expires, expired }: DatedRule, counts: Counts): AppliedRule {
-  const count = expired ? counts.expired.get(name) : counts.equivalences.get(keyOf(name, path))
-  return { name, reason, owner, path, expires, expired, count }
-}
-
-function toDelays(delays: readonly number[]): RunDocument['delays'] {
-  if (delays.every((count) => count === 0)) return []
-  return delayBounds.map((upToMs, at) => ({ upToMs, count: delays[at] ?? 0 }))
 }

@@ -228,7 +228,7 @@ test('Ctrl+C leaves a document of what was done, and --resume goes on with the s
   await vi.waitFor(
     () => {
       const [file = ''] = existsSync(out) ? readdirSync(out) : []
-      expect(readFileSync(join(out, file), 'utf8')).toMatch(/"days":\[\["2026-03-0/)
+      expect(readFileSync(join(out, file), 'utf8')).toMatch(/\["day",\["2026-03-0/)
     },
     { timeout: 60_000 },
   )

@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { callsPerSecondOf, type Config, type PartnerConfig } from '../../config/index.ts'
 import { systemClock } from '../../clock.ts'
 import {
-  type AskAdapter,
+  type AdapterSide,
   type ComparedSide,
-  createAdapterAnswers,
   createAdapterSide,
   createUpstreamSide,
   type OpenSession,
@@ -49,12 +48,11 @@ export interface SidesOptions {
 
 /** Both services as a run reads them. */
 export interface OpenedSides {
-  readonly v2: ComparedSide
-  readonly v3: ComparedSide
+  readonly marks: { readonly v2: ComparedSide; readonly v3: ComparedSide }
   /** The registrations of both, with the expand list of V2 on V2 and that of V3 on V3. */
   readonly registrations: { readonly v2: ComparedSide; readonly v3: ComparedSide }
-  /** What a client of V2 would get of V3 through the adapter. */
-  readonly answer: AskAdapter
+  /** V3 as a client of V2 gets it through the adapter. */
+  readonly adapter: AdapterSide
   /** V3's list of learners. */
   readonly learners: ComparedSide
   close(): Promise<void>
@@ -102,20 +100,19 @@ export function openSides(options: SidesOptions): OpenedSides {
     clock: systemClock,
     linkSecret: randomBytes(32),
   }
-  const registrations = createUpstreamSide('V3', v3Documents, 'LearnerRegistrations')
+  const registrations = createUpstreamSide(v3Documents, 'LearnerRegistrations')
+  const adapter = createAdapterSide(context, authorise, v3Session(v3Reader), registrations)
   return {
-    v2: createUpstreamSide(
-      'V2',
-      v2Session(open(v2, '/V2/Attendance/', v2Timeouts, true)),
-      'AttendanceRecords',
-    ),
-    v3: createAdapterSide(context, authorise, v3Session(v3Reader)),
+    marks: {
+      v2: createUpstreamSide(v2Session(open(v2, '/V2/Attendance/', v2Timeouts, true)), 'AttendanceRecords'),
+      v3: adapter.marks,
+    },
     registrations: {
-      v2: createUpstreamSide('V2', v2Session(open(v2, '/V2/', v2Timeouts, true)), 'LearnerRegistations'),
+      v2: createUpstreamSide(v2Session(open(v2, '/V2/', v2Timeouts, true)), 'LearnerRegistations'),
       v3: registrations,
     },
-    answer: createAdapterAnswers(context, authorise, v3Session(v3Reader), registrations),
-    learners: createUpstreamSide('V3', v3Documents, 'LearnerIdentifiers'),
+    adapter,
+    learners: createUpstreamSide(v3Documents, 'LearnerIdentifiers'),
     close: async () => {
       await Promise.all(readers.map((reader) => reader.close()))
     },

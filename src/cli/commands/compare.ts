@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
-import type { CompareRecordingOptions } from '../run-compare-recording.ts'
-import type { CompareRunOptions } from '../run-compare-run.ts'
+import type { CompareRecordingOptions, CompareRunOptions } from '../run-compare-run.ts'
 import { addCompareLearn } from './compare-learn.ts'
 import { addCompareReport } from './compare-report.ts'
 
@@ -55,7 +54,7 @@ export function addCompare(compare: Command, exitWith: (status: number) => void)
       if (recording !== undefined) {
         const given = onlyReads.filter((name) => command.getOptionValueSource(name) === 'cli')
         if (given.length > 0) command.error(`error: --${given.join(', --')} cannot be used with --recording`)
-        const { runCompareRecording } = await import('../run-compare-recording.ts')
+        const { runCompareRecording } = await import('../run-compare-run.ts')
         exitWith(await runCompareRecording({ ...options, recording, ...(key === undefined ? {} : { key }) }))
         return
       }

@@ -1,9 +1,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
-import { MAX_DOCUMENT_BYTES, readRunDocument } from '../../compare/read-run-document.ts'
-import type { RunDocument } from '../../compare/run-document.ts'
+import { isCompared, toRunDocument } from '../../compare/evidence/index.ts'
+import { MAX_DOCUMENT_BYTES, readRunDocument, type RunDocument } from '../../compare/run-document.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
+import { expectMayLook, loadTarget, openTargetStore, type RolloutTarget } from '../rollout/open-target.ts'
 
 /** A file of a folder of runs; `fault` says why it is not a run. */
 export interface FoundRun {
@@ -15,8 +16,14 @@ export interface FoundRun {
 /** Names that `compare run` gives. A name with a folder, or with another end, is a path. */
 const runId = /^[\w][\w.-]*$/
 
-/** Reads a run by its id, by `latest`, or by the path of its file. Error: ADP_USAGE where there is no such run, or no run in the file. */
-export async function readRun(run: string, folder: string): Promise<RunDocument> {
+const LIVE = 'live:'
+
+/**
+ * Reads a run by its id, by `latest`, by the path of its file, or of `live:<partner>` what live comparison has found. Error: ADP_USAGE where
+ * there is no such run, or no run in the file.
+ */
+export async function readRun(run: string, folder: string, target: RolloutTarget): Promise<RunDocument> {
+  if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
   if (run === 'latest') {
     const [newest] = (await listRuns(folder)).flatMap(({ document }) => document ?? [])
     if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
@@ -71,4 +78,22 @@ async function readFrom(path: string, name: string): Promise<RunDocument> {
     )
   }
   return readRunDocument(content, name)
+}
+
+/** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
+async function readLiveRun(partner: string, target: RolloutTarget): Promise<RunDocument> {
+  const config = await loadTarget(target)
+  expectMayLook(config)
+  const store = await openTargetStore(config)
+  try {
+    const kept = await store.evidence.read(partner)
+    const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
+    if (latest !== undefined) return toRunDocument(latest)
+    throw new AdapterError(
+      'ADP_USAGE',
+      'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',
+    )
+  } finally {
+    await store.close()
+  }
 }

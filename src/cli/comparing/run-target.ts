@@ -53,6 +53,16 @@ export async function openTarget(flags: TargetFlags, environment: Environment): 
   return { config, partner, partnerName, v2, v2Credentials, v3Credentials }
 }
 
+/** The partner whose settings count where no service is called. */
+export async function openOffline(
+  flags: TargetFlags,
+): Promise<Pick<RunTarget, 'config' | 'partner' | 'partnerName'>> {
+  // Any address of V3 will do.
+  const config = await loadConfig(flags.config, flags.config === undefined ? { v3: 'http://127.0.0.1' } : {})
+  const partner = findPartner(config, flags.partner)
+  return { config, partner, partnerName: flags.config === undefined ? null : partner.id }
+}
+
 function findPartner({ partners }: Config, id: string | undefined): PartnerConfig {
   const [first, ...others] = partners
   const found = id === undefined && others.length === 0 ? first : partners.find((one) => one.id === id)

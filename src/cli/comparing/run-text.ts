@@ -1,7 +1,7 @@
-import type { RunDocument } from '../../compare/run-document.ts'
-import type { RunResult } from '../../compare/run/index.ts'
-import { doubtsOf, outcomeOf, type RunDoubt } from '../../compare/run-outcome.ts'
+import { doubtsOf, outcomeOf, type RunDocument, type RunDoubt } from '../../compare/run-document.ts'
+import { DAY_MS, formatDay, type RunResult } from '../../compare/run/index.ts'
 import { type Verdict, verdicts } from '../../compare/verdict.ts'
+import type { AdapterError } from '../../errors.ts'
 import { formatCounted, formatTable } from '../text-table.ts'
 
 /** Classes of differences that the table shows. */
@@ -97,4 +97,47 @@ const doubts: Readonly<Record<RunDoubt, string>> = {
   tooFewCompared: 'Inconclusive: too few of the records were compared.',
   unknown: 'Inconclusive: records could not be compared.',
   expiredRules: 'Inconclusive: a rule of the partner has expired.',
+}
+
+/** Why a run is not complete, and how to go on, on one line. */
+export function describeFailure({ kind, failures, document }: RunResult): string {
+  const resume = `Go on with the same options and --resume ${document.run}.`
+  if (kind === 'stopped') return `The run was stopped. ${resume}`
+  const [first] = failures
+  const isRest = kind !== 'refused' && failures.length > 1
+  const more = isRest ? ` ${failures.length - 1} more windows could not be compared.` : ''
+  const why = first === undefined ? '' : `${describe(first)}${more} `
+  return `${kind === 'failing' ? 'The run ended early: window after window failed. ' : ''}${why}${resume}`
+}
+
+function describe({ window, side, cause }: RunResult['failures'][number]): string {
+  const { fromMs, toMs } = window
+  const days = toMs > fromMs ? ` (${formatDay(fromMs)} to ${formatDay(Math.max(fromMs, toMs - DAY_MS))})` : ''
+  return describeCause(side, cause, days)
+}
+
+/** Why a side could not be read. The text of a service is not shown: it may name what was asked for. */
+export function describeCause(side: 'V2' | 'V3', cause: AdapterError, days = ''): string {
+  const variable = `MARKBRIDGE_${side === 'V3' ? 'V3_' : ''}`
+  switch (cause.code) {
+    case 'ADP_TOKEN':
+    case 'ADP_SUBSCRIPTION_KEY':
+      return `${side} denies the credentials (401). Check ${variable}SUBSCRIPTION_KEY and ${variable}TOKEN, or the partner's own.`
+    case 'ADP_FORBIDDEN':
+      return `${side} does not let these credentials read this (403). The school may have withdrawn its consent, or the application lacks the permission.`
+    case 'ADP_NOT_FOUND':
+      return `${side} has no such path (404). Check the base address of ${side}.`
+    case 'ADP_UPSTREAM_REFUSED':
+      return `${side} refuses the query${days}: ${cause.details.map(({ code }) => codeOf(code)).join(', ')}.`
+    case 'ADP_UPSTREAM_PROTOCOL':
+    case 'ADP_QUERY':
+      return `${side}${days}: ${cause.message}`
+    default:
+      return `${side} was not available${days}.`
+  }
+}
+
+/** A code of an error as services write it; anything else may be a value. */
+function codeOf(code: string): string {
+  return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'without a known code'
 }

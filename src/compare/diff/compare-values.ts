@@ -107,9 +107,12 @@ const names: ReadonlySet<string> = new Set([
   ),
 ])
 
+/** True for the name of a member of the service's model; any other may hold personal data. */
+export const isServiceMember = (name: string): boolean => names.has(name)
+
 /** Members below one that is not of the model add nothing to its path. */
 function pathTo(path: string, name: string): string {
-  const shown = names.has(name) ? name : OTHER_NAME
+  const shown = isServiceMember(name) ? name : OTHER_NAME
   if (path === '') return shown
   return path.endsWith(OTHER_NAME) ? path : `${path}/${shown}`
 }

@@ -1,3 +1,4 @@
+export { classOf } from './classes.ts'
 export { compareMark, describeMark } from './compare-mark.ts'
 export {
   comparePair,
@@ -7,6 +8,7 @@ export {
   type RowOrder,
   withoutNoise,
 } from './compare-pair.ts'
+export { isServiceMember } from './compare-values.ts'
 export { Findings, plainly } from './findings.ts'
 export {
   createOwnRules,

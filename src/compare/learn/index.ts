@@ -1,6 +1,3 @@
-export { formatPatch } from './format-patch.ts'
-export { type Learned, learnedOf } from './learned.ts'
-export { learnRecordings } from './learn-recordings.ts'
-export { createLearning } from './live-learning.ts'
+export { createLearning, type Learned, learnedOf, learnRecordings } from './learned.ts'
 export { type LearnedExchange, observeExchange } from './observe-exchange.ts'
-export { type LearnableSettings, type LearnedProposals, propose } from './propose.ts'
+export { formatPatch, type LearnableSettings, type LearnedProposals, propose } from './propose.ts'

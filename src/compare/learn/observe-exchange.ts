@@ -1,7 +1,7 @@
 import { AdapterError, errorRules } from '../../errors.ts'
 import { type BatchLimits, decodeBatch, decodeBatchReply } from '../../v2/index.ts'
+import { isServiceMember } from '../diff/index.ts'
 import { isMembers } from '../diff/values.ts'
-import { isTypeName, safeCode, safeMessage, WITHHELD } from './safe-texts.ts'
 
 /** A request of a V2 client and V2's reply to it. */
 export interface LearnedExchange {
@@ -132,4 +132,58 @@ function observeTypes(value: unknown, seen: Set<string>, depth: number): void {
     }
     observeTypes(member, seen, depth + 1)
   }
+}
+
+const MAX_MESSAGE = 200
+/** What stands for a text that may hold something of a record. */
+export const WITHHELD = '(withheld)'
+
+/** Words of the service's own error texts: they name nothing of a learner. */
+const serviceWords: ReadonlySet<string> = new Set(
+  `ok created accepted no bad unauthorized forbidden not found method allowed conflict gone too many requests internal server error unavailable
+  gateway timeout service the does do exist is a an of be by may must was with to this record code event lookup learner identifier attendee session
+  sequenceid invalid unknown missing required field value present absent and or in any all attendance id type request response`
+    .trim()
+    .split(/\s+/),
+)
+const errorMembers: ReadonlySet<string> = new Set(['ErrorCode', 'ResourceIdentifier', 'SequenceID'])
+
+const plainText = /^[A-Za-z][A-Za-z ,.'-]*$/
+/** The words of the types that service.md and its vendor name (service-facts 5). */
+const typeWords: ReadonlySet<string> = new Set(
+  'Learner Identifier Attendance Session Statutory Attendable Event Lookup Code School Pupil Student'.split(
+    ' ',
+  ),
+)
+
+/**
+ * The message of an error if it is a text of the service alone: words of its vocabulary, no digits, no quoted values. In a sentence only
+ * the names of members are written with a capital, since any other such word may be a name.
+ */
+function safeMessage(message: string): string {
+  if (message.length > MAX_MESSAGE || !plainText.test(message)) return WITHHELD
+  const isPlain = message.split(/[.]\s*/).every((sentence) =>
+    sentence
+      .split(/[ ,'-]+/)
+      .filter((word) => word !== '')
+      .every((word, at) => isServiceWord(word, at === 0)),
+  )
+  return isPlain ? message : WITHHELD
+}
+
+function isServiceWord(word: string, isFirst: boolean): boolean {
+  if (isServiceMember(word) || errorMembers.has(word)) return true
+  const isLower = word === word.toLowerCase() || (isFirst && word.slice(1) === word.slice(1).toLowerCase())
+  return isLower && serviceWords.has(word.toLowerCase())
+}
+
+/** The code of an error if it has the form of one. */
+function safeCode(code: string): string {
+  return /^[A-Z]{2,12}(?:_[A-Z]{1,12}){0,3}(?:_\d{1,3})?$/.test(code) ? code : WITHHELD
+}
+
+/** True for a Type string that is made of the words of the service's types. */
+function isTypeName(text: string): boolean {
+  if (text.length > 100 || !/^[A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)+$/.test(text)) return false
+  return (text.match(/[A-Z][a-z]*/g) ?? []).every((word) => typeWords.has(word))
 }

@@ -1,15 +1,15 @@
+export { type Exchange, headerOf, isGeneric, recordedKindOf, type WireExchange } from './exchange.ts'
+export { createPseudonyms } from './pseudonyms.ts'
 export {
-  compareRecordings,
-  type CompareRecordingsOptions,
-  type RecordingsResult,
-} from './compare-recordings.ts'
-export type { Exchange, RecordedKind } from './exchange.ts'
-export { createPseudonyms, type Pseudonyms } from './pseudonyms.ts'
-export { createRecorder, type OfferedRecording, type RecordFate, type Recorder } from './recorder.ts'
-export { beginInSlices } from './recording-work.ts'
-export { createRecordingTarget, type RecordingTarget } from './recording-target.ts'
+  beginInSlices,
+  beginInSpareTime,
+  createRecorder,
+  createRecordingTarget,
+  type OfferedRecording,
+  type RecordFate,
+  type Recorder,
+  type RecordingTarget,
+} from './recorder.ts'
+export { listRecordings, readRecording, SEALED } from './recording-files.ts'
+export { createRecordingSource } from './recording-source.ts'
 export { openRecordingStore, type RecordingStore } from './recording-store.ts'
-export { listRecordings, readRecording, type ReadRecording } from './read-recordings.ts'
-export { recordedKindOf, type WireExchange } from './to-exchange.ts'
-export { createSpareTime } from './spare-time.ts'
-export { SEALED } from './seal-file.ts'

@@ -1,3 +1,7 @@
+import type { Slices } from '../../http/slices.ts'
+import { type Exchange, headerOf } from './exchange.ts'
+import { splitMessage } from './split-message.ts'
+
 /** Headers of a part, or of a message, whose values are kept. */
 const keptHeaders: ReadonlySet<string> = new Set([
   'accept',
@@ -32,14 +36,43 @@ const TOKEN_HINT = /eyj|bearer|basic/i
 /** Where the token starts in such a run. */
 const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
-/** True for a header whose value may be kept. */
-export const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
+const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
+
+/** The cost of a byte, and of a piece besides, in bytes of a batch that is decoded. */
+const [BYTE_WORK, PIECE_WORK] = [2, 512]
+
+/** Takes credentials out of an exchange: headers that are not on the list, options of queries that are not OData's, tokens in texts. */
+export async function maskExchange(exchange: Exchange, slices: Slices): Promise<Exchange> {
+  const { target, contentType, body, reply } = exchange
+  return {
+    ...exchange,
+    target: maskTarget(target),
+    body: await maskBody(body, contentType, slices),
+    reply: {
+      ...reply,
+      headers: reply.headers.filter(([name]) => isKeptHeader(name)),
+      body: await maskBody(reply.body, headerOf(reply.headers, 'content-type'), slices),
+    },
+  }
+}
+
+async function maskBody(body: Buffer, contentType: string | undefined, slices: Slices): Promise<Buffer> {
+  const masked: Buffer[] = []
+  const known = new Map<string, MaskedLine>()
+  for (const { isFraming, bytes } of splitMessage(body, contentType)) {
+    const text = bytes.toString('latin1')
+    const shown = isFraming ? maskLines(text, known) : maskTokens(text)
+    masked.push(shown === text ? bytes : Buffer.from(shown, 'latin1'))
+    if (slices.spend(bytes.length * BYTE_WORK + PIECE_WORK)) await slices.next()
+  }
+  return Buffer.concat(masked)
+}
 
 /**
  * Masks the values of all header lines that are not on the list, and credentials in request lines, with as many `x`: lengths and
  * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form. `known` remembers lines of the same message.
  */
-export function maskLines(text: string, known: Map<string, MaskedLine> = new Map()): string {
+function maskLines(text: string, known: Map<string, MaskedLine>): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
@@ -62,7 +95,7 @@ export function maskLines(text: string, known: Map<string, MaskedLine> = new Map
 const MAX_LINES = 1_000
 
 /** A line as it is shown; `isMasked`: it is a header of which the value is not. */
-export interface MaskedLine {
+interface MaskedLine {
   readonly shown: string
   readonly isMasked: boolean
 }
@@ -113,7 +146,7 @@ export function maskTarget(target: string): string {
 }
 
 /** Masks the values of all options of a query that are not OData's. */
-export function maskQuery(query: string): string {
+function maskQuery(query: string): string {
   return query
     .split(OPTION_END)
     .map((option, n) => {

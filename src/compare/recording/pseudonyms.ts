@@ -1,147 +1,282 @@
+import { isUtf8 } from 'node:buffer'
 import { createHmac } from 'node:crypto'
 
-import { permuteText } from './permute-text.ts'
+import type { Slices } from '../../http/slices.ts'
+import { defaultErrorMapping } from '../../translate/index.ts'
+import { inspectBatchInSlices, noBatchLimits } from '../../v2/index.ts'
+import { classOf, isServiceMember } from '../diff/index.ts'
+import { type Exchange, headerOf } from './exchange.ts'
+import { splitMessage } from './split-message.ts'
 
-/** Replaces values under a key. Each of them keeps the length in bytes, so that framing and offsets stay as they were. */
+/** Replaces values under a key: equal ones by equal ones. */
 export interface Pseudonyms {
-  /** A text: embedded guids and dates as such, all other letters and digits permuted. */
+  /** A value: guids by keyed hashes, dates moved by whole weeks, any other text by `x` as often as the shortest text of its length class has characters. */
   readonly text: (value: string) => string
-  /** As `text`, word by word; words of `known` (lower case) stay. */
-  readonly words: (value: string, known: ReadonlySet<string>) => string
-  /** The lexeme of a number of JSON: the same form, with no zero at its front. An int32 stays one. */
+  /** Framing, addresses and queries word by word: words of HTTP, MIME and OData and names of the service stay, others become keyed hashes. */
+  readonly words: (value: string) => string
+  /** The lexeme of a number of JSON: the same form with as many other digits. */
   readonly number: (lexeme: string) => string
+  /** A time, moved as dates are. */
+  readonly time: (ms: number) => number
 }
 
-/** With hyphens, or as its digits alone, which V2 reads as well. */
 const GUID =
-  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-z])[0-9a-f]{32}(?![0-9a-z])/gi
-const DIGITS = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/
+  '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-z])[0-9a-f]{32}(?![0-9a-z])'
+const DAY = '(?<!\\d)(?:19|20)\\d\\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])(?!\\d)'
 /** A calendar date, alone or with a time, as text or in a URL; times of day and offsets stay. */
-const DATE =
-  /(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)(?:T\d\d(?::|%3A)\d\d(?:(?::|%3A)\d\d(?:\.\d{1,12})?)?(?:Z|(?:[+-]|%2B|%2D)\d\d(?::|%3A)?\d\d)?)?/gi
-const NIL = '00000000-0000-0000-0000-000000000000'
+const DATE = `${DAY}(?:T\\d\\d(?::|%3A)\\d\\d(?:(?::|%3A)\\d\\d(?:\\.\\d{1,12})?)?(?:Z|(?:[+-]|%2B|%2D)\\d\\d(?::|%3A)?\\d\\d)?)?`
+const ids = new RegExp(`${GUID}|${DATE}`, 'gi')
+/** Hosts of addresses, ids, and words; an escaped byte of a URL is none of these. */
+const idsAndWords = new RegExp(
+  `(?<=//)[^/?#\\s"'<>]+|${GUID}|${DATE}|%(?:25)*[0-9a-f]{2}|[\\p{L}\\p{Nd}]+`,
+  'giu',
+)
 const WEEK_MS = 604_800_000
 /** Dates move back by 1 to 520 weeks: days of the week stay. */
 const WEEKS = 520
-const INT32 = /^-?\d{1,10}$/
+
+const wireWords = new Set(
+  `http https get head post put patch delete options version content type id length transfer encoding disposition accept charset 7bit 8bit prefer
+  return representation minimal respond async binary application json xml text plain html multipart mixed form data boundary batch changeset response
+  request batchresponse changesetresponse odata metadata full none streaming true false null ieee754compatible utf iso 8859 windows 1252 us ascii latin1 q max
+  maxversion msgtype retry after v1 v2 v3 attendance attendancerecords attendancerecord attendanceservice learnerregistations learnerregistrations
+  host authorization cookie forwarded x for proto port etag models entity context count nextlink top skip filter expand select orderby search format skiptoken asc desc and or not eq ne gt ge lt le in any
+  all guid datetime datetimeoffset contains startswith endswith ok created bad unauthorized forbidden found internal server error`
+    .trim()
+    .split(/\s+/),
+)
+/** Members of the service's error forms. */
+const errorNames = new Set(
+  'Message ErrorCode ResourceIdentifier SequenceID error code message target details innererror value data statusCode d'.split(
+    ' ',
+  ),
+)
+const isKnownName = (name: string): boolean =>
+  isServiceMember(name) || errorNames.has(name) || /^(?:\w+)?@odata\.\w+$/.test(name)
 
 /** Creates the pseudonyms of a key of 32 bytes. The same key gives the same pseudonyms. */
 export function createPseudonyms(key: Uint8Array): Pseudonyms {
-  const keyOf = (purpose: string): Buffer =>
-    createHmac('sha256', key).update(`markbridge ${purpose}`).digest()
-  const [guidKey, textKey, dateKey] = [keyOf('guid'), keyOf('text'), keyOf('dates')]
-  const shiftMs = (1 + (dateKey.readUInt32BE(0) % WEEKS)) * WEEK_MS
-  const known = new Map<string, string>()
+  const hash = (text: string): string => createHmac('sha256', key).update(text).digest('hex')
+  const shiftMs = (1 + (Number.parseInt(hash('weeks').slice(0, 8), 16) % WEEKS)) * WEEK_MS
+  /** Version and variant stay, and whether letters are lower case. */
   const guid = (value: string): string => {
-    const found = known.get(value)
-    if (found !== undefined) return found
-    const mapped = value.includes('-')
-      ? mapGuid(guidKey, value)
-      : mapGuid(guidKey, value.replace(DIGITS, '$1-$2-$3-$4-$5')).replaceAll('-', '')
-    if (known.size < MAX_KNOWN) known.set(value, mapped)
-    return mapped
+    const digits = value.replaceAll('-', '').toLowerCase()
+    if (/^0+$/.test(digits)) return value
+    const own = hash(`guid ${digits}`)
+    const mapped =
+      own.slice(0, 12) + digits.charAt(12) + own.slice(13, 16) + digits.charAt(16) + own.slice(17, 32)
+    const shown = value.includes('-') ? mapped.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') : mapped
+    return value === value.toLowerCase() ? shown : shown.toUpperCase()
   }
   const date = (value: string): string => {
-    const day = value.slice(0, 10)
-    const ms = Date.parse(`${day}T00:00:00Z`)
-    // 30 February is a date by its form alone.
-    const isDay = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day)
-    const shifted = isDay ? new Date(ms - shiftMs).toISOString().slice(0, 10) : permuteText(textKey, day)
-    return shifted + value.slice(10)
+    const ms = Date.parse(`${value.slice(0, 10)}T00:00:00Z`)
+    return new Date(ms - shiftMs).toISOString().slice(0, 10) + value.slice(10)
   }
-  /** `rest` maps all that is neither guid nor date, as one text with gaps. */
-  const around = (value: string, rest: (gaps: readonly string[]) => readonly string[]): string => {
-    const spans = [...value.matchAll(GUID), ...value.matchAll(DATE)]
-      .map(({ 0: text, index }) => ({ text, index }))
-      .sort((one, other) => one.index - other.index)
-    const gaps: string[] = []
-    const kept: string[] = []
-    let from = 0
-    for (const { text, index } of spans) {
-      // Digits of a guid may look like a date.
-      if (index < from) continue
-      gaps.push(value.slice(from, index))
-      kept.push(text[4] === '-' ? date(text) : guid(text))
-      from = index + text.length
-    }
-    gaps.push(value.slice(from))
-    return rest(gaps)
-      .map((gap, n) => gap + (kept[n] ?? ''))
-      .join('')
+  const id = (value: string): string => (value.charAt(4) === '-' ? date(value) : guid(value))
+  /** As many digits; an int32 stays one. */
+  const digitsOf = (text: string, isInt32 = true): string => {
+    if (Number(text) === 0) return text
+    const digits = BigInt(`0x${hash(`number ${text}`)}`).toString()
+    return text.length === 1 ? digits.slice(0, 1) : (isInt32 ? '1' : '9') + digits.slice(1, text.length)
   }
-  const words = new Map<string, string>()
-  const mapWord = (word: string, kept: ReadonlySet<string>): string => {
-    if (kept.has(word.toLowerCase())) return word
-    const found = words.get(word) ?? permuteText(textKey, word)
-    if (words.size < MAX_KNOWN) words.set(word, found)
-    return found
+  const word = (text: string): string => {
+    if (text.startsWith('%') || wireWords.has(text.toLowerCase()) || isKnownName(text)) return text
+    // Versions, status codes, and what counts the parts of a batch.
+    if (/^\d+$/.test(text)) return text.length <= 3 ? text : digitsOf(text)
+    return `w${hash(`word ${text}`).slice(0, 12)}`
   }
   return {
     text: (value) =>
-      around(value, (gaps) => {
-        // Nothing that is permuted is a line end of this kind, so the gaps are found again.
-        const mapped = permuteText(textKey, gaps.join('\u0000'))
-        let at = 0
-        return gaps.map((gap) => {
-          const own = mapped.slice(at, at + gap.length)
-          at += gap.length + 1
-          return own
-        })
+      /[\p{L}\p{N}]/u.test(value.replaceAll(ids, '')) ? markOf(value) : value.replaceAll(ids, id),
+    words: (value) =>
+      value.replaceAll(idsAndWords, (found: string, at: number, all: string) => {
+        if (all.slice(at - 2, at) === '//') return 'host.invalid'
+        return /^[0-9a-f]{4,8}-|^[0-9a-f]{32}$/i.test(found) ? id(found) : word(found)
       }),
-    words: (value, kept) =>
-      around(value, (gaps) =>
-        gaps.map((gap) =>
-          // An escaped byte of a URL is not a word.
-          gap.replaceAll(/%(?:25)*[0-9a-f]{2}|[\p{L}\p{Nd}]+/giu, (word) =>
-            word.startsWith('%') ? word : mapWord(word, kept),
-          ),
-        ),
-      ),
     number: (lexeme) => {
-      let mapped = lexeme
-      do mapped = mapNumber(textKey, mapped)
-      while (isInt32(mapped) !== isInt32(lexeme))
-      return mapped
+      const [, sign = '', whole = '', rest = ''] = /^(-?)(\d+)(.*)$/.exec(lexeme) ?? []
+      return sign + digitsOf(whole, Number(lexeme) === (Number(lexeme) | 0)) + rest.replaceAll(/\d/g, '0')
     },
+    time: (ms) => ms - shiftMs,
   }
 }
 
-/** Guids and words that are remembered; all others are computed each time. */
-const MAX_KNOWN = 50_000
+/** Of `length:10-20`: ten `x`. */
+const markOf = (text: string): string => 'x'.repeat(Number(/\d+/.exec(classOf(text, 'text'))?.[0] ?? 0))
 
-/** Version and variant stay, and so does the case of the letters: upper, lower or mixed. */
-function mapGuid(key: Uint8Array, value: string): string {
-  const plain = value.toLowerCase()
-  if (plain === NIL) return value
-  const hex = createHmac('sha256', key).update(plain).digest('hex')
-  const fixed = new Set([14, 19])
-  let at = 0
-  const mapped = Array.from(plain, (character, n) => {
-    if (character === '-') return '-'
-    const own = hex[at] ?? '0'
-    at += 1
-    return fixed.has(n) ? character : own
-  }).join('')
-  if (value === plain) return mapped
-  if (value === value.toUpperCase()) return mapped.toUpperCase()
-  const cases = createHmac('sha256', key).update(value).digest('hex')
-  return Array.from(mapped, (character, n) =>
-    Number.parseInt(cases[n] ?? '0', 16) % 2 === 0 ? character : character.toUpperCase(),
-  ).join('')
+/**
+ * An exchange with every id, name and text replaced, once its credentials are masked. Undefined where the result would not be the same
+ * case: a batch that cannot be decoded, or is decoded otherwise afterwards.
+ */
+export async function pseudonymise(
+  pseudonyms: Pseudonyms,
+  exchange: Exchange,
+  slices: Slices,
+): Promise<Exchange | undefined> {
+  const { kind, target, contentType, body, reply } = exchange
+  const { words } = pseudonyms
+  const before = kind === 'batch' ? await shapeOf(body, contentType, slices) : undefined
+  if (kind === 'batch' && before === undefined) return undefined
+  const optional = (text: string | undefined): string | undefined => (text === undefined ? text : words(text))
+  const mapped: Exchange = {
+    ...exchange,
+    target: mapTarget(pseudonyms, target),
+    contentType: optional(contentType),
+    accept: optional(exchange.accept),
+    prefer: optional(exchange.prefer),
+    body: await mapBody(pseudonyms, body, contentType, slices),
+    reply: {
+      ...reply,
+      reason: words(reply.reason),
+      headers: reply.headers.map(([name, value]) => [name, words(value)] as const),
+      body: await mapBody(pseudonyms, reply.body, headerOf(reply.headers, 'content-type'), slices),
+    },
+    receivedMs: pseudonyms.time(exchange.receivedMs),
+  }
+  const after = before && (await shapeOf(mapped.body, mapped.contentType, slices))
+  return before === after ? mapped : undefined
 }
 
-const isInt32 = (lexeme: string): boolean => INT32.test(lexeme) && Number(lexeme) === (Number(lexeme) | 0)
-
-/** A permutation of the lexemes of one form: of two digits at the front none is 0, and exponents stay. */
-function mapNumber(key: Uint8Array, lexeme: string): string {
-  const [, sign = '', digits = '', rest = ''] = /^(-?)([\d.]*)(.*)$/.exec(lexeme) ?? []
-  if (digits.length < 2 || digits.startsWith('0')) return sign + permuteTail(key, digits) + rest
-  let mapped = digits
-  do mapped = permuteText(key, mapped)
-  while (mapped.startsWith('0'))
-  return sign + mapped + rest
+/** What a decoder makes of a batch, without its values and offsets; undefined: its envelope cannot be decoded. */
+async function shapeOf(
+  body: Buffer,
+  contentType: string | undefined,
+  slices: Slices,
+): Promise<string | undefined> {
+  const { batch, findings } = await inspectBatchInSlices(body, contentType, { limits: noBatchLimits }, slices)
+  if (batch === undefined) return undefined
+  return JSON.stringify([
+    ...[batch.idsAgree, batch.changesets.length],
+    batch.parts.map(({ changeset, faults }) => [changeset, faults?.map(({ code }) => code)]),
+    findings.map(({ severity, code, part }) => [severity, code, part]),
+  ])
 }
 
-/** `0.25` begins with a zero that stays. */
-const permuteTail = (key: Uint8Array, digits: string): string =>
-  digits.startsWith('0') ? `0${permuteText(key, digits.slice(1))}` : permuteText(key, digits)
+/** Texts in a query are literals between apostrophes; all else is names, signs and numbers of OData. */
+function mapTarget({ text, words }: Pseudonyms, target: string): string {
+  const literal = /('|%27)((?:(?!\1)[^&]|\1\1)*)\1|[^'&%]+|[^]/gi
+  const [path = '', query] = target.split(/\?(.*)/s)
+  if (query === undefined) return words(path)
+  const mapped = query.replaceAll(literal, (token, quote?: string, inner?: string) =>
+    quote === undefined ? words(token) : quote + text(inner ?? '') + token.slice(-quote.length),
+  )
+  return `${words(path)}?${mapped}`
+}
+
+/** The cost of a character in bytes of a batch that is decoded. */
+const CHARACTER_WORK = 64
+
+/** Maps framing line by line and contents as JSON; the Content-Length of a part is that of its new content. */
+async function mapBody(
+  pseudonyms: Pseudonyms,
+  body: Buffer,
+  contentType: string | undefined,
+  slices: Slices,
+): Promise<Buffer> {
+  const mapped: Buffer[] = []
+  for (const { isFraming, bytes } of splitMessage(body, contentType)) {
+    const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
+    const text = bytes.toString(encoding)
+    if (isFraming) {
+      mapped.push(Buffer.from(mapFraming(pseudonyms, text), encoding))
+      if (slices.spend(bytes.length * CHARACTER_WORK)) await slices.next()
+      continue
+    }
+    const content = Buffer.from(await mapJson(pseudonyms, text, slices), encoding)
+    const head = mapped.pop()?.toString('latin1') ?? ''
+    const longer = content.length - bytes.length
+    const fitted = head.replace(
+      /(content-length[ \t]*:[ \t]*)(\d+)(?![^]*content-length)/i,
+      (_all, name: string, length: string) => `${name}${Math.max(0, Number(length) + longer)}`,
+    )
+    mapped.push(Buffer.from(fitted, 'latin1'), content)
+  }
+  return Buffer.concat(mapped)
+}
+
+function mapFraming({ words }: Pseudonyms, text: string): string {
+  return text
+    .split(/(\r\n|\n|\r)/)
+    .map((line) => (/^content-length[ \t]*:[ \t]*\d+[ \t]*$/i.test(line) ? line : words(line)))
+    .join('')
+}
+
+/** A string in either quotes, or a run of anything that is neither a quote, a blank nor a sign of JSON. */
+const TOKENS = /"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|[^"'\s[\]{}:,]+/g
+const INTEGER = /^\s*[+-]?\d+\s*$/
+const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/**
+ * Replaces each value in the text of a JSON document, also of one that is not quite JSON, and names of members that the service does not
+ * declare. Blanks, signs, and the order and kind of all values stay.
+ */
+async function mapJson(pseudonyms: Pseudonyms, json: string, slices: Slices): Promise<string> {
+  const pieces: string[] = []
+  let end = 0
+  let member = ''
+  for (const { 0: token, index } of json.matchAll(TOKENS)) {
+    pieces.push(json.slice(end, index))
+    end = index + token.length
+    const quote = /^["']/.test(token) && token.length > 1 ? token.charAt(0) : ''
+    if (quote === '') pieces.push(mapBare(pseudonyms, member, token))
+    else if (/^\s{0,256}:/.test(json.slice(end, end + 257))) {
+      member = plainOf(token)
+      pieces.push(
+        isKnownName(member)
+          ? token
+          : quote +
+              pseudonyms
+                .words(`w ${member}`)
+                .slice(2)
+                .replaceAll(/[^\w-]/g, '') +
+              quote,
+      )
+    } else {
+      const plain = plainOf(token)
+      const mapped = mapValue(pseudonyms, member, plain)
+      pieces.push(mapped === plain ? token : quote + JSON.stringify(mapped).slice(1, -1) + quote)
+    }
+    if (slices.spend(token.length * CHARACTER_WORK)) await slices.next()
+  }
+  pieces.push(json.slice(end))
+  return pieces.join('')
+}
+
+/** The text that a token stands for; as it is written where its escapes are broken. */
+function plainOf(token: string): string {
+  const inner = token.slice(1, -1)
+  const own = token.startsWith('"')
+    ? inner
+    : inner.replaceAll(/\\'|"/g, (quote) => (quote === '"' ? '\\"' : "'"))
+  try {
+    return String(JSON.parse(`"${own}"`))
+  } catch {
+    return inner
+  }
+}
+
+function mapBare(pseudonyms: Pseudonyms, member: string, token: string): string {
+  if (token === 'true' || token === 'false' || token === 'null') return token
+  if (!NUMBER.test(token)) return pseudonyms.text(token)
+  return isMinutes(member, token) ? token : pseudonyms.number(token)
+}
+
+/** Names of types and addresses of the service, in which words that it declares stay. */
+const structured = /^@|@odata\.|^(?:Type|target)$/
+const ownMessages: ReadonlySet<string> = new Set(defaultErrorMapping.map(({ to }) => to.message))
+
+function mapValue(pseudonyms: Pseudonyms, member: string, text: string): string {
+  const isKept =
+    (/^(?:ErrorCode|code)$/.test(member) && /^[A-Z]{2,10}(?:_[A-Z0-9]{1,20})+$/.test(text)) ||
+    (member === 'Message' && ownMessages.has(text)) ||
+    // V2 reads flags and minutes that are written as text.
+    (/^(?:Present|Absent)$/.test(member) && /^\s*(?:true|false)\s*$/i.test(text)) ||
+    (INTEGER.test(text) && isMinutes(member, text))
+  if (isKept) return text
+  if (member === 'MinutesLate' && INTEGER.test(text)) return text.replace(/-?\d+/, pseudonyms.number)
+  return structured.test(member) ? pseudonyms.words(text) : pseudonyms.text(text)
+}
+
+/** More minutes than a day has are no lateness, and may be a number of something else. */
+const isMinutes = (member: string, text: string): boolean =>
+  member === 'MinutesLate' && Math.abs(Number(text)) <= 1_440

@@ -2,41 +2,46 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { createKeptRecordings, spaceOf } from './kept-recordings.ts'
-import { SEALED, sealFile } from './seal-file.ts'
-import type { RecordingFiles } from './to-files.ts'
+import { byCounter, type RecordingFiles, SEALED, sealFile } from './recording-files.ts'
 
-/** How much is kept. */
-export interface StoreBounds {
-  readonly maxBytes: number
-  readonly maxAgeMs: number
-}
-
-export interface StoreOptions extends StoreBounds {
+export interface StoreOptions {
   readonly folder: string
   /** Encrypts each file; undefined: they are written as they are, with the day alone as their time, since pseudonyms shift times. */
   readonly key: Uint8Array | undefined
+  /** The space that is kept at most; the oldest recordings go first. */
+  readonly maxBytes: number
+  readonly maxAgeMs: number
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
-/** What became of a recording. */
-export type Stored = 'kept' | 'tooLarge'
-
-/** A folder of recordings, one folder each; the oldest are removed first. Several processes may write into one folder. */
+/** A folder of recordings, one folder each. Several processes may write into one folder. */
 export interface RecordingStore {
   /** Writes a recording as a whole or not at all. Rejects with the error of the file system. */
-  add(files: RecordingFiles, receivedMs: number): Promise<Stored>
-  /** Removes what is over its age. */
+  add(files: RecordingFiles, receivedMs: number): Promise<'kept' | 'tooLarge'>
+  /** Removes what is past its retention period. */
   removeOld(): Promise<void>
 }
 
+/** A finished recording. */
+interface Kept {
+  readonly name: string
+  readonly writtenMs: number
+  readonly bytes: number
+}
+
+/** The name of a finished recording: `000042-20260907T084000Z`; it holds nothing of the exchange but its time. */
+const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 /** A recording that is being written. */
-const DRAFT = /^\.draft-/
+const DRAFT = '.draft-'
 /** An older draft is one that a crash has left: another process writes its own within moments. */
 const DRAFT_MS = 3_600_000
 /** Other processes that may take a name at the same time. */
 const MAX_TRIES = 100
+/** Reading the folder takes at most this part of the time. */
+const SHARE = 50
+/** A file takes at least a block. */
+const BLOCK = 4_096
 const DAY_MS = 86_400_000
 
 /** Opens a folder for recordings, and creates it readable for its owner alone. */
@@ -44,47 +49,82 @@ export async function openRecordingStore(options: StoreOptions): Promise<Recordi
   const { folder, key, maxBytes, maxAgeMs, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeDrafts(folder, nowMs() - DRAFT_MS)
-  const kept = createKeptRecordings(folder, nowMs)
+  let kept: Kept[] = []
+  let counter = 0
+  let refreshMs = -Infinity
 
-  const removeOld = async (): Promise<void> => {
-    await kept.refresh()
-    while ((kept.oldest()?.writtenMs ?? Infinity) < nowMs() - maxAgeMs) await kept.removeOldest()
+  /** Takes in what other processes have written and removed. */
+  const refresh = async (): Promise<void> => {
+    const beganMs = nowMs()
+    const known = new Map(kept.map((own) => [own.name, own]))
+    const found: Kept[] = []
+    for (const name of (await readdir(folder)).filter((own) => NAME.test(own)).sort(byCounter)) {
+      const own = known.get(name) ?? (await measure(folder, name))
+      if (own !== undefined) found.push(own)
+    }
+    kept = found
+    counter = Math.max(counter, Number.parseInt(found.at(-1)?.name ?? '0', 10))
+    refreshMs = nowMs() + SHARE * (nowMs() - beganMs)
   }
-  const seal = (name: string, files: RecordingFiles): readonly NamedFile[] =>
-    [...files].map(([file, bytes]) =>
-      key === undefined ? [file, bytes] : [file + SEALED, sealFile(key, `${name}/${file}`, bytes)],
-    )
+  const removeOldest = async (): Promise<void> => {
+    // Before it is removed: another call takes the next one.
+    const oldest = kept.shift()
+    if (oldest !== undefined) await rm(join(folder, oldest.name), { recursive: true, force: true })
+  }
+  const removeOld = async (): Promise<void> => {
+    if (nowMs() >= refreshMs) await refresh()
+    while ((kept[0]?.writtenMs ?? Infinity) < nowMs() - maxAgeMs) await removeOldest()
+  }
+  const seal = (name: string, files: RecordingFiles): RecordingFiles =>
+    key === undefined
+      ? files
+      : new Map([...files].map(([file, bytes]) => [file + SEALED, sealFile(key, `${name}/${file}`, bytes)]))
   await removeOld()
   return {
     removeOld,
     add: async (files, receivedMs) => {
       await removeOld()
+      const stamp = new Date(receivedMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
+      const shownMs = key === undefined ? Math.floor(nowMs() / DAY_MS) * DAY_MS : undefined
       for (let tries = 1; ; tries += 1) {
         // The name is part of what is sealed.
-        const name = `${String(kept.counter() + 1).padStart(6, '0')}-${stampOf(receivedMs)}`
+        const name = `${String(counter + 1).padStart(6, '0')}-${stamp}`
         const sealed = seal(name, files)
-        const bytes = spaceOf(sealed.map(([, own]) => own.length))
+        const bytes = spaceOf([...sealed.values()].map(({ length }) => length))
         if (bytes > maxBytes) return 'tooLarge'
         // Before it is written: the bound holds at all times.
-        while (kept.totalBytes() + bytes > maxBytes) await kept.removeOldest()
-        const shownMs = key === undefined ? Math.floor(nowMs() / DAY_MS) * DAY_MS : undefined
+        while (kept.reduce((sum, own) => sum + own.bytes, bytes) > maxBytes) await removeOldest()
         if (await writeWhole(folder, name, sealed, tries < MAX_TRIES, shownMs)) {
-          kept.add({ name, writtenMs: nowMs(), bytes })
+          kept.push({ name, writtenMs: nowMs(), bytes })
+          counter = Math.max(counter, Number.parseInt(name, 10))
           return 'kept'
         }
-        await kept.refresh(true)
+        await refresh()
       }
     },
   }
 }
 
-type NamedFile = readonly [name: string, bytes: Uint8Array]
+/** The space that files of these sizes take. */
+const spaceOf = (sizes: readonly number[]): number =>
+  sizes.reduce((sum, size) => sum + Math.ceil(size / BLOCK) * BLOCK, 0)
 
-const stampOf = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
+/** Undefined: another process has removed it meanwhile. */
+async function measure(folder: string, name: string): Promise<Kept | undefined> {
+  const path = join(folder, name)
+  try {
+    const files = await readdir(path)
+    const sizes = await Promise.all(files.map(async (file) => (await stat(join(path, file))).size))
+    return { name, writtenMs: (await stat(path)).mtimeMs, bytes: spaceOf(sizes) }
+  } catch (cause) {
+    if (hasCode(cause, 'ENOENT', 'ENOTDIR')) return undefined
+    throw cause
+  }
+}
 
 /** Removes what a crash has left. */
 async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
-  for (const name of (await readdir(folder)).filter((own) => DRAFT.test(own))) {
+  for (const name of (await readdir(folder)).filter((own) => own.startsWith(DRAFT))) {
     const path = join(folder, name)
     const found = await stat(path).catch(() => undefined)
     if (found !== undefined && found.mtimeMs < beforeMs) await rm(path, { recursive: true, force: true })
@@ -95,11 +135,11 @@ async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
 async function writeWhole(
   folder: string,
   name: string,
-  files: readonly NamedFile[],
+  files: RecordingFiles,
   mayBeTaken: boolean,
   shownMs: number | undefined,
 ): Promise<boolean> {
-  const draft = join(folder, `.draft-${randomBytes(8).toString('hex')}`)
+  const draft = join(folder, DRAFT + randomBytes(8).toString('hex'))
   try {
     await mkdir(draft, { mode: 0o700 })
     for (const [file, bytes] of files) {
@@ -118,11 +158,11 @@ async function writeWhole(
     return true
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)
-    if (mayBeTaken && isTaken(error)) return false
+    // A folder with files is there already.
+    if (mayBeTaken && hasCode(error, 'ENOTEMPTY', 'EEXIST')) return false
     throw error
   }
 }
 
-/** A folder with files is there already. */
-const isTaken = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && ['ENOTEMPTY', 'EEXIST'].includes(String(error.code))
+const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code))

@@ -1,4 +1,4 @@
-import type { Finding } from './findings.ts'
+import type { Finding } from './headline.ts'
 
 /** What a class of differences means and what to do about it. */
 export interface Explanation {

@@ -1,23 +1,15 @@
-import { leastOf, type PublishedCount } from './published-run.ts'
-
 const numbers = new Intl.NumberFormat('en')
 
-/** `12,345`, `<5`, or `at least 11,998`. */
-export function formatCount(count: PublishedCount): string {
-  if (typeof count === 'number') return numbers.format(count)
-  return count === '<5' ? count : `at least ${numbers.format(leastOf(count))}`
+/** `12,345` */
+export function formatCount(count: number): string {
+  return numbers.format(count)
 }
 
-/** As `formatCount`, for tables and figures: `≥ 11,998`. */
-export function formatCell(count: PublishedCount): string {
-  return formatCount(count).replace('at least', '≥')
-}
-
-/** A share in percent, never rounded up to all nor down to nothing: `93.8 %`, `< 0.1 %`; undefined where one of the two is withheld. */
-export function formatShare(part: PublishedCount, whole: PublishedCount): string | undefined {
-  if (typeof part !== 'number' || typeof whole !== 'number' || whole === 0) return undefined
+/** A share in percent, never rounded up to all nor down to nothing: `93.8 %`, `< 0.1 %`; undefined of nothing. */
+export function formatShare(part: number, whole: number): string | undefined {
+  if (whole === 0) return undefined
+  if (part === 0 || part >= whole) return part === 0 ? '0 %' : '100 %'
   const percent = (part / whole) * 100
-  if (part === 0 || part === whole) return `${percent} %`
   return percent < 0.1 ? '< 0.1 %' : `${(Math.floor(percent * 10) / 10).toFixed(1)} %`
 }
 

@@ -1,8 +1,30 @@
-import { LEAST_COMPARED_PERCENT, type RunDoubt } from '../run-outcome.ts'
+import { LEAST_COMPARED_PERCENT, type RunDoubt } from '../run-document.ts'
+import type { DifferenceKind } from '../verdict.ts'
 import { explain } from './explanations.ts'
-import { findingsOf } from './findings.ts'
 import { formatCount, formatShare } from './format.ts'
-import { addCounts, type PublishedRun } from './published-run.ts'
+import type { PublishedRun } from './published-run.ts'
+
+/** A class of differences, or of records that one side lacks, or that could not be compared. */
+export interface Finding {
+  /** As in `FieldDifference`; `(row)` for the record as a whole. */
+  readonly path: string
+  readonly kind: DifferenceKind | 'onlyV2' | 'onlyV3' | 'unknown'
+  readonly v2Class: string
+  readonly v3Class: string
+  readonly count: number
+}
+
+/** Everything of a run that asks for an explanation, the largest first. */
+export function findingsOf({ differences, verdicts }: PublishedRun): readonly Finding[] {
+  const rows: readonly Finding[] = [
+    { path: '(row)', kind: 'onlyV2', v2Class: 'record', v3Class: 'missing', count: verdicts.onlyV2 },
+    { path: '(row)', kind: 'onlyV3', v2Class: 'missing', v3Class: 'record', count: verdicts.onlyV3 },
+    { path: '(row)', kind: 'unknown', v2Class: 'record', v3Class: 'record', count: verdicts.unknown },
+  ]
+  return [...differences, ...rows.filter(({ count }) => count > 0)].sort(
+    (one, other) => other.count - one.count,
+  )
+}
 
 /** What a report says first. */
 export interface Headline {
@@ -22,27 +44,27 @@ export function headlineOf(run: PublishedRun): Headline {
   }
 }
 
-const lower = (text: string): string =>
-  /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
-
 const titles = { ready: 'Ready', differs: 'Differs', inconclusive: 'Inconclusive' }
 
 function sentenceOf(run: PublishedRun): string {
   const { compared, verdicts, outcome } = run
-  const { differs, onlyV2, onlyV3 } = verdicts
   if (outcome === 'ready')
     return `V3 through the adapter gives what V2 gives: ${
       compared === 1 ? 'the one compared record is' : `all ${formatCount(compared)} compared records are`
     } the same, or equivalent by a named rule.`
   if (outcome === 'inconclusive')
     return 'This run cannot say whether V3 through the adapter gives what V2 gives; no difference was found so far.'
-  const unlike = addCounts([differs, onlyV2, onlyV3])
+  // Rounded counts may add up to more.
+  const unlike = Math.min(compared, verdicts.differs + verdicts.onlyV2 + verdicts.onlyV3)
   const share = formatShare(unlike, compared)
   const largest = findingsOf(run).find(({ kind }) => kind !== 'unknown')
   return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${
     share === undefined ? '' : ` (${share})`
   }${largest === undefined ? '' : `, most often: ${lower(explain(largest).title)} (${formatCount(largest.count)})`}.`
 }
+
+const lower = (text: string): string =>
+  /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
 
 function doubtIn({ offered, compared, verdicts, ownRules }: PublishedRun, doubt: RunDoubt): string {
   switch (doubt) {
@@ -55,7 +77,7 @@ function doubtIn({ offered, compared, verdicts, ownRules }: PublishedRun, doubt:
     case 'unknown':
       return `${formatCount(verdicts.unknown)} records could not be compared.`
     case 'expiredRules': {
-      const expired = ownRules.filter((rule) => rule.expired && rule.count !== 0)
+      const expired = ownRules.filter((rule) => rule.expired && rule.count > 0)
       return `${expired.length === 1 ? 'One own rule has' : `${expired.length} own rules have`} expired, and the fields count as differences again: ${expired.map(({ name }) => name).join(', ')}.`
     }
   }

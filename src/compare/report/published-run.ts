@@ -1,74 +1,51 @@
-import type { RunDoubt, RunOutcome } from '../run-outcome.ts'
-import type { CountedDifference, CountedEquivalence, RunDocument, AppliedRule } from '../run-document.ts'
-import type { Verdict } from '../verdict.ts'
+import { doubtsOf, outcomeOf, type RunDocument, type RunDoubt, type RunOutcome } from '../run-document.ts'
 
-/** A count as a report prints it: a number, `<5` (from 1 to 4), or `>=n` where the exact count would reveal a small one. */
-export type PublishedCount = number | '<5' | `>=${number}`
-
-type Published<Counted> = Omit<Counted, 'count'> & { readonly count: PublishedCount }
-
-export type PublishedVerdicts = Readonly<Record<Verdict, PublishedCount>>
-
-export interface PublishedGroup {
-  readonly name: string
-  readonly verdicts: PublishedVerdicts
-}
-
-type Withheld =
-  | 'offered'
-  | 'compared'
-  | 'dropped'
-  | 'skipped'
-  | 'verdicts'
-  | 'differences'
-  | 'equivalences'
-  | 'noise'
-  | 'ownRules'
-  | 'kinds'
-  | 'codeClasses'
-  | 'days'
-  | 'delays'
-  | 'askedAgain'
-
-/** A run as all reports print it: small counts withheld unless `exact`, texts without control characters. */
-export interface PublishedRun extends Omit<RunDocument, Withheld> {
+/** A run as all reports print it: counts are multiples of 5 unless `exact`, texts have no characters that hide or reorder others. */
+export interface PublishedRun extends RunDocument {
   /** Marks the document as a report, which no report is made from. */
   readonly report: 'markbridge-compare'
   readonly exact: boolean
   readonly outcome: RunOutcome
   readonly doubts: readonly RunDoubt[]
-  readonly offered: PublishedCount
-  readonly compared: PublishedCount
-  readonly dropped: PublishedCount
-  readonly skipped: PublishedCount
-  readonly verdicts: PublishedVerdicts
-  readonly differences: readonly Published<CountedDifference>[]
-  readonly equivalences: readonly Published<CountedEquivalence>[]
-  readonly noise: {
-    readonly measured: boolean
-    readonly records: PublishedCount
-    readonly differences: readonly Published<RunDocument['noise']['differences'][number]>[]
+}
+
+/**
+ * Makes of the document of a run what a report may print: unless `exact`, each count is rounded to a multiple of 5, and only 0 is printed
+ * as 0, since a small count may point to a single child. Every form of report prints this and nothing else.
+ */
+export function publishRun(document: RunDocument, { exact }: { readonly exact: boolean }): PublishedRun {
+  return {
+    report: 'markbridge-compare',
+    exact,
+    outcome: outcomeOf(document),
+    doubts: doubtsOf(document),
+    ...(publish(document, '', exact) as RunDocument),
   }
-  readonly ownRules: readonly Published<AppliedRule>[]
-  readonly kinds: readonly PublishedGroup[]
-  readonly codeClasses: readonly PublishedGroup[]
-  readonly days: readonly PublishedGroup[]
-  readonly delays: readonly { readonly upToMs: number | null; readonly count: PublishedCount }[]
-  readonly askedAgain: PublishedCount
 }
 
-export type PublishedDifference = PublishedRun['differences'][number]
+/** Numbers that count nothing. */
+const notCounts: ReadonlySet<string> = new Set(['schema', 'upToMs'])
 
-/** The least that a printed count can be. */
-export function leastOf(count: PublishedCount): number {
-  if (typeof count === 'number') return count
-  return count === '<5' ? 1 : Number(count.slice(2))
+function publish(value: unknown, name: string, exact: boolean): unknown {
+  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'number') return exact || notCounts.has(name) ? value : roundCount(value)
+  if (Array.isArray(value)) return value.map((one) => publish(one, name, exact))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([member, one]) => [member, publish(one, member, exact)]),
+  )
 }
 
-/** The sum of printed counts: exact where all are, else a lower bound. */
-export function addCounts(counts: readonly PublishedCount[]): PublishedCount {
-  const known = counts.filter((count) => count !== 0)
-  if (known.length === 1) return known[0] ?? 0
-  const least = known.reduce<number>((sum, count) => sum + leastOf(count), 0)
-  return known.every((count) => typeof count === 'number') ? least : `>=${least}`
+const roundCount = (count: number): number => (count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5))
+
+const MAX_SHOWN = 300
+/** Control characters, marks that hide or turn the direction of text, separators of lines, and halves of surrogate pairs. */
+const unprintable =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu
+
+/** A foreign text as it may stand in a report: on one line, at most 300 characters, without those that hide or reorder others. */
+function cleanText(text: string): string {
+  const printable = text.replaceAll(/[\t\r\n]+/g, ' ').replaceAll(unprintable, '\ufffd')
+  const characters = Array.from(printable)
+  return characters.length <= MAX_SHOWN ? printable : `${characters.slice(0, MAX_SHOWN).join('')}…`
 }

@@ -1,8 +1,9 @@
 import { stringify } from 'csv-stringify/sync'
 
+import type { CountedGroup } from '../run-document.ts'
 import { verdicts } from '../verdict.ts'
 import { explain } from './explanations.ts'
-import type { PublishedCount, PublishedGroup, PublishedRun } from './published-run.ts'
+import type { PublishedRun } from './published-run.ts'
 
 /** One count with all that names it; columns that a section does not use are empty. */
 interface Row {
@@ -13,7 +14,7 @@ interface Row {
   readonly v2Class?: string
   readonly v3Class?: string
   readonly verdict?: string
-  readonly count: PublishedCount
+  readonly count: number
   readonly note?: string
 }
 
@@ -56,7 +57,7 @@ function* rowsOf(run: PublishedRun): Generator<Row> {
     yield { section: 'delay', name: upToMs === null ? 'longer' : `${upToMs} ms`, count }
 }
 
-function* groupRows(section: string, groups: readonly PublishedGroup[]): Generator<Row> {
+function* groupRows(section: string, groups: readonly CountedGroup[]): Generator<Row> {
   for (const { name, verdicts: counts } of groups)
     for (const verdict of verdicts) yield { section, name, verdict, count: counts[verdict] }
 }

@@ -1,11 +1,10 @@
 import type { Clock } from '../../clock.ts'
-import type { RecordDiff } from '../diff/index.ts'
-import { type CompareRows, keyOf, keyOfRow, nameOf } from './compared-row.ts'
-import { type Noise, noiseOf } from './noise.ts'
-import type { RowsRead } from './read-rows.ts'
-import { readWindow, type ReadWindowOptions } from './read-window.ts'
+import { waitFor } from '../../clock/wait-for.ts'
+import { comparePair, type OwnRules, plainly, type RecordDiff } from '../diff/index.ts'
+import { isEqual, keyOf, keyOfRow, nameOf, type Noise, noiseOf } from './compared-rows.ts'
+import { listKeys, type MarkKey, writeMarkQuery } from './queries.ts'
+import { readWindow, type RowsRead, type SidePair } from './read-window.ts'
 import type { Window } from './windows.ts'
-import { listKeys, type MarkKey, writeMarkQuery } from './write-filter.ts'
 
 /**
  * Records of a window that are asked again at most. A mark that changed between the two reads is one of few; where more differ,
@@ -15,10 +14,16 @@ const MAX_ASKED = 240
 /** How often a list of keys is read, with a pause before each time: a read that breaks off says nothing of its records. */
 const MAX_READS = 3
 
-export interface AskAgainOptions extends ReadWindowOptions {
-  readonly compare: CompareRows
-  readonly clock: Pick<Clock, 'after'>
-  /** Time that a change may take to reach the other side. */
+export interface AskAgainOptions {
+  readonly sides: Readonly<Record<Window['kind'], SidePair>>
+  /** True: V2 is read twice. */
+  readonly noise: boolean
+  /** The partner's own; undefined: none. */
+  readonly rules: OwnRules | undefined
+  /** A window with more rows is divided. */
+  readonly maxRows: number
+  readonly clock: Clock
+  /** Time that a change may take to reach the other side, before what differs is asked again. */
   readonly pauseMs: number
 }
 
@@ -37,30 +42,29 @@ export interface AskedAgain {
  */
 export async function askAgain(
   options: AskAgainOptions,
-  window: Pick<Window, 'fromMs' | 'toMs'>,
+  window: Window,
   rows: readonly RecordDiff[],
   noise: Noise,
   signal: AbortSignal,
 ): Promise<AskedAgain> {
   const keys = keysToAsk(rows)
   if (keys.size === 0) return { rows, noise, asked: 0 }
-  await pause(options, signal)
-  const kept: RecordDiff[] = []
-  const before = new Map<string, RecordDiff[]>()
-  for (const row of rows) {
-    const key = keyOf(row)
-    const name = key === undefined ? '' : nameOf(key)
-    if (!keys.has(name)) kept.push(row)
-    else before.set(name, [...(before.get(name) ?? []), row])
+  const pause = async (): Promise<void> => {
+    if (options.pauseMs > 0) await waitFor(options.pauseMs, options.clock, signal)
+    signal.throwIfAborted()
   }
+  await pause()
+  const compare = (ofV2: readonly object[], ofV3: readonly object[]): readonly RecordDiff[] =>
+    comparePair({ kind: 'marks', v2: ofV2, v3: ofV3, order: 'free', rules: options.rules })
+  const before = Map.groupBy(rows, (row) => nameOf(keyOf(row)))
+  const kept = [...before].flatMap(([name, own]) => (keys.has(name) ? [] : own))
   const all = new Map(noise)
   const lists = listKeys([...keys.values()]).map((list) => ({ list, reads: 1 }))
   for (const { list, reads } of lists) {
-    if (reads > 1) await pause(options, signal)
+    if (reads > 1) await pause()
     const query = writeMarkQuery(window, undefined, list)
-    const read = await readWindow(options, { v2: query, v3: query }, signal)
-    const names = list.map(nameOf)
-    const { v2, v3, again } = read
+    const { v2, v3, again } = await readWindow(options.sides.marks, query, options, signal)
+    const names = new Set(list.map(nameOf))
     if (list.length > 1 && (isRefused(v2) || isRefused(v3))) {
       lists.push(...list.map((key) => ({ list: [key], reads })))
       continue
@@ -70,27 +74,21 @@ export async function askAgain(
       else for (const name of names) kept.push(...(before.get(name) ?? []).map(toUnknown))
       continue
     }
-    const asked = new Set(names)
-    const own = (ofSide: readonly object[]): readonly object[] => ofSide.filter((row) => isOneOf(asked, row))
-    const [ownV2, ownV3] = [own(v2.rows), own(v3.rows)]
-    kept.push(...options.compare(ownV2, ownV3, 'free'))
+    // A service may answer with more than it was asked for.
+    const own = (ofSide: readonly object[]): readonly object[] =>
+      ofSide.filter((row) => names.has(nameOf(keyOfRow(row))))
+    kept.push(...compare(own(v2.rows), own(v3.rows)))
     for (const name of names) all.delete(name)
     if (again?.kind === 'rows')
-      for (const [name, found] of noiseOf(options.compare(ownV2, own(again.rows), 'free')))
-        all.set(name, found)
+      for (const [name, found] of noiseOf(compare(own(v2.rows), own(again.rows)))) all.set(name, found)
   }
   return { rows: kept, noise: all, asked: keys.size }
 }
 
-function isRefused(read: RowsRead): boolean {
-  return read.kind === 'failed' && read.cause.code === 'ADP_UPSTREAM_REFUSED'
-}
+const isRefused = (read: RowsRead): boolean =>
+  read.kind === 'failed' && read.cause.code === 'ADP_UPSTREAM_REFUSED'
 
-/** True for a row of one of the keys: a service may answer with more than it was asked for. */
-function isOneOf(names: ReadonlySet<string>, row: object): boolean {
-  const key = keyOfRow(row)
-  return key !== undefined && names.has(nameOf(key))
-}
+const toUnknown = (row: RecordDiff): RecordDiff => ({ ...row, comparison: plainly('unknown') })
 
 /** Keys of the records that differ, the rarest ways of differing first. */
 function keysToAsk(rows: readonly RecordDiff[]): ReadonlyMap<string, MarkKey> {
@@ -98,8 +96,7 @@ function keysToAsk(rows: readonly RecordDiff[]): ReadonlyMap<string, MarkKey> {
   const moved = namesOfMoved(rows)
   for (const row of rows) {
     const { verdict, differences } = row.comparison
-    if (verdict === 'same' || verdict === 'equivalent' || verdict === 'unknown') continue
-    const key = keyOf(row)
+    const key = isEqual(row.comparison) || verdict === 'unknown' ? undefined : keyOf(row)
     if (key === undefined || moved.has(nameOf(key))) continue
     const way = [verdict, ...differences.map(({ path, kind }) => `${path} ${kind}`)].join('\n')
     const keys = ways.get(way) ?? new Map<string, MarkKey>()
@@ -116,27 +113,8 @@ function namesOfMoved(rows: readonly RecordDiff[]): ReadonlySet<string> {
   const moved = new Set<string>()
   for (const { v2, v3, comparison } of rows) {
     if (comparison.verdict !== 'differs') continue
-    const [one, other] = [keyOfRow(v2), keyOfRow(v3)]
-    if (one === undefined || other === undefined || nameOf(one) === nameOf(other)) continue
-    moved.add(nameOf(one)).add(nameOf(other))
+    const [one, other] = [keyOfRow(v2), keyOfRow(v3)].map(nameOf)
+    if (one !== '' && other !== '' && one !== other) moved.add(one ?? '').add(other ?? '')
   }
   return moved
-}
-
-function toUnknown(row: RecordDiff): RecordDiff {
-  return { ...row, comparison: { verdict: 'unknown', differences: [], equivalences: [] } }
-}
-
-async function pause({ clock, pauseMs }: AskAgainOptions, signal: AbortSignal): Promise<void> {
-  if (pauseMs > 0)
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        cancel()
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const cancel = clock.after(pauseMs, end)
-      signal.addEventListener('abort', end)
-    })
-  signal.throwIfAborted()
 }

@@ -1,15 +1,23 @@
 import { AdapterError } from '../../errors.ts'
+import { comparePair, plainly, type RecordDiff } from '../diff/index.ts'
 import { askAgain, type AskAgainOptions } from './ask-again.ts'
-import type { RecordDiff } from '../diff/index.ts'
-import { type Noise, noiseOf, leaveOutNoise } from './noise.ts'
-import { readWindow, type WindowQueries, type WindowRead } from './read-window.ts'
-import type { RowsRead } from './read-rows.ts'
+import { leaveOutNoise, type Noise, noiseOf } from './compared-rows.ts'
+import { writeMarkQuery, writeRegistrationQueries } from './queries.ts'
+import { readWindow, type RowsRead, type WindowRead } from './read-window.ts'
 import { splitWindow, type Window } from './windows.ts'
+
+/** How windows are read and compared. */
+export interface CompareWindowOptions extends AskAgainOptions {
+  /** Learners whose records are compared, as lists that fit into a query each; undefined: all. */
+  readonly learners: readonly (readonly string[])[] | undefined
+}
 
 /** What one reading of a window gave. Of a window that could not be read on both sides, the rows of one are `unknown`. */
 export interface WindowResult {
+  readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
+  /** Records that were asked again. */
   readonly asked: number
   /** Undefined: it was compared. */
   readonly failure: WindowFailure | undefined
@@ -22,57 +30,50 @@ export interface WindowFailure {
   readonly cause: AdapterError
 }
 
-export interface CompareWindowOptions extends AskAgainOptions {
-  readonly queriesOf: (window: Window) => WindowQueries
-  /** False: records that differ have no key by which they can be read again. */
-  readonly asksAgain: boolean
-}
-
-/** Begins to read a window; it is compared with `compareWindow`. */
+/** Reads a window on both sides; it is compared with `compareWindow`. */
 export function beginWindow(
   options: CompareWindowOptions,
   window: Window,
   signal: AbortSignal,
 ): Promise<WindowRead> {
-  return readWindow(options, options.queriesOf(window), signal)
+  const learners = options.learners?.[window.list]
+  const queries =
+    window.kind === 'marks' ? writeMarkQuery(window, learners) : writeRegistrationQueries(learners)
+  return readWindow(options.sides[window.kind], queries, options, signal)
 }
 
 /**
- * Compares a window that was read, each of its parts by itself where it had to be divided, and calls `onResult` for each.
- * Rejects with the reason of the signal.
+ * Compares a window that was read, each of its parts by itself where it had to be divided. Records that differ are asked again, but for
+ * registrations, which have no key by which they can be. Rejects with the reason of the signal.
  */
 export async function compareWindow(
   options: CompareWindowOptions,
   window: Window,
-  read: WindowRead,
+  { v2, v3, again }: WindowRead,
   signal: AbortSignal,
-  onResult: (result: WindowResult) => void,
-): Promise<void> {
-  const { v2, v3, again } = read
+): Promise<readonly WindowResult[]> {
   if (v2.kind === 'tooMany' || v3.kind === 'tooMany') {
     const halves = splitWindow(window)
-    if (halves === undefined) {
-      onResult(failed(window, v2.kind === 'tooMany' ? 'V2' : 'V3', tooManyRows(options.maxRows), []))
-      return
-    }
+    if (halves === undefined)
+      return [failed(window, v2.kind === 'tooMany' ? 'V2' : 'V3', tooManyRows(options.maxRows), [])]
+    const results: WindowResult[] = []
     for (const half of halves)
-      await compareWindow(options, half, await beginWindow(options, half, signal), signal, onResult)
-    return
+      results.push(...(await compareWindow(options, half, await beginWindow(options, half, signal), signal)))
+    return results
   }
-  if (v2.kind === 'failed') onResult(failed(window, 'V2', v2.cause, unknownRows('v3', v3)))
-  else if (v3.kind === 'failed') onResult(failed(window, 'V3', v3.cause, unknownRows('v2', v2)))
-  else {
-    const noise = again?.kind === 'rows' ? noiseOf(options.compare(v2.rows, again.rows, 'free')) : noNoise
-    const first = options.compare(v2.rows, v3.rows, 'unasked')
-    const last = options.asksAgain
-      ? await askAgain(options, window, first, noise, signal)
-      : { rows: first, noise, asked: 0 }
-    const rows = last.noise.size === 0 ? last.rows : last.rows.map((row) => leaveOutNoise(row, last.noise))
-    onResult({ rows, noise: last.noise, asked: last.asked, failure: undefined })
-  }
+  if (v2.kind === 'failed') return [failed(window, 'V2', v2.cause, unknownRows('v3', v3))]
+  if (v3.kind === 'failed') return [failed(window, 'V3', v3.cause, unknownRows('v2', v2))]
+  const pair = { kind: window.kind, v2: v2.rows, rules: options.rules }
+  const compared = comparePair({ ...pair, v3: v3.rows })
+  const noise: Noise =
+    again?.kind === 'rows' ? noiseOf(comparePair({ ...pair, v3: again.rows, order: 'free' })) : new Map()
+  const last =
+    window.kind === 'marks'
+      ? await askAgain(options, window, compared, noise, signal)
+      : { rows: compared, noise, asked: 0 }
+  const rows = last.noise.size === 0 ? last.rows : last.rows.map((row) => leaveOutNoise(row, last.noise))
+  return [{ window, rows, noise: last.noise, asked: last.asked, failure: undefined }]
 }
-
-const noNoise: Noise = new Map()
 
 function failed(
   window: Window,
@@ -80,13 +81,12 @@ function failed(
   cause: AdapterError,
   rows: readonly RecordDiff[],
 ): WindowResult {
-  return { rows, noise: noNoise, asked: 0, failure: { window, side, cause } }
+  return { window, rows, noise: new Map(), asked: 0, failure: { window, side, cause } }
 }
 
 /** The rows of the side that answered: nothing is said of them. */
 function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
-  const comparison = { verdict: 'unknown', differences: [], equivalences: [] } as const
-  const none = { comparison, v2: undefined, v3: undefined }
+  const none = { comparison: plainly('unknown'), v2: undefined, v3: undefined }
   return read.kind === 'rows' ? read.rows.map((row) => ({ ...none, [side]: row })) : []
 }
 

@@ -1,11 +1,20 @@
-export { type AskAdapter, createAdapterAnswers } from './adapter-answers.ts'
-export { createAdapterSide } from './adapter-side.ts'
-export { type Checkpoint, readCheckpoint } from './checkpoint.ts'
-export { DAY_MS, formatDay, parseDay } from './days.ts'
-export { parseLearnerList, sampleLearners } from './learner-list.ts'
-export { isRunName, newRunName, openRunFiles, type RunFiles } from './run-files.ts'
-export { type RunProgress, type RunReadsOptions, type RunResult, runReads } from './run-reads.ts'
-export type { WindowFailure } from './compare-window.ts'
-export { createUpstreamSide, type OpenSession } from './upstream-side.ts'
-export { type ComparedSide, readSidePage } from './side.ts'
-export { listLearners } from './write-filter.ts'
+export { isRunName, openRunFiles, replaceFile, type Checkpoint, type RunFiles } from './run-files.ts'
+export { parseLearnerList, sampleLearners } from './learners.ts'
+export { listLearners } from './queries.ts'
+export {
+  type RunOptions,
+  type RunResult,
+  type RunSource,
+  type RunStep,
+  runComparison,
+} from './run-comparison.ts'
+export {
+  type AdapterSide,
+  type ComparedSide,
+  createAdapterSide,
+  createUpstreamSide,
+  type OpenSession,
+  readSidePage,
+} from './sides.ts'
+export { createWindowSource } from './window-source.ts'
+export { DAY_MS, formatDay, parseDay } from './windows.ts'

@@ -1,126 +1,113 @@
-import { AdapterError } from '../../errors.ts'
-import {
-  beginWindow,
-  compareWindow,
-  type CompareWindowOptions,
-  type WindowFailure,
-  type WindowResult,
-} from './compare-window.ts'
-import type { WindowRead } from './read-window.ts'
-import type { RunPosition, Window, WindowPlan } from './windows.ts'
+import type { WallClock } from '../../clock.ts'
+import type { RunDocument } from '../run-document.ts'
+import { type Counted, createTally, type RecordGroups, type RunHeader, toDocument } from '../tally.ts'
+import type { Comparison } from '../verdict.ts'
+import type { WindowFailure } from './compare-window.ts'
+import { type Checkpoint, newRunName, type RunFiles } from './run-files.ts'
 
-/** How a run ended. `stopped`: by its signal. `failing`: too many windows in a row could not be read. */
-export type RunEnd =
-  | { readonly kind: 'done' | 'stopped' | 'failing' }
-  /** A fault that every further window would have too, such as credentials that are refused. */
-  | { readonly kind: 'refused'; readonly failure: WindowFailure }
-
-export interface RunComparisonOptions extends CompareWindowOptions {
-  readonly plan: WindowPlan
-  /** Windows that failed before; they are read again at the end, as those that fail now. */
-  readonly failed: readonly Window[]
-  /** Takes the results of a window. The next window is compared when it has resolved. */
-  readonly onWindow: (done: WindowDone) => Promise<void>
+/** What a source has compared in one step: the pairs of a window of days, or of a recorded exchange. */
+export interface RunStep {
+  readonly records: readonly (readonly [comparison: Comparison, groups: RecordGroups])[]
+  /** Records as V2 gave them twice; default: none. */
+  readonly noise?: Iterable<Comparison>
+  readonly askedAgain?: number
+  /** Records that were offered and not asked for: outside the sample, or above a bound. */
+  readonly skipped?: number
 }
 
-/** A window that was compared, in parts where it had to be divided. */
-export interface WindowDone {
-  readonly window: Window
-  readonly results: readonly WindowResult[]
-  /** Where the run goes on; undefined: the window had failed before and was read again. */
-  readonly next: RunPosition | undefined
+/** How a source ended. `stopped`: by its signal. `failing`: too many windows in a row could not be read. `refused`: every further window would be. */
+export interface SourceEnd {
+  readonly kind: 'done' | 'stopped' | 'failing' | 'refused'
+  /** Windows that could not be compared in the end; of `refused` the one that was, first. */
+  readonly failures: readonly WindowFailure[]
+  /** Counts that belong to the document and to no checkpoint: those of windows that are read again. */
+  readonly left: readonly Counted[]
 }
 
-/** Windows that fail one after another before a run ends: one that takes as long as its retries each would not come to an end. */
-const MAX_FAILED_IN_A_ROW = 3
+/** Gives pairs of answers of V2 and V3, compared: windows of days of both services, or recorded exchanges. */
+export interface RunSource {
+  /** Rejects for faults of the program only. */
+  steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd>
+  /** Where the source goes on after the last step; undefined: it cannot. */
+  position?(): Pick<Checkpoint, 'position' | 'failed'>
+  /** Days or exchanges. */
+  progress(): { readonly done: number; readonly total: number }
+}
 
-/** Errors that do not depend on the window. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  'ADP_TOKEN',
-  'ADP_FORBIDDEN',
-  'ADP_SUBSCRIPTION_KEY',
-  'ADP_NOT_FOUND',
-  'ADP_USAGE',
-  'ADP_CONFIGURATION',
-])
+export interface RunOptions {
+  readonly source: RunSource
+  readonly header: Pick<RunHeader, 'kind' | 'partner' | 'from' | 'to' | 'noise' | 'rules'>
+  readonly files: RunFiles
+  readonly clock: WallClock
+  /** What a checkpoint says besides; `resumed`: the run that goes on. Of a source that cannot go on undefined. */
+  readonly checkpoint?: Pick<Checkpoint, 'options' | 'sampleKey'> & {
+    readonly resumed: Checkpoint | undefined
+  }
+  /** Called at first and after each step. */
+  readonly onProgress: (progress: RunProgress) => void
+}
+
+/** How far a run has come. */
+export interface RunProgress {
+  readonly done: number
+  readonly total: number
+  /** Compared since the run began, or went on. */
+  readonly records: number
+}
+
+/** What a run came to. */
+export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
+  readonly document: RunDocument
+  /** Of the file with the document. */
+  readonly path: string
+}
 
 /**
- * Compares all windows of a plan in their order, then those that failed once more. One window is read while the one before is
- * compared. Rejects for faults of the program only.
+ * Runs a comparison to its end, or until `signal` aborts: step after step, a checkpoint after each, the document at the end, whatever
+ * the end is. Rejects for files that cannot be written and for faults of the program.
  */
-export async function runComparison(options: RunComparisonOptions, signal: AbortSignal): Promise<RunEnd> {
-  const { plan, onWindow } = options
-  const failed: Window[] = [...options.failed]
-  let inARow = 0
-  const finish = async (reading: Reading, next: RunPosition | undefined): Promise<RunEnd | undefined> => {
-    const results: WindowResult[] = []
-    const read = await reading.read
-    if ('stopped' in read) return { kind: 'stopped' }
-    await compareWindow(options, reading.window, read, signal, (result) => results.push(result))
-    const failures = results.flatMap(({ failure }) => failure ?? [])
-    const refusal = failures.find(({ cause }) => REFUSALS.has(cause.code))
-    if (refusal !== undefined) return { kind: 'refused', failure: refusal }
-    await onWindow({ window: reading.window, results, next })
-    failed.push(...failures.map(({ window }) => window))
-    inARow = failures.length === 0 ? 0 : inARow + 1
-    return inARow < MAX_FAILED_IN_A_ROW ? undefined : { kind: 'failing' }
+export async function runComparison(options: RunOptions, signal: AbortSignal): Promise<RunResult> {
+  const { source, header, files, clock, checkpoint, onProgress } = options
+  const resumed = checkpoint?.resumed
+  const run = resumed?.run ?? newRunName(clock.wallMs())
+  const startedAt = resumed?.startedAt ?? formatMoment(clock.wallMs())
+  const tally = createTally()
+  tally.merge(resumed?.counts ?? [])
+  let records = 0
+  const save = async (): Promise<void> => {
+    const place = source.position?.()
+    if (place !== undefined && checkpoint !== undefined)
+      await files.writeCheckpoint({
+        run,
+        startedAt,
+        options: checkpoint.options,
+        sampleKey: checkpoint.sampleKey,
+        ...place,
+        counts: tally.counts(),
+      })
+    onProgress({ ...source.progress(), records })
   }
-  const ahead = new AbortController()
-  const abort = (): void => ahead.abort(signal.reason)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  try {
-    for (let reading = begin(options, plan.next(), ahead.signal); reading !== undefined;) {
-      const read = await reading.read
-      if (!('stopped' in read)) plan.note(reading.window, rowsOf(read))
-      const next = plan.position()
-      // After a failure it is first decided whether there is a next one.
-      const isSound = 'v2' in read && read.v2.kind === 'rows' && read.v3.kind === 'rows'
-      const following = isSound ? begin(options, plan.next(), ahead.signal) : undefined
-      const end = await finish(reading, next)
-      if (end !== undefined) return end
-      reading = following ?? begin(options, plan.next(), ahead.signal)
-    }
-    inARow = 0
-    for (const window of failed.splice(0)) {
-      const reading = begin(options, window, ahead.signal)
-      const end = reading === undefined ? undefined : await finish(reading, undefined)
-      if (end !== undefined) return end
-    }
-    return { kind: 'done' }
-  } catch (cause) {
-    if (signal.aborted) return { kind: 'stopped' }
-    throw cause
-  } finally {
-    ahead.abort(new AdapterError('ADP_INTERNAL', 'The window is not needed any longer.'))
-    signal.removeEventListener('abort', abort)
+  await save()
+  const steps = source.steps(signal)
+  let step = await steps.next()
+  while (step.done !== true) {
+    const { records: compared, noise = [], askedAgain = 0, skipped = 0 } = step.value
+    for (const [comparison, groups] of compared) tally.add(comparison, groups)
+    for (const comparison of noise) tally.addNoise(comparison)
+    tally.count('askedAgain', askedAgain)
+    tally.count('skipped', skipped)
+    records += compared.length
+    await save()
+    step = await steps.next()
   }
+  const { kind, failures, left } = step.value
+  const complete = kind === 'done' && failures.length === 0
+  const endedAt = formatMoment(clock.wallMs())
+  tally.merge(left)
+  const document = toDocument({ ...header, run, startedAt, endedAt, complete }, tally.counts())
+  const path = await files.writeDocument(run, `${JSON.stringify(document, null, 2)}\n`)
+  if (complete) await files.removeCheckpoint(run)
+  return { document, path, kind, failures }
 }
 
-/** A window that is being read. */
-interface Reading {
-  readonly window: Window
-  /** Never rejects because of the signal: while it is read ahead, it is not awaited. */
-  readonly read: Promise<WindowRead | { readonly stopped: true }>
-}
-
-function begin(
-  options: CompareWindowOptions,
-  window: Window | undefined,
-  signal: AbortSignal,
-): Reading | undefined {
-  if (window === undefined) return undefined
-  const read = beginWindow(options, window, signal).catch((cause: unknown) => {
-    if (signal.aborted) return { stopped: true } as const
-    throw cause
-  })
-  // A fault of the program is found when the window's turn comes.
-  read.catch(() => undefined)
-  return { window, read }
-}
-
-function rowsOf({ v2, v3 }: WindowRead): number {
-  const count = (read: WindowRead['v2']): number =>
-    read.kind === 'rows' ? read.rows.length : read.kind === 'tooMany' ? Infinity : 0
-  return Math.max(count(v2), count(v3))
-}
+const formatMoment = (ms: number): string => new Date(ms).toISOString()

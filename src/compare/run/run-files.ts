@@ -1,21 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import * as z from 'zod'
+
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { replaceFile } from '../replace-file.ts'
+import { countsForm } from '../tally.ts'
 
-/** The files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. */
-export interface RunFiles {
-  /** Writes the document of a run and returns its path. */
-  writeDocument(run: string, text: string): Promise<string>
-  writeCheckpoint(run: string, text: string): Promise<void>
-  removeCheckpoint(run: string): Promise<void>
-  /** The checkpoint of a run, or the newest one; undefined: there is none. */
-  readCheckpoint(run: string | undefined): Promise<string | undefined>
-}
-
-const CHECKPOINT = '.checkpoint.json'
 /** Names sort by the time at which their runs began. */
 const RUN = /^run-\d{8}-\d{6}-[0-9a-f]{4}$/
 
@@ -29,9 +20,38 @@ export function newRunName(wallMs: number): string {
 }
 
 /** True for a name that `newRunName` gave. */
-export function isRunName(text: string): boolean {
-  return RUN.test(text)
+export const isRunName = (text: string): boolean => RUN.test(text)
+
+const count = z.int().nonnegative()
+const kind = z.enum(['marks', 'registrations'])
+const checkpointForm = z.object({
+  schema: z.literal(2),
+  run: z.string().regex(RUN),
+  startedAt: z.string(),
+  /** SHA-256 over the options: another selection of records cannot be added to this one. */
+  options: z.string(),
+  /** Chooses the learners of `--sample`. */
+  sampleKey: z.string(),
+  position: z.object({ kind, list: count, fromMs: count, days: count }),
+  /** Windows that failed; they are read again. */
+  failed: z.array(z.object({ kind, list: count, fromMs: count, toMs: count })),
+  counts: countsForm,
+})
+
+/** How far a run has come, without any value of a record: all that `--resume` needs. */
+export type Checkpoint = z.infer<typeof checkpointForm>
+
+/** The files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. */
+export interface RunFiles {
+  /** Writes the document of a run and returns its path. */
+  writeDocument(run: string, text: string): Promise<string>
+  writeCheckpoint(checkpoint: Omit<Checkpoint, 'schema'>): Promise<void>
+  removeCheckpoint(run: string): Promise<void>
+  /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */
+  readCheckpoint(run: string | undefined): Promise<Checkpoint | undefined>
 }
+
+const CHECKPOINT = '.checkpoint.json'
 
 /** Opens the files of runs; the folder is made when it is written to. Errors: `ADP_CONFIGURATION` for a folder that cannot be used. */
 export function openRunFiles(folder: string): RunFiles {
@@ -47,40 +67,70 @@ export function openRunFiles(folder: string): RunFiles {
   }
   return {
     writeDocument: (run, text) => write(`${run}.json`, text),
-    writeCheckpoint: async (run, text) => {
-      await write(run + CHECKPOINT, text)
+    writeCheckpoint: async (checkpoint) => {
+      await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 2, ...checkpoint }))
     },
     removeCheckpoint: (run) => rm(join(folder, run + CHECKPOINT), { force: true }),
     readCheckpoint: async (run) => {
       const name = run ?? (await newestOf(folder))
       if (name === undefined) return undefined
       const path = join(folder, name + CHECKPOINT)
-      try {
-        return await readFile(path, 'utf8')
-      } catch (cause) {
-        if (isMissing(cause)) return undefined
-        throw unusable(path, 'read', cause)
-      }
+      const text = await readFile(path, 'utf8').catch(unlessMissing(path, undefined))
+      return text === undefined ? undefined : parseCheckpoint(text)
     },
   }
 }
 
+function parseCheckpoint(text: string): Checkpoint {
+  try {
+    return checkpointForm.parse(JSON.parse(text))
+  } catch (cause) {
+    throw new AdapterError(
+      'ADP_USAGE',
+      'The checkpoint is damaged, or of another version. Begin the run again without --resume.',
+      { cause },
+    )
+  }
+}
+
 async function newestOf(folder: string): Promise<string | undefined> {
-  const names = await readdir(folder).catch((cause: unknown) => {
-    if (isMissing(cause)) return []
-    throw unusable(folder, 'read', cause)
-  })
+  const names = await readdir(folder).catch(unlessMissing(folder, []))
   const runs = names
     .filter((name) => name.endsWith(CHECKPOINT))
     .map((name) => name.slice(0, -CHECKPOINT.length))
   return runs.filter(isRunName).sort().at(-1)
 }
 
-const isMissing = (cause: unknown): boolean =>
-  cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+const unlessMissing =
+  <Value>(path: string, value: Value) =>
+  (cause: unknown): Value => {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return value
+    throw unusable(path, 'read', cause)
+  }
 
 function unusable(path: string, what: 'read' | 'written', cause: unknown): AdapterError {
   return new AdapterError('ADP_CONFIGURATION', `${path} cannot be ${what}: ${describeFileError(cause)}.`, {
     cause,
   })
+}
+
+/**
+ * Writes a file that its owner alone may read, in place of one of any mode or of a link. A reader of the file sees the old text or the new
+ * one, also after a power cut.
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  try {
+    const file = await open(draft, 'wx', 0o600)
+    try {
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(draft, path)
+  } catch (cause) {
+    await rm(draft, { force: true })
+    throw cause
+  }
 }

@@ -1,7 +1,20 @@
-import { DAY_MS } from './days.ts'
+export const DAY_MS = 86_400_000
 
-/** Session starts from `fromMs`, before `toMs`, of some learners or of all. */
+/** The start of a day that is written `YYYY-MM-DD`, ms since the epoch, in UTC; undefined for any other text. */
+export function parseDay(text: string): number | undefined {
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
+  // Date.parse may take the 31st of a shorter month for the 1st of the next.
+  return Number.isNaN(ms) || formatDay(ms) !== text ? undefined : ms
+}
+
+/** The day of a time, `YYYY-MM-DD`, in UTC. */
+export function formatDay(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+/** Session starts from `fromMs`, before `toMs`, of some learners or of all; registrations have no days. */
 export interface Window {
+  readonly kind: 'marks' | 'registrations'
   /** Index of the list of learners. */
   readonly list: number
   readonly fromMs: number
@@ -10,6 +23,7 @@ export interface Window {
 
 /** Where a run begins or continues: the windows before it are done. */
 export interface RunPosition {
+  readonly kind: Window['kind']
   readonly list: number
   readonly fromMs: number
   /** Length of the next window, which follows from the rows of those before. */
@@ -18,16 +32,16 @@ export interface RunPosition {
 
 /** The windows of a run, one after another. */
 export interface WindowPlan {
-  /** The next window; undefined: there is none left. Its length follows from the rows of those before. */
+  /** The next window; undefined: there is none left. */
   next(): Window | undefined
   /** Where `next` goes on. */
   position(): RunPosition
-  /** Says how many rows the larger side had in a window. */
-  note(window: Window, rows: number): void
-  /** Days of all windows, each counted for each list. */
+  /** Fits the length of the next windows to the rows that the larger side had in this one. */
+  fit(window: Window, rows: number): void
+  /** Days of all windows of marks, each counted for each list. */
   readonly days: number
   /** Days before a position. */
-  daysBefore(position: Pick<RunPosition, 'list' | 'fromMs'>): number
+  daysBefore(position: RunPosition): number
 }
 
 export interface WindowPlanOptions {
@@ -36,9 +50,12 @@ export interface WindowPlanOptions {
   readonly toMs: number
   /** Lists of learners that are read one after another; 1 where all are read at once. */
   readonly lists: number
+  /** True: one window for the registrations of each list follows the marks. */
+  readonly registrations: boolean
   /** Rows that a window is to have, at most about. */
   readonly targetRows: number
-  readonly start: RunPosition
+  /** Undefined: the beginning. */
+  readonly start: RunPosition | undefined
 }
 
 /** Days that the service lets one read span (service-facts 1). */
@@ -50,32 +67,36 @@ const MAX_GROWTH = 2
 /** A window that cannot be divided any further. */
 const LEAST_MS = 3_600_000
 
-/** The position before all windows. */
-export function firstPosition(fromMs: number): RunPosition {
-  return { list: 0, fromMs, days: FIRST_DAYS }
-}
-
 /** Plans windows of days, about as long as gives `targetRows`; narrow ranges are faster than wide ones (service-facts 18). */
 export function planWindows(options: WindowPlanOptions): WindowPlan {
-  const { fromMs, toMs, lists, targetRows, start } = options
+  const { fromMs, toMs, lists, registrations, targetRows, start } = options
   const daysOfList = Math.round((toMs - fromMs) / DAY_MS)
-  let { list, fromMs: from, days } = start
+  const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
+  let { kind, list, fromMs: from, days } = start ?? first
   return {
     days: daysOfList * lists,
-    daysBefore: (before) => before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
+    daysBefore: (before) =>
+      before.kind === 'registrations'
+        ? daysOfList * lists
+        : before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
     next: () => {
-      if (from >= toMs) {
+      if (kind === 'marks' && from >= toMs) {
         list += 1
         from = fromMs
       }
+      if (kind === 'marks' && list >= lists && registrations) {
+        kind = 'registrations'
+        list = 0
+      }
       if (list >= lists) return undefined
-      const window = { list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
+      if (kind === 'registrations') return { kind, list: list++, fromMs: 0, toMs: 0 }
+      const window = { kind, list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
       from = window.toMs
       return window
     },
-    position: () => ({ list, fromMs: from, days }),
-    note: (window, rows) => {
-      if (rows === 0) return
+    position: () => ({ kind, list, fromMs: from, days }),
+    fit: (window, rows) => {
+      if (rows === 0 || window.kind === 'registrations') return
       const before = Math.max(1, Math.round((window.toMs - window.fromMs) / DAY_MS))
       const fitting = Math.floor((before * targetRows) / rows)
       days = Math.max(1, Math.min(fitting, before * MAX_GROWTH, MAX_DAYS))
@@ -83,26 +104,15 @@ export function planWindows(options: WindowPlanOptions): WindowPlan {
   }
 }
 
-/** Plans one window for each list: of records that have no days. */
-export function planLists(lists: number, start: RunPosition): WindowPlan {
-  let { list } = start
-  return {
-    days: 0,
-    daysBefore: () => 0,
-    next: () => (list < lists ? { list: list++, fromMs: 0, toMs: 0 } : undefined),
-    position: () => ({ ...start, list }),
-    note: () => undefined,
-  }
-}
-
 /** The halves of a window, at a day's end where it has several days; undefined for one that cannot be divided. */
-export function splitWindow({ list, fromMs, toMs }: Window): readonly [Window, Window] | undefined {
+export function splitWindow(window: Window): readonly [Window, Window] | undefined {
+  const { fromMs, toMs } = window
   const unit = toMs - fromMs > DAY_MS ? DAY_MS : LEAST_MS
   const units = Math.ceil((toMs - fromMs) / unit)
   if (units < 2) return undefined
   const middle = fromMs + Math.floor(units / 2) * unit
   return [
-    { list, fromMs, toMs: middle },
-    { list, fromMs: middle, toMs },
+    { ...window, toMs: middle },
+    { ...window, fromMs: middle },
   ]
 }

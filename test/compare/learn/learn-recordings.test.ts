@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 import { learnRecordings } from '../../../src/compare/learn/index.ts'
-import { toFiles } from '../../../src/compare/recording/to-files.ts'
+import { toFiles } from '../../../src/compare/recording/recording-files.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { partner } from '../../partners/partner.ts'
 import { markedExchange } from '../recording/exchanges.ts'
@@ -14,11 +14,12 @@ it('learns from what V2 served, and not from replies of the adapter itself', asy
   for (const [number, served] of (['v2', 'v3', 'v3'] as const).entries()) {
     const own = join(folder, `00000${number}-20260907T084000Z`)
     await mkdir(own)
-    for (const [name, bytes] of toFiles(markedExchange({ served }), {
-      pseudonyms: false,
-      partner: partner('acme', { any: true }),
-      v3: undefined,
-    }))
+    for (const [name, bytes] of toFiles(
+      markedExchange({ served }),
+      partner('acme', { any: true }),
+      undefined,
+      false,
+    ))
       await writeFile(join(own, name), bytes)
   }
   const learned = await learnRecordings(folder, undefined)

@@ -16,7 +16,7 @@ import {
   type RecordFate,
   type RecordingStore,
 } from '../../../src/compare/recording/index.ts'
-import { maskExchange } from '../../../src/compare/recording/mask-exchange.ts'
+import { maskExchange } from '../../../src/compare/recording/mask-credentials.ts'
 import { createSlicing } from '../../../src/http/slices.ts'
 import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'
 import { recordingPartner } from './recording-partner.ts'
@@ -272,7 +272,7 @@ it('masks a batch of 1,000 records in turns of a few milliseconds', async () => 
   let beganMs = workedMs()
   const own = createSlicing().open()
   const masked = await maskExchange(exchange, {
-    spend: (work) => own.spend(work),
+    spend: (work: number) => own.spend(work),
     next: async () => {
       turns.push(workedMs() - beganMs)
       await own.next()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { maskExchange } from '../../../src/compare/recording/mask-exchange.ts'
+import { maskExchange } from '../../../src/compare/recording/mask-credentials.ts'
 import { splitMessage } from '../../../src/compare/recording/split-message.ts'
 import { createSlicing } from '../../../src/http/slices.ts'
 import { markedExchange } from './exchanges.ts'

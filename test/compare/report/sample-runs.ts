@@ -1,4 +1,4 @@
-import type { CountedDifference, CountedGroup, RunDocument } from '../../../src/compare/run-document.ts'
+import type { CountedGroup, RunDocument } from '../../../src/compare/run-document.ts'
 import type { VerdictCounts } from '../../../src/compare/verdict.ts'
 
 const none: VerdictCounts = { same: 0, equivalent: 0, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 }
@@ -117,7 +117,12 @@ const equivalences = [
   { rule: 'history-left-out', path: 'AttendanceHistorys', count: 960 },
 ]
 
-const shape = (path: string, kind: CountedDifference['kind'], v2Class: string, v3Class: string) => ({
+const shape = (
+  path: string,
+  kind: RunDocument['differences'][number]['kind'],
+  v2Class: string,
+  v3Class: string,
+) => ({
   path,
   kind,
   v2Class,
@@ -144,7 +149,7 @@ export function termRun(): RunDocument {
     },
     { askedAgain: 118 },
   )
-  const differences: CountedDifference[] = [
+  const differences: RunDocument['differences'][number][] = [
     { ...shape('RecordedOn', 'value', 'time', 'time:+3600s'), count: 4_407 },
     { ...shape('Comment', 'value', 'length:51-100', 'length:21-50 cut'), count: 96 },
     { ...shape('Comment', 'value', 'length:10-20', 'length:10-20 trimmed'), count: 61 },

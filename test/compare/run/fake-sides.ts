@@ -1,4 +1,4 @@
-import type { ComparedSide, SidePage } from '../../../src/compare/run/side.ts'
+import type { ComparedSide, SidePage } from '../../../src/compare/run/sides.ts'
 
 /** A flat mark; ids are made from numbers. */
 export interface Mark {
@@ -38,7 +38,6 @@ export interface FakeSide extends ComparedSide {
 
 /** A side that holds marks and answers as the service does, in pages. `before` is called with the number of each call, from 1. */
 export function fakeSide(
-  name: 'V2' | 'V3',
   marks: () => readonly Mark[],
   {
     pageSize = 1_000,
@@ -47,7 +46,6 @@ export function fakeSide(
 ): FakeSide {
   const queries: string[] = []
   return {
-    name,
     queries,
     page: async (raw, signal): Promise<SidePage> => {
       const query = decodeURIComponent(raw)

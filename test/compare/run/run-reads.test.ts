@@ -7,14 +7,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
 import {
-  type Checkpoint,
+  createWindowSource,
   DAY_MS,
   openRunFiles,
-  readCheckpoint,
-  type RunReadsOptions,
+  runComparison,
   type RunResult,
-  runReads,
 } from '../../../src/compare/run/index.ts'
+import { type Checkpoint } from '../../../src/compare/run/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { type FakeSide, fakeSide, guid, type Mark, markOf } from './fake-sides.ts'
 
@@ -31,40 +30,35 @@ function folder(): string {
   return path
 }
 
+type Selection = Parameters<typeof createWindowSource>[0]
+
 interface Setup {
   readonly v2: FakeSide
   readonly v3: FakeSide
   readonly out?: string
-  readonly resumed?: Checkpoint
+  readonly resumed?: Checkpoint | undefined
   readonly signal?: AbortSignal
-  readonly selection?: Partial<RunReadsOptions['selection']>
-  readonly rows?: RunReadsOptions['rows']
+  readonly selection?: Partial<Pick<Selection, 'toMs' | 'learners' | 'noise' | 'registrations'>>
+  readonly rows?: NonNullable<Selection['rows']>
 }
 
 async function run({ v2, v3, out = folder(), resumed, signal, selection, rows }: Setup): Promise<RunResult> {
-  return runReads(
+  const { noise = false } = selection ?? {}
+  const source = createWindowSource({
+    sides: { marks: { v2, v3 }, registrations: { v2, v3 } },
+    ...{ fromMs: JANUARY, toMs: JANUARY + 30 * DAY_MS, learners: undefined, registrations: false, noise },
+    ...{ rules: undefined, resumed, clock: systemClock, pauseMs: 0 },
+    ...(rows === undefined ? {} : { rows }),
+    ...selection,
+  })
+  return runComparison(
     {
-      marks: { v2, v3 },
-      registrations: { v2, v3 },
-      selection: {
-        partner: 'acme',
-        fromMs: JANUARY,
-        toMs: JANUARY + 30 * DAY_MS,
-        learners: undefined,
-        registrations: false,
-        noise: false,
-        rules: undefined,
-        ...selection,
-      },
-      digest: 'digest',
-      sampleKey: 'key',
+      source,
+      header: { kind: 'reads', partner: 'acme', from: '2026-01-01', to: '2026-01-30', noise },
       files: openRunFiles(out),
-      resumed,
       clock: systemClock,
-      pauseMs: 0,
-      ...(rows === undefined ? {} : { rows }),
+      checkpoint: { options: 'digest', sampleKey: 'key', resumed },
       onProgress: () => undefined,
-      onFailure: () => undefined,
     },
     signal ?? new AbortController().signal,
   )
@@ -75,19 +69,17 @@ function contentOf(document: RunDocument): object {
   return { ...document, run: '', startedAt: '', endedAt: '' }
 }
 
-const checkpointIn = (out: string): Checkpoint => {
-  const [name = ''] = readdirSync(out).filter((file) => file.endsWith('.checkpoint.json'))
-  return readCheckpoint(readFileSync(join(out, name), 'utf8'))
-}
+const checkpointIn = (out: string): Promise<Checkpoint | undefined> =>
+  openRunFiles(out).readCheckpoint(undefined)
 
 const gone = (): never => {
   throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
 }
 
 test('two sides with the same marks: every record is same, in windows that follow one another', async () => {
-  const [v2, v3] = [fakeSide('V2', () => school), fakeSide('V3', () => school)]
-  const { document, end, path } = await run({ v2, v3 })
-  expect(end).toEqual({ kind: 'done' })
+  const [v2, v3] = [fakeSide(() => school), fakeSide(() => school)]
+  const { document, kind, path } = await run({ v2, v3 })
+  expect(kind).toBe('done')
   expect(contentOf(document)).toMatchObject({
     ...{ schema: 1, kind: 'reads', partner: 'acme', from: '2026-01-01', to: '2026-01-30', complete: true },
     ...{ offered: 300, compared: 300, dropped: 0, skipped: 0, differences: [], askedAgain: 0 },
@@ -107,10 +99,8 @@ test('two sides with the same marks: every record is same, in windows that follo
 
 test('what differs is asked again by learner and session, and counts where it still differs', async () => {
   const changed = markOf(3, 5, { Comment: 'late bus' })
-  const v2 = fakeSide('V2', () => school)
-  const v3 = fakeSide('V3', () =>
-    school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark)),
-  )
+  const v2 = fakeSide(() => school)
+  const v3 = fakeSide(() => school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark)))
   const { document } = await run({ v2, v3 })
   expect(document).toMatchObject({
     verdicts: { same: 299, differs: 1 },
@@ -128,8 +118,8 @@ test('what changed between the two reads is not a difference', async () => {
   const after = school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
   let now: readonly Mark[] = school
   // V3 is read before the change, V2 after it.
-  const v3 = fakeSide('V3', () => now, { pageSize: 1_000 })
-  const v2 = fakeSide('V2', () => now, {
+  const v3 = fakeSide(() => now, { pageSize: 1_000 })
+  const v2 = fakeSide(() => now, {
     before: async () => {
       await new Promise((resolve) => setTimeout(resolve, 5))
       now = after
@@ -144,14 +134,14 @@ test.each([
   ['that breaks off three times leaves the record unknown', 3, { same: 299, differs: 0, unknown: 1 }],
 ])('a read of what differs %s', async (_name, times, verdicts) => {
   let left = times
-  const v3 = fakeSide('V3', withChanged(markOf(3, 5, { Comment: 'late bus' })), {
+  const v3 = fakeSide(withChanged(markOf(3, 5, { Comment: 'late bus' })), {
     before: (_call, query) => {
       if (!query.includes('Learner eq') || left === 0) return
       left -= 1
       throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The answer breaks off.')
     },
   })
-  const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+  const { document } = await run({ v2: fakeSide(() => school), v3 })
   expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
@@ -161,8 +151,8 @@ const withChanged = (changed: Mark): (() => readonly Mark[]) => {
 }
 
 test('a service that answers with more than it is asked for counts nothing twice', async () => {
-  const v3 = fakeSide('V3', withChanged(markOf(3, 5, { Comment: 'late bus' })))
-  const whole = fakeSide('V2', () => school)
+  const v3 = fakeSide(withChanged(markOf(3, 5, { Comment: 'late bus' })))
+  const whole = fakeSide(() => school)
   const page: typeof whole.page = (query, signal) => {
     const range = decodeURIComponent(query).replace(/ and \(Learner.*$/, '')
     return whole.page(encodeURIComponent(range), signal)
@@ -173,13 +163,13 @@ test('a service that answers with more than it is asked for counts nothing twice
 
 test('a service that refuses several keys at once is asked for each', async () => {
   const changes = [markOf(3, 5, { Comment: 'late bus' }), markOf(4, 5, { Present: false })]
-  const v3 = fakeSide('V3', () =>
+  const v3 = fakeSide(() =>
     school.map((mark) => changes.find((changed) => changed.ExternalID === mark.ExternalID) ?? mark),
   )
   const before = (_call: number, query: string): void => {
     if (query.includes(' or ')) throw new AdapterError('ADP_UPSTREAM_REFUSED', 'No or.')
   }
-  const { document } = await run({ v2: fakeSide('V2', () => school, { before }), v3 })
+  const { document } = await run({ v2: fakeSide(() => school, { before }), v3 })
   expect(document).toMatchObject({
     compared: 300,
     verdicts: { same: 298, differs: 2, unknown: 0 },
@@ -190,8 +180,8 @@ test('a service that refuses several keys at once is asked for each', async () =
 test.each([['Learner'], ['AttendableEvent']])(
   'another %s of one mark is a difference, and no two marks',
   async (name) => {
-    const v3 = fakeSide('V3', withChanged(markOf(3, 5, { [name]: guid(9, 9) })))
-    const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+    const v3 = fakeSide(withChanged(markOf(3, 5, { [name]: guid(9, 9) })))
+    const { document } = await run({ v2: fakeSide(() => school), v3 })
     expect(document).toMatchObject({
       ...{ compared: 300, verdicts: { same: 299, differs: 1 } },
       differences: [{ path: name, kind: 'value', v2Class: 'guid', v3Class: 'guid', count: 1 }],
@@ -200,8 +190,8 @@ test.each([['Learner'], ['AttendableEvent']])(
 )
 
 test('a mark that one side lacks, and one that came meanwhile', async () => {
-  const v2 = fakeSide('V2', () => school.filter((mark) => mark.ExternalID !== markOf(0, 2).ExternalID))
-  const v3 = fakeSide('V3', () => school.filter((mark) => mark.ExternalID !== markOf(1, 20).ExternalID))
+  const v2 = fakeSide(() => school.filter((mark) => mark.ExternalID !== markOf(0, 2).ExternalID))
+  const v3 = fakeSide(() => school.filter((mark) => mark.ExternalID !== markOf(1, 20).ExternalID))
   const { document } = await run({ v2, v3 })
   expect(document).toMatchObject({
     compared: 300,
@@ -213,12 +203,11 @@ test('a mark that one side lacks, and one that came meanwhile', async () => {
 test('noise: what V2 contradicts itself in is named and no difference', async () => {
   let calls = 0
   const v2 = fakeSide(
-    'V2',
     () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
     { before: () => void (calls += 1) },
   )
   const other = markOf(7, 7, { Comment: 'only here' })
-  const v3 = fakeSide('V3', () => school.map((mark) => (mark.ExternalID === other.ExternalID ? other : mark)))
+  const v3 = fakeSide(() => school.map((mark) => (mark.ExternalID === other.ExternalID ? other : mark)))
   const { document } = await run({ v2, v3, selection: { noise: true } })
   expect(document).toMatchObject({
     verdicts: { same: 299, differs: 1 },
@@ -230,7 +219,7 @@ test('noise: what V2 contradicts itself in is named and no difference', async ()
 test('learners: one list after another, each as long as a query may be', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
-  const [v2, v3] = [fakeSide('V2', () => school), fakeSide('V3', () => school)]
+  const [v2, v3] = [fakeSide(() => school), fakeSide(() => school)]
   const { document } = await run({ v2, v3, selection: { learners: lists } })
   expect(document).toMatchObject({ compared: 300, verdicts: { same: 300 } })
   // The second list begins with the length that fitted the first.
@@ -247,28 +236,31 @@ test('a run that is killed between two windows goes on, and its document is that
     (mark) => differing.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark,
   )
   const sides = (): Pick<Setup, 'v2' | 'v3'> => ({
-    v2: fakeSide('V2', () => school),
-    v3: fakeSide('V3', () => other),
+    v2: fakeSide(() => school),
+    v3: fakeSide(() => other),
   })
   const whole = await run(sides())
   const out = folder()
   // As kill -9 would leave it: the checkpoint after the first window, and nothing later.
   const killed = { ...sides(), out }
   const crash = new Error('killed')
-  killed.v3 = fakeSide('V3', () => other, {
+  killed.v3 = fakeSide(() => other, {
     before: (_call, query) => {
       if (query.includes('ge 2026-01-08T')) throw crash
     },
   })
   await expect(run(killed)).rejects.toBe(crash)
-  const resumed = checkpointIn(out)
-  expect(resumed.marks).toEqual({ position: { list: 0, fromMs: JANUARY + 7 * DAY_MS, days: 14 }, failed: [] })
+  const resumed = await checkpointIn(out)
+  expect(resumed).toMatchObject({
+    position: { kind: 'marks', list: 0, fromMs: JANUARY + 7 * DAY_MS, days: 14 },
+    failed: [],
+  })
   const rest = { ...sides(), out, resumed }
   const { document } = await run(rest)
   expect(rest.v2.queries[0]).toContain('ge 2026-01-08T')
   expect(contentOf(document)).toEqual(contentOf(whole.document))
-  expect(document).toMatchObject({ run: resumed.run, verdicts: { same: 293, differs: 7 } })
-  expect(readdirSync(out)).toEqual([`${resumed.run}.json`])
+  expect(document).toMatchObject({ run: resumed?.run, verdicts: { same: 293, differs: 7 } })
+  expect(readdirSync(out)).toEqual([`${resumed?.run ?? ''}.json`])
 })
 
 test('a run that is stopped has a document of what was done, and goes on', async () => {
@@ -277,19 +269,19 @@ test('a run that is stopped has a document of what was done, and goes on', async
   const stopping = (_call: number, query: string): void => {
     if (query.includes('ge 2026-01-08T')) controller.abort()
   }
-  const v2 = fakeSide('V2', () => school, { before: stopping })
-  const v3 = fakeSide('V3', () => school)
+  const v2 = fakeSide(() => school, { before: stopping })
+  const v3 = fakeSide(() => school)
   const stopped = await run({ v2, v3, out, signal: controller.signal })
-  expect(stopped.end).toEqual({ kind: 'stopped' })
+  expect(stopped.kind).toBe('stopped')
   expect(stopped.document).toMatchObject({ complete: false, compared: 70, verdicts: { same: 70 } })
-  const rest = { v2: fakeSide('V2', () => school), v3, out, resumed: checkpointIn(out) }
+  const rest = { v2: fakeSide(() => school), v3, out, resumed: await checkpointIn(out) }
   const { document } = await run(rest)
   expect(document).toMatchObject({ complete: true, compared: 300, run: stopped.document.run })
 })
 
 test('a side that is gone for a window: its records are unknown, the others are compared', async () => {
-  const v2 = fakeSide('V2', () => school)
-  const v3 = fakeSide('V3', () => school, {
+  const v2 = fakeSide(() => school)
+  const v3 = fakeSide(() => school, {
     before: (_call, query) => {
       if (query.includes('ge 2026-01-01T')) gone()
     },
@@ -303,39 +295,39 @@ test('a side that is gone for a window: its records are unknown, the others are 
   })
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
   // What failed is read again when the run goes on.
-  const again = { v2, v3: fakeSide('V3', () => school), out, resumed: checkpointIn(out) }
+  const again = { v2, v3: fakeSide(() => school), out, resumed: await checkpointIn(out) }
   expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
 test('a window that failed is read once more at the end of the run', async () => {
   let failures = 0
-  const v3 = fakeSide('V3', () => school, {
+  const v3 = fakeSide(() => school, {
     before: (_call, query) => {
       if (query.includes('ge 2026-01-01T') && failures++ === 0) gone()
     },
   })
-  const { document } = await run({ v2: fakeSide('V2', () => school), v3 })
+  const { document } = await run({ v2: fakeSide(() => school), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
 test('credentials that are refused end the run at once', async () => {
-  const v3 = fakeSide('V3', () => school, {
+  const v3 = fakeSide(() => school, {
     before: () => {
       throw new AdapterError('ADP_TOKEN', 'The service denied the credentials (401).')
     },
   })
-  const v2 = fakeSide('V2', () => school)
-  const { end, document } = await run({ v2, v3 })
-  expect(end).toMatchObject({ kind: 'refused', failure: { side: 'V3', cause: { code: 'ADP_TOKEN' } } })
+  const v2 = fakeSide(() => school)
+  const { kind, failures, document } = await run({ v2, v3 })
+  expect([kind, ...failures]).toMatchObject(['refused', { side: 'V3', cause: { code: 'ADP_TOKEN' } }])
   expect(document).toMatchObject({ complete: false, compared: 0 })
   expect(v3.queries).toHaveLength(1)
 })
 
 test('window after window fails: the run ends', async () => {
-  const v3 = fakeSide('V3', () => school, { before: gone })
+  const v3 = fakeSide(() => school, { before: gone })
   const toMs = JANUARY + 3_650 * DAY_MS
-  const { end, document } = await run({ v2: fakeSide('V2', () => school), v3, selection: { toMs } })
-  expect(end).toEqual({ kind: 'failing' })
+  const { kind, document } = await run({ v2: fakeSide(() => school), v3, selection: { toMs } })
+  expect(kind).toBe('failing')
   expect(document.complete).toBe(false)
   expect(v3.queries.length).toBeLessThan(6)
 })
@@ -346,12 +338,12 @@ test('a window with more rows than are held is divided, to hours where it must b
       AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,
     }),
   )
-  const sides = { v2: fakeSide('V2', () => marks), v3: fakeSide('V3', () => marks) }
+  const sides = { v2: fakeSide(() => marks), v3: fakeSide(() => marks) }
   const { document } = await run({ ...sides, rows: { max: 30, target: 20 } })
   expect(document).toMatchObject({ complete: true, compared: 60, verdicts: { same: 60 } })
   // One more in the same hour than a window may have: the hour is left out, and named.
   const more = [...marks, markOf(60, 1, { AttendableEventStart: '2026-01-01T09:00:00Z' })]
-  const other = { v2: fakeSide('V2', () => more), v3: fakeSide('V3', () => more) }
+  const other = { v2: fakeSide(() => more), v3: fakeSide(() => more) }
   const result = await run({ ...other, rows: { max: 30, target: 20 } })
   expect(result.document).toMatchObject({ complete: false, compared: 30 })
   expect(result.failures).toMatchObject([{ side: 'V2', cause: { code: 'ADP_UPSTREAM_PROTOCOL' } }])
@@ -359,13 +351,13 @@ test('a window with more rows than are held is divided, to hours where it must b
 
 test('no id and no value is in the files of a run', async () => {
   const marked = school.map((mark) => ({ ...mark, Comment: 'SECRETWORD' }))
-  const v3 = fakeSide('V3', () => marked, {
+  const v3 = fakeSide(() => marked, {
     before: (_call, query) => {
       if (query.includes('ge 2026-01-08T')) gone()
     },
   })
   const out = folder()
-  await run({ v2: fakeSide('V2', () => school), v3, out, selection: { noise: true } })
+  await run({ v2: fakeSide(() => school), v3, out, selection: { noise: true } })
   const files = readdirSync(out)
   expect(files).toHaveLength(2)
   for (const file of files) {

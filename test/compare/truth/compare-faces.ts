@@ -10,11 +10,11 @@ import type { RunDocument } from '../../../src/compare/run-document.ts'
 import { createOwnRules } from '../../../src/compare/diff/index.ts'
 import {
   type Checkpoint,
+  createWindowSource,
   DAY_MS,
   listLearners,
   openRunFiles,
-  readCheckpoint,
-  runReads,
+  runComparison,
 } from '../../../src/compare/run/index.ts'
 import { partnerRules, today } from './partner-rules.ts'
 import type { CompareFaces } from './run-campaign.ts'
@@ -25,32 +25,46 @@ export const compareFaces: CompareFaces = async ({ v2Url, v3Url }, run, learners
   const target = await openTarget({ v2: v2Url, v3: v3Url }, readEnvironment())
   const sides = openSides({ ...target, onCodesUnknown: () => undefined })
   const files = openRunFiles(folder)
-  const selection = {
-    ...{ partner: null, registrations: false, noise: run.noise },
-    fromMs: Date.parse(run.from),
-    toMs: Date.parse(run.to) + DAY_MS,
-    learners: learners === undefined ? undefined : listLearners(learners),
-    rules: run.rules ? createOwnRules(partnerRules, today) : undefined,
-  }
+  const rules = run.rules ? createOwnRules(partnerRules, today) : undefined
   const go = async (resumed: Checkpoint | undefined): Promise<RunDocument> => {
     const stop = new AbortController()
     let before: number | undefined
-    const { document } = await runReads(
+    const { document } = await runComparison(
       {
-        ...{ files, digest: '', resumed, sampleKey: '', selection, clock: systemClock, pauseMs: 0 },
-        marks: { v2: sides.v2, v3: sides.v3 },
-        registrations: sides.registrations,
-        onProgress: ({ daysDone, days }) => {
-          before ??= daysDone
-          if (run.interrupted && daysDone > before && daysDone < days) stop.abort(new Error('interrupted'))
+        source: createWindowSource({
+          ...{
+            sides,
+            rules,
+            resumed,
+            noise: run.noise,
+            registrations: false,
+            clock: systemClock,
+            pauseMs: 0,
+          },
+          fromMs: Date.parse(run.from),
+          toMs: Date.parse(run.to) + DAY_MS,
+          learners: learners === undefined ? undefined : listLearners(learners),
+        }),
+        header: {
+          kind: 'reads',
+          partner: null,
+          from: run.from,
+          to: run.to,
+          noise: run.noise,
+          rules: rules?.all ?? [],
         },
-        onFailure: () => undefined,
+        checkpoint: { options: '', sampleKey: '', resumed },
+        ...{ files, clock: systemClock },
+        onProgress: ({ done, total }) => {
+          before ??= done
+          if (run.interrupted && done > before && done < total) stop.abort(new Error('interrupted'))
+        },
       },
       stop.signal,
     )
     if (document.complete || !stop.signal.aborted) return document
-    const text = await files.readCheckpoint(undefined)
-    return text === undefined ? document : go(readCheckpoint(text))
+    const checkpoint = await files.readCheckpoint(undefined)
+    return checkpoint === undefined ? document : go(checkpoint)
   }
   try {
     return await go(undefined)

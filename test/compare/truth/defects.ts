@@ -18,9 +18,9 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: 'findDifferences(other, one, pair, findings)',
   },
   'drops a page': {
-    module: 'compare/run/read-rows.ts',
-    from: 'pages.push(page.rows)',
-    to: 'if (pages.push(page.rows) === 2) pages.pop()',
+    module: 'compare/run/read-window.ts',
+    from: 'for (const row of page.rows) rows.push(row)',
+    to: 'if (followed.size !== 2) for (const row of page.rows) rows.push(row)',
   },
   'leaves out days between windows': {
     module: 'compare/run/windows.ts',
@@ -29,8 +29,8 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'counts a verdict twice': {
     module: 'compare/tally.ts',
-    from: 'counts.verdicts[verdict] += 1',
-    to: "counts.verdicts[verdict] += verdict === 'differs' ? 2 : 1",
+    from: "add('verdict', [kind, verdict])",
+    to: "add('verdict', [kind, verdict], verdict === 'differs' ? 2 : 1)",
   },
   'ignores the expiry of rules': {
     module: 'compare/diff/own-rules.ts',
@@ -79,13 +79,13 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'loses what it asks again': {
     module: 'compare/run/ask-again.ts',
-    from: "kept.push(...options.compare(ownV2, ownV3, 'free'))",
+    from: 'kept.push(...compare(own(v2.rows), own(v3.rows)))',
     to: '',
   },
   'takes differences for noise': {
     module: 'compare/run/ask-again.ts',
-    from: 'noiseOf(options.compare(ownV2, own(again.rows)',
-    to: 'noiseOf(options.compare(ownV2, ownV3',
+    from: 'noiseOf(compare(own(v2.rows), own(again.rows)))',
+    to: 'noiseOf(compare(own(v2.rows), own(v3.rows)))',
   },
   'sees no other order': {
     module: 'compare/diff/align.ts',

@@ -1,19 +1,13 @@
 import { createHash } from 'node:crypto'
 
-import { findingsOf } from '../findings.ts'
 import { formatDay } from '../format.ts'
-import { headlineOf } from '../headline.ts'
+import { findingsOf, headlineOf } from '../headline.ts'
 import type { PublishedRun } from '../published-run.ts'
-import { chartCodeClasses, chartFields, chartKinds } from './chart-bars.ts'
-import { chartDays } from './chart-days.ts'
-import { chartDelays } from './chart-delays.ts'
+import { chartDays, chartDelays, chartFields, chartGroups } from './charts.ts'
 import { html, Markup } from './markup.ts'
-import { sectionClasses } from './section-classes.ts'
-import { sectionHeadline } from './section-headline.ts'
-import { sectionRules } from './section-rules.ts'
-import { className, kindName } from './group-names.ts'
+import { sectionClasses, sectionHeadline, sectionRules } from './sections.ts'
 import { styles } from './styles.ts'
-import { verdictTable } from './verdict-table.ts'
+import { verdictTable } from './tables.ts'
 import { patterns } from './verdict-style.ts'
 
 /** Nothing may be loaded, run or sent: the one style sheet is known by its digest. */
@@ -41,7 +35,8 @@ export function toHtml(run: PublishedRun): string {
     <body>
       ${patterns}
       <main>
-        ${sectionHeadline(run)} ${sectionClasses(run)} ${sectionCharts(run)} ${sectionRules(run)}
+        ${sectionHeadline(run)} ${sectionClasses(run)}
+        ${findingsOf(run).length === 0 ? sectionCoverage(run) : sectionCharts(run)} ${sectionRules(run)}
         ${sectionAbout(run)}
       </main>
     </body>
@@ -49,19 +44,20 @@ export function toHtml(run: PublishedRun): string {
   return `<!doctype html>\n${page.toString()}`
 }
 
-function sectionCharts(run: PublishedRun): Markup | undefined {
-  if (findingsOf(run).length === 0) return sectionCoverage(run)
+function sectionCharts(run: PublishedRun): Markup {
   const days = chartDays(run)
   const fields = chartFields(run)
-  const others = [chartCodeClasses(run), chartKinds(run), chartDelays(run)].filter(
-    (chart) => chart !== undefined,
-  )
+  const others = [
+    chartGroups('By code class', 'Class', run.codeClasses, className),
+    chartGroups('By kind', 'Kind', run.kinds, kindName),
+    chartDelays(run),
+  ]
   return html`<section aria-labelledby="charts">
     <h2 id="charts">Where it differs</h2>
     <div class="charts">
       ${days !== undefined && html`<div class="wide">${days}</div>`}
       ${fields !== undefined && html`<div>${fields}</div>`}
-      ${others.length > 0 && html`<div class="stack">${others}</div>`}
+      ${others.some((chart) => chart !== undefined) && html`<div class="stack">${others}</div>`}
     </div>
   </section>`
 }
@@ -86,6 +82,34 @@ function sectionCoverage(run: PublishedRun): Markup | undefined {
   </section>`
 }
 
+const names = new Map([
+  ['code:present', 'Present codes'],
+  ['code:absent', 'Absent codes'],
+  ['code:neither', 'Codes that are neither'],
+  ['marks', 'Marks'],
+  ['registrations', 'Registrations'],
+  ['batch', 'Batches of marks'],
+  ['record', 'Single marks'],
+  ['readFilter', 'Reads by filter'],
+  ['readKey', 'Reads by key'],
+])
+const checks = new Map([
+  ['reply', 'reply'],
+  ['visible', 'seen on V3'],
+  ['readBack', 'read back on V2'],
+  ['answers', 'answers'],
+])
+
+const className = (name: string): string => names.get(name) ?? name
+
+/** A kind of record or request in words, for live checks with what was checked; a name that is not known stays. */
+function kindName(name: string): string {
+  const [kind = '', check] = name.split('/')
+  if (check === undefined) return className(kind)
+  const checked = checks.get(check)
+  return checked === undefined ? name : `${className(kind)}, ${checked}`
+}
+
 function sectionAbout({ exact }: PublishedRun): Markup {
   return html`<footer>
     <h2>About this report</h2>
@@ -102,9 +126,8 @@ function sectionAbout({ exact }: PublishedRun): Markup {
             only to people who may see such figures.
           </p>`
         : html`<p>
-            Counts from 1 to 4 are shown as <b>&lt;5</b>. A count is shown as <b>≥ n</b> where the exact one
-            would give a small count away; n follows from the counts that are shown. Do not publish several
-            reports of nearly the same records: the small counts are in their differences.
+            Counts are rounded to multiples of 5, and only 0 is shown as 0; shares and sums are those of the
+            rounded counts. Do not publish several reports of nearly the same records.
           </p>`
     }
   </footer>`

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto'
 
 import { AdapterError } from '../../errors.ts'
-import { textOf } from './compared-row.ts'
-import type { ComparedSide } from './side.ts'
+import { isGuid } from '../../odata/index.ts'
+import { isMembers } from '../diff/values.ts'
+import type { ComparedSide } from './sides.ts'
 
-const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Faulty lines that are named. */
 const MAX_NAMED = 10
 /** A large school has some 3,000 with its leavers. */
@@ -15,23 +15,21 @@ const MAX_LEARNERS = 100_000
  * Error: `ADP_USAGE` with the numbers of the lines that are none, never with their text.
  */
 export function parseLearnerList(text: string): readonly string[] {
+  const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   const ids = new Set<string>()
   const faulty: number[] = []
-  for (const [index, line] of text
-    .replace(/^\ufeff/, '')
-    .split(/\r\n|\n|\r/)
-    .entries()) {
+  for (const [index, line] of lines.entries()) {
     const id = line.trim()
     if (id === '' || id.startsWith('#')) continue
-    if (GUID.test(id)) ids.add(id.toLowerCase())
+    if (isGuid(id)) ids.add(id.toLowerCase())
     else faulty.push(index + 1)
   }
   if (faulty.length > 0) {
     const more = faulty.length > MAX_NAMED ? ` and ${faulty.length - MAX_NAMED} more` : ''
-    const lines = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
+    const named = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
     throw new AdapterError(
       'ADP_USAGE',
-      `The list of learners has no guid in ${lines}. Write one guid a line.`,
+      `The list of learners has no guid in ${named}. Write one guid a line.`,
     )
   }
   if (ids.size === 0) throw new AdapterError('ADP_USAGE', 'The list of learners is empty.')
@@ -58,8 +56,8 @@ export async function sampleLearners(
     seen += page.rows.length
     if (seen > MAX_LEARNERS) throw brokenList('does not end')
     for (const row of page.rows) {
-      const id = textOf(row, 'ExternalID')
-      if (id === undefined || !GUID.test(id)) throw brokenList('has a row without an id')
+      const id = isMembers(row) ? row['ExternalID'] : undefined
+      if (typeof id !== 'string' || !isGuid(id)) throw brokenList('has a row without an id')
       if (shareOf(id.toLowerCase(), key) * 100 < percent) chosen.add(id.toLowerCase())
     }
     next = page.next

@@ -1,0 +1,227 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+
+import * as z from 'zod'
+
+import { AdapterError, describeFileError } from '../../errors.ts'
+import type { Partner } from '../../partners/partner.ts'
+import { type Exchange, type Headers, keptHeadersOf, recordedKinds } from './exchange.ts'
+import { RECORDED_HOST, type V3Script } from './v3-script.ts'
+
+/** The ending of an encrypted file of a recording. */
+export const SEALED = '.sealed'
+
+/** What no message of an exchange says; without `served` it is `v2`. */
+const noteForm = z.object({
+  recording: z.literal(1),
+  kind: z.enum(recordedKinds),
+  served: z.enum(['v2', 'v3']).default('v2'),
+  /** Moved with the dates of pseudonyms. */
+  receivedAt: z.iso.datetime(),
+  durationMs: z.number(),
+  /** True: its values are pseudonyms. */
+  pseudonyms: z.boolean(),
+})
+
+/** The files of a recording by name, in the form of `fixtures/`. */
+export type RecordingFiles = ReadonlyMap<string, Buffer>
+
+/**
+ * Writes an exchange as files: `request.http`, `response.http` (without its framing), those of V3 and `case.json` as test cases have
+ * them, and `recording.json` with what no message says. `v3` undefined: there is none, or it is not known.
+ */
+export function toFiles(
+  exchange: Exchange,
+  partner: Partner,
+  v3: V3Script | undefined,
+  pseudonyms: boolean,
+): RecordingFiles {
+  const { kind, served, method, target, contentType, accept, prefer } = exchange
+  const { body, reply, receivedMs, durationMs } = exchange
+  const isWrite = kind === 'batch' || kind === 'record'
+  const fields = [
+    ['Host', RECORDED_HOST],
+    // Placeholders: a request without credentials would be another case.
+    ['Ocp-Apim-Subscription-Key', 'recorded'],
+    ['Authorization', 'bearer recorded'],
+    ['Content-Type', contentType],
+    ['Accept', accept],
+    ['Prefer', prefer],
+    ['OData-Version', exchange.odataVersion],
+    ['OData-MaxVersion', exchange.odataMaxVersion],
+    ['Content-Length', isWrite ? String(body.length) : undefined],
+  ] as const
+  const note: z.infer<typeof noteForm> = {
+    ...{ recording: 1, kind, served, receivedAt: new Date(receivedMs).toISOString() },
+    ...{ durationMs: Math.round(durationMs), pseudonyms },
+  }
+  // The length is that of the connection, and the body was decompressed.
+  const headers = reply.headers.filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
+  const title = `A recorded exchange (${kind}) that ${served.toUpperCase()} served`
+  return new Map([
+    ['request.http', message(`${method} ${target} HTTP/1.1`, fields, body)],
+    ['response.http', message(`HTTP/1.1 ${reply.status} ${reply.reason}`, headers, reply.body)],
+    ...(v3 === undefined ? [] : [['v3-request.json', listOf(v3.requests)] as const]),
+    ...(v3?.responses === undefined ? [] : [['v3-response.json', listOf(v3.responses)] as const]),
+    ['case.json', json({ rows: ['recording'], title, partner: settingsOf(partner) })],
+    ['recording.json', json(note)],
+  ])
+}
+
+/** One body a line, as test cases have them. */
+const listOf = (bodies: readonly string[]): Buffer =>
+  Buffer.from(bodies.length === 0 ? '[]\n' : `[\n${bodies.map((text) => `  ${text}`).join(',\n')}\n]\n`)
+
+/** The settings that decide what V3 gets and the form of the reply, as the configuration has them. */
+function settingsOf(partner: Partner): object {
+  const { layout, dataEnvelope, msgtypeResponse, mismatch, mapping, bodyProfile } = partner
+  const { unmappedFields, changeProcessName, ...types } = mapping
+  const quirks = { dataEnvelope, msgtypeResponse, mismatch }
+  return { layout, quirks, unmappedFields, changeProcessName, v3: { bodyProfile, ...types } }
+}
+
+function message(
+  start: string,
+  fields: readonly (readonly [name: string, value: string | undefined])[],
+  body: Buffer,
+): Buffer {
+  const lines = fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
+  return Buffer.concat([Buffer.from([start, ...lines, '', ''].join('\r\n'), 'latin1'), body])
+}
+
+const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`)
+
+/**
+ * Lists the folders of recordings below `folder`, oldest first: it may be one recording itself. Error: `ADP_USAGE` for a folder that cannot be
+ * read or has none.
+ */
+export async function listRecordings(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
+    throw new AdapterError('ADP_USAGE', `${folder} cannot be read: ${describeFileError(cause)}.`, { cause })
+  })
+  if (entries.some(({ name }) => isNote(name))) return [folder]
+  const names = entries
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map(({ name }) => name)
+    .sort(byCounter)
+  const found: string[] = []
+  for (const name of names)
+    if ((await readdir(join(folder, name))).some(isNote)) found.push(join(folder, name))
+  if (found.length > 0) return found
+  throw new AdapterError('ADP_USAGE', `${folder} has no recording: no folder with a recording.json.`)
+}
+
+const isNote = (name: string): boolean => name === 'recording.json' || name === `recording.json${SEALED}`
+
+/** Names of recordings by the counter at their front, so that the millionth follows the one before it. */
+export function byCounter(one: string, other: string): number {
+  return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
+}
+
+/** A recording that was read. */
+export interface ReadRecording {
+  /** The name of its folder. */
+  readonly name: string
+  readonly exchange: Exchange
+  readonly pseudonyms: boolean
+}
+
+/**
+ * Reads one recording. Errors: `ADP_CONFIGURATION` for one that is encrypted, without its key or with another one; `ADP_USAGE` for
+ * files that are missing or not as they were written.
+ */
+export async function readRecording(folder: string, key: Uint8Array | undefined): Promise<ReadRecording> {
+  const name = basename(folder)
+  const names = new Set(await readdir(folder))
+  const read = async (file: string): Promise<Buffer> => {
+    if (names.has(file)) return readFile(join(folder, file))
+    if (!names.has(file + SEALED)) throw new AdapterError('ADP_USAGE', `${folder} has no ${file}.`)
+    if (key === undefined)
+      throw new AdapterError('ADP_CONFIGURATION', `${folder} is encrypted. Name its key with --key.`)
+    return openSealed(key, `${name}/${file}`, await readFile(join(folder, file + SEALED)))
+  }
+  const damaged = (cause?: unknown): AdapterError =>
+    new AdapterError('ADP_USAGE', `${folder} is not as it was recorded.`, { cause })
+  const note = parseNote(await read('recording.json'))
+  const request = split(await read('request.http'))
+  const reply = split(await read('response.http'))
+  const [, method, target] = /^(\S+) (\S+) HTTP\/1\.1$/.exec(request?.start ?? '') ?? []
+  const [, status, reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(reply?.start ?? '') ?? []
+  if (note === undefined || request === undefined || reply === undefined) throw damaged()
+  if (method === undefined || target === undefined || status === undefined) throw damaged()
+  const { kind, served, pseudonyms, receivedAt, durationMs } = note
+  return {
+    ...{ name, pseudonyms },
+    exchange: {
+      ...{ kind, served, method, target, ...keptHeadersOf(request.headers), body: request.body },
+      reply: { status: Number(status), reason, headers: reply.headers, body: reply.body },
+      ...{ receivedMs: Date.parse(receivedAt), durationMs },
+    },
+  }
+}
+
+function parseNote(bytes: Buffer): z.infer<typeof noteForm> | undefined {
+  try {
+    return noteForm.parse(JSON.parse(bytes.toString()))
+  } catch {
+    return undefined
+  }
+}
+
+/** The parts of a message; undefined: it has no head. */
+function split(
+  bytes: Buffer,
+): { readonly start: string; readonly headers: Headers; readonly body: Buffer } | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const [start = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon), line.slice(colon + 1).trim()] as const
+  })
+  return { start, headers, body: bytes.subarray(end + 4) }
+}
+
+const MAGIC = Buffer.from('MBREC1\n')
+const KEY_ID = 8
+const NONCE = 12
+const TAG = 16
+
+/** Encrypts a file with AES-256-GCM, bound to its folder and name, so that none can take the place of another. */
+export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  cipher.setAAD(Buffer.from(place))
+  const text = Buffer.concat([cipher.update(plain), cipher.final()])
+  return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
+}
+
+/** Undoes `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that was changed or moved. */
+function openSealed(key: Uint8Array, place: string, bytes: Buffer): Buffer {
+  const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
+  if (!isSealed) throw new AdapterError('ADP_USAGE', `${place} is not a sealed file of a recording.`)
+  let at = MAGIC.length
+  const take = (length: number): Buffer => bytes.subarray(at, (at += length))
+  if (!take(KEY_ID).equals(idOf(key)))
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `${place} is encrypted with another key. Give the key that it was recorded with.`,
+    )
+  try {
+    const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
+    cipher.setAAD(Buffer.from(place))
+    cipher.setAuthTag(take(TAG))
+    return Buffer.concat([cipher.update(bytes.subarray(at)), cipher.final()])
+  } catch (cause) {
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${place} was changed, cut or moved since it was recorded: it cannot be opened.`,
+      { cause },
+    )
+  }
+}
+
+/** Tells keys apart and says nothing of them. */
+const idOf = (key: Uint8Array): Buffer =>
+  createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

@@ -1,0 +1,286 @@
+import { backgroundClock } from '../../clock.ts'
+import { AdapterError } from '../../errors.ts'
+import type { Client, Partner } from '../../partners/partner.ts'
+import { inspectBatch, noBatchLimits } from '../../v2/index.ts'
+import type { ComparedRecord } from '../compared-exchange.ts'
+import { isMembers } from '../diff/values.ts'
+import { type OwnRules, plainly } from '../diff/index.ts'
+import {
+  type AcceptedMark,
+  askedKind,
+  compareAccepted,
+  compareAnswers,
+  compareReply,
+  createLatestMarks,
+  factsOf,
+  type FollowedMark,
+  followMarks,
+  markKey,
+  readBody,
+  toFollowed,
+  unfitRead,
+} from '../live/index.ts'
+import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '../run/index.ts'
+import { type Exchange, headerOf, isGeneric } from './exchange.ts'
+import { readRecording } from './recording-files.ts'
+import { toWriteRequest } from './v3-script.ts'
+
+export interface RecordingSourceOptions {
+  readonly partner: Partner
+  /** Opens recordings that are encrypted. */
+  readonly key: Uint8Array | undefined
+  readonly rules: OwnRules | undefined
+  /** V3 through the adapter, for recorded reads and the marks of recorded writes; undefined: no service is asked, and they do not count. */
+  readonly v3: Pick<AdapterSide, 'ask'> | undefined
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number
+}
+
+/** Exchanges that were recorded, as a source of pairs. */
+export interface RecordingSource extends RunSource {
+  /** Recorded reads that no service was asked for, and exchanges that V3 served: their replies are the adapter's own. */
+  leftOut(): { readonly reads: number; readonly servedByV3: number }
+}
+
+/**
+ * Compares recordings of exchanges that V2 served, in their order. A write is decoded and translated, and the reply that the adapter would have
+ * built is set against V2's: nothing is posted, and no service is needed. Where `v3` is given, a read is set against what V3 answers now, and at
+ * the end V3 is read for the last mark that V2 accepted of each learner and event. Errors of its steps: those of `readRecording`; `ADP_USAGE` for
+ * pseudonyms with `v3`, which no service knows.
+ */
+export function createRecordingSource(
+  folders: readonly string[],
+  options: RecordingSourceOptions,
+): RecordingSource {
+  const { v3, key, partner } = options
+  let [reads, servedByV3, done] = [0, 0, 0]
+  const latest = createLatestMarks()
+  const marks = createWrittenMarks()
+  const compare = async (exchange: Exchange, signal: AbortSignal): Promise<RunStep> => {
+    if (exchange.served === 'v3') servedByV3 += 1
+    else if (exchange.kind === 'batch' || exchange.kind === 'record') {
+      const keys = keysOf(exchange)
+      const result = await compareWrite(
+        exchange,
+        exchange.kind,
+        keys,
+        latest.placesOf(partner.id, keys),
+        options,
+      )
+      marks.wrote(keys, result.kind === 'skipped' ? [] : result.accepted)
+      return result.kind === 'skipped' ? skip(keys.length) : toStep(result.records, exchange)
+    } else if (v3 === undefined) reads += 1
+    else return compareRead(exchange, exchange.kind, { ...options, v3 }, signal)
+    return { records: [] }
+  }
+  return {
+    leftOut: () => ({ reads, servedByV3 }),
+    progress: () => ({ done, total: folders.length }),
+    steps: async function* (signal) {
+      for (const folder of folders) {
+        if (signal.aborted) break
+        const { exchange, pseudonyms, name } = await readRecording(folder, key)
+        if (v3 !== undefined && pseudonyms)
+          throw new AdapterError(
+            'ADP_USAGE',
+            `${name} has pseudonyms, which no service knows: leave --v3 out.`,
+          )
+        const step = await compare(exchange, signal)
+        done += 1
+        yield step
+      }
+      if (v3 !== undefined && !signal.aborted) yield* compareMarks(marks, { ...options, v3 }, signal)
+      return { kind: signal.aborted ? 'stopped' : 'done', failures: [], left: [] }
+    },
+  }
+}
+
+const skip = (records: number): RunStep => ({ records: [], skipped: Math.max(1, records) })
+
+function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Exchange): RunStep {
+  const received = new Date(receivedMs).toISOString().slice(0, 10)
+  return {
+    records: records.map((record) => [
+      record,
+      { kind, day: record.day ?? received, codeClass: record.codeClass },
+    ]),
+  }
+}
+
+function compareWrite(
+  exchange: Exchange,
+  kind: 'batch' | 'record',
+  keys: readonly (string | undefined)[],
+  places: Parameters<typeof compareReply>[1],
+  { partner, rules }: RecordingSourceOptions,
+): ReturnType<typeof compareReply> {
+  const { body, reply, receivedMs, durationMs } = exchange
+  return compareReply(
+    {
+      ...{ kind, served: 'v2', path: exchange.target, client: toClient(partner) },
+      ...{ stage: 'shadow', revision: 0, unit: '', receivedMs, repliedMs: receivedMs + durationMs },
+      request: toWriteRequest(exchange, kind, partner),
+      isGeneric: isGeneric(exchange),
+      ...{ body, keys },
+      reply: { status: reply.status, fields: reply.headers.flat(), body: reply.body },
+    },
+    places,
+    { limits: noBatchLimits, rules, maxReplyBytes: Infinity },
+  )
+}
+
+/** Learner and event of each record, as far as it can be read. */
+function keysOf({ kind, body, contentType }: Exchange): readonly (string | undefined)[] {
+  if (kind === 'record') {
+    const record = readBody(body.toString('utf8'))
+    return [isMembers(record) ? markKey(record) : undefined]
+  }
+  const parts = inspectBatch(body, contentType, { limits: noBatchLimits }).batch?.parts ?? []
+  return parts.map(({ record }) => record && `${record.Learner} ${record.AttendableEvent}`.toLowerCase())
+}
+
+/** A client that was recorded without anything of its own. */
+const toClient = (partner: Partner): Client => ({
+  partner,
+  client: { subscriptionKey: '', authorization: '' },
+  owner: '',
+  identity: { owner: '', credentialsHash: '', isNamed: false, school: undefined, expiresMs: undefined },
+})
+
+type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
+
+/** Sets the recorded answer to a read against the one that V3 gives now. A mark that V3 shows with a later time was changed since: unknown. */
+async function compareRead(
+  exchange: Exchange,
+  kind: 'readFilter' | 'readKey' | 'registrations',
+  { v3, rules, nowMs }: AskOptions,
+  signal: AbortSignal,
+): Promise<RunStep> {
+  const { target, reply, receivedMs, durationMs } = exchange
+  const [path = '', query = ''] = target.split(/\?(.*)/s)
+  const asked = askedKind({ kind, path })
+  const isJson = /json/i.test(headerOf(reply.headers, 'content-type') ?? '')
+  const isAnswer = reply.status < 300 ? isJson : isRefusal(reply.status)
+  const text = reply.body.toString('utf8')
+  const records = countRows(text)
+  if (asked === undefined || !isAnswer || unfitRead({ kind, query }, false) !== undefined)
+    return skip(records)
+  const answer = await v3.ask({ kind: asked, path, query }, signal)
+  if (signal.aborted) return { records: [] }
+  if (answer.kind !== 'answered') {
+    const groups = { kind, day: new Date(receivedMs).toISOString().slice(0, 10) }
+    return { records: Array.from({ length: Math.max(1, records) }, () => [plainly('unknown'), groups]) }
+  }
+  const repliedOn = { RecordedOn: new Date(receivedMs + durationMs).toISOString() }
+  const own = { kind: 'answered', status: reply.status, text } as const
+  const result = compareAnswers({ kind, query }, own, answer, {
+    rules,
+    isChanged: (v2, seen) => isLater(seen, v2 ?? repliedOn, nowMs()),
+  })
+  return result.kind === 'skipped' ? skip(records) : toStep(result.records, exchange)
+}
+
+/** A refusal that is one of the request, not of the credentials or for a limit. */
+const isRefusal = (status: number): boolean =>
+  status >= 400 && status < 500 && ![401, 403, 429].includes(status)
+
+/** Records of an answer that is a list; 0: it is none. */
+function countRows(text: string): number {
+  try {
+    return readSidePage(JSON.parse(text)).rows.length
+  } catch {
+    return 0
+  }
+}
+
+/** Times of two services differ in precision, and their clocks a little. */
+const SLACK_MS = 1_000
+
+/**
+ * True for a mark that V3 shows with a later `RecordedOn` than the one it is set against: it was written since. A time in the future is no
+ * write, but a difference.
+ */
+function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
+  const [seenMs, ownMs] = [recordedMs(seen), recordedMs(own)]
+  return seenMs > ownMs + SLACK_MS && seenMs <= nowMs + SLACK_MS
+}
+
+/** NaN where there is none: nothing is later then. */
+function recordedMs(mark: unknown): number {
+  const value = isMembers(mark) ? mark['RecordedOn'] : undefined
+  return typeof value === 'string' ? Date.parse(value) : NaN
+}
+
+/** More marks are not held in memory. */
+const MAX_MARKS = 50_000
+/** Marks that are asked for together: as many events as `followMarks` reads. */
+const MAX_EVENTS = 20
+const MAX_TOGETHER = 500
+
+/** The last mark that V2 accepted of each learner and event. */
+function createWrittenMarks() {
+  const marks = new Map<string, FollowedMark>()
+  let left = 0
+  return {
+    /** A write of these keys, in the order of writes, with the marks that V2 is known to have accepted of it. */
+    wrote: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
+      // What became of an earlier mark is not known after a write whose outcome is not known.
+      for (const key of keys) if (key !== undefined) marks.delete(key)
+      for (const { record, mark, place } of accepted) {
+        const followed = toFollowed({ record, mark, place: { ...place, isSuperseded: () => false } })
+        const key = markKey({ Learner: followed.learner, AttendableEvent: followed.event }) ?? ''
+        if (marks.size < MAX_MARKS || marks.has(key)) marks.set(key, followed)
+        else left += 1
+      }
+    },
+    all: (): readonly FollowedMark[] => [...marks.values()],
+    /** Marks that were left out, since there are too many. */
+    left: (): number => left,
+  }
+}
+
+/** Reads marks on V3 and sets them against V2's replies. One that V3 shows with a later time was changed since, and is unknown. */
+async function* compareMarks(
+  marks: ReturnType<typeof createWrittenMarks>,
+  { v3, rules, nowMs }: AskOptions,
+  signal: AbortSignal,
+): AsyncGenerator<RunStep> {
+  const path = '/V2/Attendance/AttendanceRecords'
+  yield { records: [], skipped: marks.left() }
+  for (const group of groupsOf(marks.all())) {
+    const { compared, skipped } = await followMarks(group, {
+      ask: (filter) =>
+        v3.ask({ kind: 'filter', path, query: `$filter=${encodeURIComponent(filter)}` }, signal),
+      compare: ({ mark }, seen) => {
+        const comparison = compareAccepted(mark, seen, rules)
+        const isChanged = comparison.verdict === 'differs' && isLater(seen, mark, nowMs())
+        return isChanged ? plainly('unknown') : comparison
+      },
+      ...{ clock: backgroundClock, settleMs: 0, sinceMs: 0, stopped: signal },
+    })
+    yield {
+      skipped: skipped === undefined ? 0 : group.length,
+      records: compared.map(({ followed, comparison }) => {
+        const { day, codeClass } = factsOf(followed.mark, { isCorrection: false })
+        return [comparison, { kind: 'marks', day, codeClass }]
+      }),
+    }
+  }
+}
+
+/** Marks of a few events each. */
+function* groupsOf(marks: readonly FollowedMark[]): Generator<readonly FollowedMark[]> {
+  let group: FollowedMark[] = []
+  const events = new Set<string>()
+  for (const mark of marks.toSorted((one, other) => (one.event < other.event ? -1 : 1))) {
+    const event = mark.event.toLowerCase()
+    if (group.length === MAX_TOGETHER || (events.size === MAX_EVENTS && !events.has(event))) {
+      yield group
+      group = []
+      events.clear()
+    }
+    events.add(event)
+    group.push(mark)
+  }
+  if (group.length > 0) yield group
+}

@@ -1,0 +1,86 @@
+import { toV3RegistrationQuery } from '../../translate/index.ts'
+import type { Window } from './windows.ts'
+
+/** Learner and session of a mark, as it can be asked for again. */
+export interface MarkKey {
+  readonly learner: string
+  readonly event: string
+}
+
+/** The query of each side. */
+export interface WindowQueries {
+  readonly v2: string
+  readonly v3: string
+}
+
+/**
+ * The raw query of a read of marks, the same text for both sides: V2's names (service.md 9), times with `Z` and guids bare
+ * (service-facts 8). `learners` and `keys` narrow it further.
+ */
+export function writeMarkQuery(
+  { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
+  learners: readonly string[] | undefined,
+  keys?: readonly MarkKey[],
+): WindowQueries {
+  const conditions = [
+    `AttendableEventStart ge ${formatTime(fromMs)}`,
+    `AttendableEventStart lt ${formatTime(toMs)}`,
+    ...(learners === undefined ? [] : [anyOf(learners.map((id) => `Learner eq ${id}`))]),
+    ...(keys === undefined ? [] : [anyOf(keys.map(keyIs))]),
+  ]
+  const query = `$filter=${encodeURIComponent(conditions.join(' and '))}`
+  return { v2: query, v3: query }
+}
+
+/** The expand list of registrations at V2, as its clients write it: without `$` (service.md 1.1). */
+const EXPAND = 'expand=Enrolments,BoarderStatuses,PartTimeRecords,UPNHistory'
+
+/** The query of registrations: V2's own, and what the adapter makes of it for V3. */
+export function writeRegistrationQueries(learners: readonly string[] | undefined): WindowQueries {
+  const filter =
+    learners === undefined ? '' : `&$filter=${encodeURIComponent(anyOf(learners.map(learnerIs)))}`
+  const v2 = EXPAND + filter
+  return { v2, v3: toV3RegistrationQuery(v2) }
+}
+
+/** Divides learners into lists that fit into a query each. */
+export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
+  return divide(learners, learnerIs)
+}
+
+/** Divides keys into lists that fit into a query each. */
+export function listKeys(keys: readonly MarkKey[]): readonly (readonly MarkKey[])[] {
+  return divide(keys, keyIs)
+}
+
+/**
+ * Characters of a condition at most, as written into a query: IIS, which V2 runs behind, refuses a query string of more than 2,048
+ * unless it is configured otherwise.
+ */
+const MAX_CHARACTERS = 1_700
+
+function divide<Item>(items: readonly Item[], write: (item: Item) => string): readonly (readonly Item[])[] {
+  const lists: Item[][] = []
+  let room = 0
+  for (const item of items) {
+    const length = encodeURIComponent(` or ${write(item)}`).length
+    if (length > room) {
+      lists.push([])
+      room = MAX_CHARACTERS
+    }
+    lists.at(-1)?.push(item)
+    room -= length
+  }
+  return lists
+}
+
+/** The longest of the conditions that name one learner is that of a registration. */
+const learnerIs = (id: string): string => `ExternalID eq ${id}`
+const keyIs = ({ learner, event }: MarkKey): string =>
+  `(Learner eq ${learner} and AttendableEvent eq ${event})`
+
+const anyOf = (conditions: readonly string[]): string =>
+  conditions.length === 1 ? (conditions[0] ?? '') : `(${conditions.join(' or ')})`
+
+/** Whole seconds: a date alone is an error (service-facts 8). */
+const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')

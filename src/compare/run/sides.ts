@@ -1,0 +1,118 @@
+import { AdapterError } from '../../errors.ts'
+import type { Authorisation } from '../../partners/partner.ts'
+import { type ReadContext, readMark, readPage, type ReadSession, readUpstream } from '../../reads/index.ts'
+import { toV3RegistrationQuery } from '../../translate/index.ts'
+import { isMembers } from '../diff/values.ts'
+import { type AskedRead, failureOf, type SideAnswer } from '../live/index.ts'
+
+/** A page as one side answered it. */
+export interface SidePage {
+  readonly rows: readonly object[]
+  /** The raw query of the next page; undefined: there is none. */
+  readonly next: string | undefined
+}
+
+/** One of the two services that a run sets against each other. */
+export interface ComparedSide {
+  /**
+   * Reads one page of the set: within the rate limit of the side, again where a service says so, and within a bound of time.
+   * Errors: those of `readUpstream`; `ADP_UPSTREAM_PROTOCOL` for an answer that is not a page. Rejects with the reason of the signal.
+   */
+  page(query: string, signal: AbortSignal): Promise<SidePage>
+}
+
+/** Opens the session of one call: its credentials, its place under the rate limit, its bound of time. */
+export type OpenSession = (signal: AbortSignal) => Promise<ReadSession>
+
+/** A side that is read over HTTP as it answers: V2, and the documents that the adapter passes on as they are. */
+export function createUpstreamSide(openSession: OpenSession, resource: string): ComparedSide {
+  return {
+    page: async (query, signal) => {
+      const json = await readUpstream(await openSession(signal), resource, query)
+      if (json === undefined)
+        throw new AdapterError('ADP_NOT_FOUND', `There is no ${resource} below this base address.`)
+      return readSidePage(json)
+    },
+  }
+}
+
+/** V3 as a client of V2 gets it through the adapter. */
+export interface AdapterSide {
+  /** Pages of marks. */
+  readonly marks: ComparedSide
+  /** Asks for a single read of a client; never rejects. After three calls in a row without an answer V3 is not asked any longer. */
+  ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
+}
+
+/** The address of a request that no client made: it appears in links only, of which the query is used. */
+const HOST = 'http://compare.invalid'
+const MARKS = '/V2/Attendance/AttendanceRecords'
+const MAX_FAILURES = 3
+
+/**
+ * V3 by the code that serves clients, from the plan of the query to the text of the answer; `registrations` are V3's own. `client` is asked
+ * for before each call: its token may be new.
+ */
+export function createAdapterSide(
+  context: ReadContext,
+  client: () => Promise<Authorisation>,
+  openSession: OpenSession,
+  registrations: ComparedSide,
+): AdapterSide {
+  const read = async (isKey: boolean, path: string, query: string, signal: AbortSignal): Promise<string> => {
+    const [session, authorisation] = await Promise.all([openSession(signal), client()])
+    const address = HOST + path
+    const accept = 'application/json;odata.metadata=none'
+    const request = { path, query, address, nextAddress: address, accept, prefer: '' }
+    const { body } = await (isKey ? readMark : readPage)(context, authorisation, request, session)
+    return body.join('')
+  }
+  let failures = 0
+  return {
+    marks: {
+      page: async (query, signal) => readSidePage(JSON.parse(await read(false, MARKS, query, signal))),
+    },
+    ask: async ({ kind, path, query }, signal) => {
+      if (failures >= MAX_FAILURES) return { kind: 'unknown' }
+      const text = async (): Promise<string> => {
+        if (kind !== 'registrations') return read(kind === 'key', path, query, signal)
+        const { rows, next } = await registrations.page(toV3RegistrationQuery(query), signal)
+        return JSON.stringify({ value: rows, '@odata.nextLink': next })
+      }
+      const answer = await text().then(answered, failureOf)
+      failures = answer.kind === 'answered' ? 0 : failures + 1
+      return answer
+    },
+  }
+}
+
+const answered = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
+
+/**
+ * Reads a page: rows and link of OData V4, or of V2 JSON, which is in a `d` (quirk `dataEnvelope`). Of a link only the query counts:
+ * it is followed on the host and the path that were called, whatever it names (service-facts 14).
+ * Error: `ADP_UPSTREAM_PROTOCOL`, never with a value.
+ */
+export function readSidePage(json: unknown): SidePage {
+  const page = isMembers(json) && isMembers(json['d']) ? json['d'] : json
+  if (!isMembers(page)) throw brokenPage('is not a collection')
+  const rows = page['value'] ?? page['results']
+  if (!Array.isArray(rows)) throw brokenPage('is not a collection')
+  if (!rows.every(isMembers)) throw brokenPage('has a row that is not an object')
+  const link = page['@odata.nextLink'] ?? page['__next']
+  if (link === undefined || link === null) return { rows, next: undefined }
+  const query = typeof link === 'string' ? queryOf(link) : ''
+  if (query === '') throw brokenPage('has a next link without a query')
+  return { rows, next: query }
+}
+
+/** The query of a link, as it goes into a request line. */
+function queryOf(link: string): string {
+  const at = link.indexOf('?')
+  const query = at < 0 ? '' : (link.slice(at + 1).split('#', 1)[0] ?? '')
+  return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)
+}
+
+function brokenPage(fault: string): AdapterError {
+  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The answer ${fault}.`)
+}
