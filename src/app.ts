@@ -7,7 +7,6 @@ import { createLateRolloutStore, createStages } from './app/create-stages.ts'
 import { expectOwnStageFile } from './app/stage-file.ts'
 import { noteCredentials, toPartners } from './app/partners.ts'
 import {
-  createEvidenceExpiry,
   createEchoKeeper,
   type EchoKeeper,
   openConfiguredJournal,
@@ -179,7 +178,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
           clock: backgroundClock,
           onFailure: (partner, code) => events.seenNotKept({ partner, code }),
         })
-  const evidenceExpiry = hasStore ? createEvidenceExpiry(rollout.evidence, events) : undefined
   const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
   const { passThrough, relays } = createForwarding({
     config,
@@ -341,7 +339,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       await parts.keeper.stop()
       await comparison.close()
       await recording.close()
-      await evidenceExpiry?.stop()
       await parts.guards.stop()
       await seen.stop()
       await evidence?.stop()
@@ -366,7 +363,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       recovery.start()
       keeper.start()
       guards.start()
-      evidenceExpiry?.start()
       evidence?.start()
       seen.start()
       recording.start()

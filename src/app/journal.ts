@@ -1,5 +1,4 @@
-import { backgroundClock, type Clock } from '../clock.ts'
-import { createPeriodicTask, type PeriodicTask } from '../clock/periodic-task.ts'
+import type { Clock } from '../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
@@ -10,7 +9,6 @@ import {
   type SharedRateLimit,
 } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import type { EvidenceStore } from '../rollout/index.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/index.ts'
@@ -167,35 +165,4 @@ export function createEchoKeeper(
       if (echoes.profile() !== kept) await synchronise().catch(() => undefined)
     },
   }
-}
-
-const EXPIRY_EVERY_MS = 3_600_000
-/** Many a process does not live for an hour. */
-const EXPIRY_FIRST_MS = 5_000
-const EXPIRY_STOP_MS = 1_000
-
-/** Destroys the keys of evidence whose time is over, once an hour: also where nothing is compared any more. */
-export function createEvidenceExpiry(
-  store: Pick<EvidenceStore, 'destroyExpired'>,
-  events: Pick<Events, 'evidenceNotKept'>,
-  clock: Pick<typeof backgroundClock, 'after'> = backgroundClock,
-): PeriodicTask {
-  let isFailing = false
-  return createPeriodicTask({
-    clock,
-    everyMs: EXPIRY_EVERY_MS,
-    firstMs: EXPIRY_FIRST_MS,
-    stopMs: EXPIRY_STOP_MS,
-    act: async ({ isLast }) => {
-      if (isLast) return
-      try {
-        await store.destroyExpired()
-        isFailing = false
-      } catch (cause) {
-        const code = cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL'
-        if (!isFailing) events.evidenceNotKept({ partner: '', code })
-        isFailing = true
-      }
-    },
-  })
 }

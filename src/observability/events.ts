@@ -149,7 +149,6 @@ export interface Events {
   guardsFailed(event: { readonly partner: string; readonly code: string }): void
   /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
   seenNotKept(event: { readonly partner: string; readonly code: string }): void
-  /** What V2's replies show of a partner's interface cannot be kept yet; it waits in memory. */
   /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
   evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
   /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */

@@ -1,14 +1,14 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 
-import type { Json } from '../../compare/certificate/canonical-json.ts'
-import { type CertificateBody, createCertificate } from '../../compare/certificate/certificate.ts'
 import {
+  type Certificate,
+  type CertificateBody,
   type Finding,
+  formatCertificate,
   readCertificate,
-  type ReadCertificate,
   verifyContent,
-} from '../../compare/certificate/verify-certificate.ts'
+} from '../../compare/certificate/certificate.ts'
 import { readVariable } from '../../config/environment.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
@@ -38,7 +38,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
     )
     return 1
   }
-  const text = JSON.stringify(createCertificate(body, key), null, 2)
+  const text = formatCertificate(body, key)
   if (options.out === undefined) console.log(text)
   else {
     await writeNew(options.out, `${text}\n`)
@@ -62,14 +62,11 @@ async function describePartner(
     version,
     partner,
     audit: { entries: trail.entries, mac: trail.head, keyed: trail.keyed },
-    stage: toJsonValue(toJson(view)),
-    advice: toJsonValue(fullAdviceToJson(partner, advice)),
-    history: (await store.history({ partner })).map((entry) => toJsonValue(entryToJson(entry))),
+    stage: toJson(view),
+    advice: fullAdviceToJson(partner, advice),
+    history: (await store.history({ partner })).map((entry) => entryToJson(entry)),
   }
 }
-
-/** What is certified is what is printed. */
-const toJsonValue = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Json
 
 /** A certificate is never replaced. */
 async function writeNew(path: string, text: string): Promise<void> {
@@ -117,7 +114,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
 const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not asked.' }
 
 /** The trail has the entry that was its last one then, and all after it. */
-async function verifyHead({ audit }: ReadCertificate, store: OpenedRolloutStore): Promise<Finding> {
+async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Promise<Finding> {
   const found = (result: Finding['result'], what: string): Finding => ({ check: 'audit', result, what })
   const { broken, entries, keyed } = await store.verify()
   if (broken !== undefined)

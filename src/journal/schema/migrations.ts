@@ -296,7 +296,6 @@ async function createEvidence(db: Kysely<JournalTables>, { dialect }: MigrationC
     .addColumn('until_day', 'text', required)
     .addColumn('hash_key', bytes)
     .addColumn('sealed', 'integer', counter)
-    .addColumn('hashes', 'integer', counter)
     .addColumn('kept', 'text')
     .addUniqueConstraint('evidence_periods_key', ['partner', 'stage', 'revision', 'period'])
     .execute()

@@ -15,7 +15,7 @@ export interface RolloutTables {
   readonly evidence_counts: { readonly period: number; readonly name: string; readonly count: number }
 }
 
-/** Up to 90 days of what comparison has seen of a partner at one revision of its stage. */
+/** Up to 90 days of what was seen of a partner and compared at one revision of its stage. */
 interface PeriodTable {
   readonly id: Generated<number>
   readonly partner: string
@@ -32,19 +32,17 @@ interface PeriodTable {
   readonly hash_key: Uint8Array | null
   /** 1: `hash_key` is sealed. */
   readonly sealed: Generated<number>
-  /** How many rows `evidence_hashes` has of it. */
-  readonly hashes: Generated<number>
   /** What the hashes added up to when they were deleted; JSON. */
   readonly kept: string | null
 }
 
-/** A learner and day, or a request that was compared, as a hash under the key of its period. */
+/** A learner and day or a request that was compared, or a record that was written, as a hash under the key of its period. */
 interface HashTable {
   readonly period: number
   readonly hash: Uint8Array
   /** Null for a request. */
   readonly school: Uint8Array | null
-  /** Bits of the checks that it went through, and of those in which it differed. */
+  /** Bits of the checks that it went through or the side that it was written on, and of checks in which it differed. */
   readonly checks: number
   readonly differs: number
 }

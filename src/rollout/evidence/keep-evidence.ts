@@ -35,9 +35,9 @@ export interface EvidenceKeeper {
 }
 
 export interface EvidenceKeeperOptions {
-  readonly store: Pick<EvidenceStore, 'key' | 'add'>
+  readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
   readonly clock: Pick<Clock, 'after'>
-  /** Evidence could not be kept: its exchanges count as missed. Reported once until they can again. */
+  /** Evidence could not be kept: its exchanges count as missed. Reported once until it can again. Partner empty: old keys could not be destroyed. */
   readonly onFailure: (partner: string, code: string) => void
   /** Called with the number of checks whose evidence was kept, or lost. */
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
@@ -46,6 +46,8 @@ export interface EvidenceKeeperOptions {
 /** Between two groups; also how old ids in memory get, ms. */
 const EVERY_MS = 5_000
 const STOP_MS = 1_000
+/** Between two looks for keys whose time is over, and until the first one: many a process does not live for an hour. */
+const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
 /** Hashes that wait for their group; more are lost. */
 const MAX_WAITING = 20_000
 /** Hashes of one transaction: the journal has its turn in between. */
@@ -82,6 +84,11 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
     for (const check of checks) miss(scope, check)
     if (checks.length > 0) onKept(scope.partner, checks.length, false)
   }
+  const report = (partner: string, cause: unknown): void => {
+    if (!failing.has(partner))
+      onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
+    failing.add(partner)
+  }
   const keepScope = async ({ scope, entries, missed }: Waiting): Promise<void> => {
     const { partner } = scope
     try {
@@ -103,9 +110,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
       }
       failing.delete(partner)
     } catch (cause) {
-      if (!failing.has(partner))
-        onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
-      failing.add(partner)
+      report(partner, cause)
     }
     // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
     lose(scope, entries)
@@ -119,6 +124,22 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
     for (const one of taken.values()) await keepScope(one)
   }
   const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
+  /** Also of partners that nothing is compared of any more. */
+  const destroying = createPeriodicTask({
+    clock,
+    everyMs: DESTROY_EVERY_MS,
+    firstMs: DESTROY_FIRST_MS,
+    stopMs: STOP_MS,
+    act: async ({ isLast }) => {
+      if (isLast) return
+      try {
+        await store.destroyExpired()
+        failing.delete('')
+      } catch (cause) {
+        report('', cause)
+      }
+    },
+  })
   return {
     key: (scope) => {
       const name = nameOf(scope)
@@ -136,8 +157,14 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
       waitingOf(scope).entries.push(entry)
     },
     miss,
-    start: () => keeping.start(),
-    stop: () => keeping.stop(),
+    start: () => {
+      keeping.start()
+      destroying.start()
+    },
+    stop: async () => {
+      await destroying.stop()
+      await keeping.stop()
+    },
   }
 }
 

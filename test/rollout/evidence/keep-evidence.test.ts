@@ -1,26 +1,29 @@
 import { expect, it } from 'vitest'
 
-import { createEvidenceExpiry } from '../../src/app/journal.ts'
-import { AdapterError } from '../../src/errors.ts'
-import { createManualClock } from '../support/manual-clock.ts'
+import { AdapterError } from '../../../src/errors.ts'
+import { createEvidenceKeeper } from '../../../src/rollout/index.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 
 it('destroys keys soon after the start and once an hour, and reports a failure once', async () => {
   const clock = createManualClock()
   const failures: string[] = []
   let isBroken = false
   let destroyed = 0
-  const expiry = createEvidenceExpiry(
-    {
+  const keeper = createEvidenceKeeper({
+    store: {
+      key: () => expect.fail(),
+      add: () => expect.fail(),
       destroyExpired: () => {
         if (isBroken) return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'gone'))
         destroyed += 1
         return Promise.resolve(1)
       },
     },
-    { evidenceNotKept: ({ partner, code }) => failures.push(`${partner}${code}`) },
     clock,
-  )
-  expiry.start()
+    onFailure: (partner, code) => failures.push(`${partner}${code}`),
+    onKept: () => expect.fail(),
+  })
+  keeper.start()
   await clock.pass(5_000)
   expect(destroyed).toBe(1)
   await clock.pass(3_600_000)
@@ -28,6 +31,6 @@ it('destroys keys soon after the start and once an hour, and reports a failure o
   isBroken = true
   for (let hour = 0; hour < 3; hour += 1) await clock.pass(3_600_000)
   expect([destroyed, failures]).toEqual([2, ['ADP_JOURNAL_UNAVAILABLE']])
-  await expiry.stop()
+  await keeper.stop()
   expect(destroyed).toBe(2)
 })
