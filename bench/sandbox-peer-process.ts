@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 
-import { augmentedRows } from '../src/sandbox/attendance/augmented-rows.ts'
-import { recordTypes, toRecordEntity } from '../src/sandbox/attendance/record-entity.ts'
-import { openSchool } from '../src/sandbox/open-school.ts'
+import { recordTypes, toRecordEntity } from '../src/sandbox/attendance/record.ts'
+import { augmentedRows } from '../src/sandbox/attendance/rows.ts'
 import { readOptions } from '../src/sandbox/options.ts'
+import { openSchool } from '../src/sandbox/school.ts'
 import { type Numbers, serveCommands } from './child.ts'
 
 // What reading a class costs without OData and HTTP. Arguments: the database file, the range in milliseconds.

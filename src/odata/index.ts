@@ -5,7 +5,7 @@
  */
 export type * from './ast.ts'
 export type * from './csdl.ts'
-export { QueryError } from './query-error.ts'
+export { inOption, QueryError } from './query-error.ts'
 
 export type { QueryLimits } from './parse/cursor.ts'
 export { parseExpand, parseFilter, parseKey, parseQuery, parseResourcePath } from './parse/parse-query.ts'

@@ -1,16 +1,64 @@
 import { acceptedType } from '../http/accepted-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
-import { toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
-import { methodNotAllowed } from './edge/refusals.ts'
-import { jsonMediaType, jsonReply, odataError } from './edge/reply.ts'
-import type { Reply } from './edge/reply.ts'
-import { isLegacy } from './edge/request.ts'
-import type { Route, ServiceRequest } from './edge/request.ts'
+import { serviceModel } from '../model/service-model.ts'
+import {
+  type EntityType,
+  type ServiceModel,
+  toServiceDocument,
+  writeCsdlJson,
+  writeEdmx,
+} from '../odata/index.ts'
+import { jsonMediaType, jsonReply, methodNotAllowed, odataError, type Reply } from './http/reply.ts'
+import { isLegacy, type RoutedRequest, type Route, type ServiceRequest } from './http/request.ts'
+import { lookupSets } from './learner/sample-values.ts'
 import { levelOf } from './query/presentation.ts'
-import { rootModels } from './served-model.ts'
 
-/** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
-export type MetadataService = (route: Route, request: ServiceRequest) => Reply | undefined
+/** Links that service.md 1.1 expands on Grants with Welfare's list, although its type in service.md 2.8 has none of them. */
+const welfareLinks: readonly string[] = ['ChildProtectionPlans', 'IncareDetails', 'PersonalEducationPlans']
+
+const attendanceSets: readonly string[] = [
+  'AttendanceRecords',
+  'StatutoryAttendanceSessions',
+  'StatutoryAttendanceRecordHistorys',
+  'AttendanceLookups',
+]
+
+function withWelfareLinks(type: EntityType, all: readonly EntityType[]): EntityType {
+  if (type.name !== 'LearnerGrant') return type
+  const welfare = all.find(({ name }) => name === 'LearnerWelfare')?.navigation ?? []
+  const links = welfare.filter(({ name }) => welfareLinks.includes(name))
+  return { ...type, navigation: [...type.navigation, ...links] }
+}
+
+/** The model as the sandbox serves it: that of the service, so that each documented call works. */
+export const servedModel: ServiceModel = {
+  ...serviceModel,
+  schemas: serviceModel.schemas.map((schema) => ({
+    ...schema,
+    entityTypes: schema.entityTypes.map((type) => withWelfareLinks(type, schema.entityTypes)),
+  })),
+}
+
+/** The sets that one root serves, in a model of its own for `$metadata` and the service document. */
+function modelWith(isServed: (set: string) => boolean): ServiceModel {
+  const { container } = servedModel
+  const entitySets = container.entitySets.filter(({ name }) => isServed(name))
+  return { ...servedModel, container: { ...container, entitySets } }
+}
+
+const isAttendance = (set: string): boolean => attendanceSets.includes(set)
+const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
+
+/** The model of each kind of root: the sets that its service document lists can be read below it. */
+const rootModels = {
+  Learner: modelWith((set) => !isAttendance(set)),
+  Attendance: modelWith(isAttendance),
+  LearnerLookup: modelWith((set) => isLookup(set) && !isAttendance(set)),
+  AttendanceLookup: modelWith((set) => isLookup(set) && isAttendance(set)),
+  // V2 has the registration only (service.md 9).
+  LearnerV2: modelWith((set) => set === 'LearnerRegistrations'),
+  Legacy: attendanceV2Model,
+}
 
 /** Forms of `$metadata`, the default one first. */
 const forms = ['application/xml', 'application/json'] as const
@@ -21,38 +69,28 @@ const notAcceptable = odataError(
   `$metadata is offered as ${forms.join(' and ')}. Accept one of them.`,
 )
 
-/** Creates the answers that describe the services; each document is written once. */
-export function createMetadataService(): MetadataService {
-  const models = { ...rootModels, Legacy: attendanceV2Model }
-  const documents = new Map<string, string>()
-  const describe = (model: keyof typeof models, form: (typeof forms)[number]): string => {
-    const key = `${model} ${form}`
-    const written = documents.get(key) ?? writers[form](models[model])
-    documents.set(key, written)
-    return written
+/** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
+export function answerMetadata(request: RoutedRequest): Reply | undefined {
+  const { route, origin } = request
+  const [name, ...rest] = route.resource
+  const asksMetadata = name?.toLowerCase() === '$metadata'
+  if (rest.length > 0 || (name !== undefined && !asksMetadata)) return undefined
+  if (request.method !== 'GET') return methodNotAllowed('GET')
+  const model = rootModels[modelOf(route)]
+  if (asksMetadata) {
+    const form = formOf(request)
+    if (form === undefined) return notAcceptable
+    const headers = { 'Content-Type': form, 'OData-Version': '4.0', Vary: 'Accept' }
+    return { status: 200, headers, body: writers[form](model) }
   }
-  return (route, request) => {
-    const { root, resource } = route
-    const [name, ...rest] = resource
-    const asksMetadata = name?.toLowerCase() === '$metadata'
-    if (rest.length > 0 || (name !== undefined && !asksMetadata)) return undefined
-    if (request.method !== 'GET') return methodNotAllowed('GET')
-    const model = modelOf(route)
-    if (asksMetadata) {
-      const form = formOf(request)
-      if (form === undefined) return notAcceptable
-      const headers = { 'Content-Type': form, 'OData-Version': '4.0', Vary: 'Accept' }
-      return { status: 200, headers, body: describe(model, form) }
-    }
-    const level = levelOf(formatOf(request), request)
-    const { value, ...context } = toServiceDocument(models[model], `${request.origin}${root}/$metadata`)
-    const document = level === 'none' ? { value } : { ...context, value }
-    return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
-  }
+  const level = levelOf(formatOf(request), request)
+  const { value, ...context } = toServiceDocument(model, `${origin}${route.root}/$metadata`)
+  const document = level === 'none' ? { value } : { ...context, value }
+  return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
 }
 
 /** Which model a root has. */
-function modelOf(route: Route): keyof typeof rootModels | 'Legacy' {
+function modelOf(route: Route): keyof typeof rootModels {
   const { area, version, isLookup } = route
   if (isLegacy(route)) return 'Legacy'
   if (isLookup) return `${area}Lookup`

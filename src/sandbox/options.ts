@@ -1,8 +1,8 @@
 import { z } from 'zod'
+
 import { listFaults, readValues } from '../config/index.ts'
-import { AdapterError } from '../errors.ts'
-import type { ErrorDetail } from '../errors.ts'
-import { learnerSets, securityDomains } from './seed/documents/entity-sets.ts'
+import { AdapterError, type ErrorDetail } from '../errors.ts'
+import { learnerSets, securityDomains } from './learner/learner-sets.ts'
 
 /** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
 const oneOf = (known: readonly string[], what: string) =>

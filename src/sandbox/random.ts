@@ -26,12 +26,9 @@ export function unmix32(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/**
- * A 32-bit number from a name (FNV-1a), for streams and ids that must not influence each other. A name may be hashed in pieces, each
- * from the number of those before it.
- */
-export function hashName(name: string, start = 0x811c9dc5): number {
-  let hash = start
+/** A 32-bit number from a name (FNV-1a), for streams and ids that must not influence each other. */
+export function hashName(name: string): number {
+  let hash = 0x811c9dc5
   for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
   return hash >>> 0
 }
@@ -65,10 +62,4 @@ class Stream implements Random {
 /** Creates the stream called `name` of a seed. Streams of different names are independent. */
 export function createRandom(seed: number, name: string): Random {
   return new Stream(mix32(seed ^ hashName(name)))
-}
-
-/** As `createRandom` for names that begin alike, by the rest of the name: their beginning is hashed once. */
-export function createRandoms(seed: number, beginning: string): (rest: string) => Random {
-  const begun = hashName(beginning)
-  return (rest) => new Stream(mix32(seed ^ hashName(rest, begun)))
 }

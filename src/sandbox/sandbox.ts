@@ -1,22 +1,14 @@
-import type { RequestListener } from 'node:http'
-import { recordTypes } from './attendance/record-entity.ts'
-import { createClock } from './clock.ts'
-import { createFaultPlan } from './control/fault-plan.ts'
-import type { FaultPlan } from './control/fault-plan.ts'
+import { recordTypes } from './attendance/record.ts'
+import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
-import { joinFaults } from './edge/disturbance.ts'
-import { createHttpPort } from './edge/http-port.ts'
-import { portOf } from './edge/request.ts'
-import { createServer } from './edge/server.ts'
-import type { ServerParts } from './edge/server.ts'
-import { findLearnerSet } from './learner/learner-entities.ts'
-import { openSchool } from './open-school.ts'
-import { readOptions } from './options.ts'
-import type { SandboxOptions, SandboxSettings } from './options.ts'
+import { portOf, type Route } from './http/request.ts'
+import { createHttpPort, type HttpPort } from './http/server.ts'
+import { findLearnerSet } from './learner/learner-sets.ts'
+import { readOptions, type SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
-import { createSecurity } from './security/create-security.ts'
+import { openSchool } from './school.ts'
+import { type Admit, createSecurity, type Security } from './security.ts'
 import { createService } from './service.ts'
-import type { ServicePort, ServiceSwitches } from './service.ts'
 
 /** A stand-in service; it runs after `listen`. */
 export interface Sandbox {
@@ -58,55 +50,60 @@ export interface SandboxHooks {
  */
 export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks = {}): Sandbox {
   const settings = readOptions(options)
-  const clock = createClock(settings.now === undefined ? undefined : Date.parse(settings.now))
-  const school = openSchool(settings, () => clock.now(), hooks.onProgress ?? (() => undefined))
-  const service = createService(school, toSwitches(settings))
+  let fixedMs = settings.now === undefined ? undefined : Date.parse(settings.now)
+  const now = (): number => fixedMs ?? Date.now()
+  const fixClock = (ms: number | undefined): void => {
+    fixedMs = ms
+  }
+  const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
+  const { typeNames, unavailable, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
+  const service = createService(school, {
+    ...settings,
+    types: recordTypes[typeNames],
+    unavailable: new Set(unavailable.map((name) => findLearnerSet(name)?.name ?? name)),
+  })
   const plans: FaultPlan[] = []
   const reset = (): void => {
     school.undoWrites()
-    for (const faults of plans) faults.clear()
-    school.storedValues.set(undefined)
-    school.legacyForm.set(undefined)
-    school.differences.clear()
+    for (const faults of plans) faults.set([])
+    for (const setting of [school.valueRules, school.legacyForm, school.differences]) setting.set(undefined)
   }
-  /** The application of one port; each has faults of its own. */
-  const createPortApp = ({ stream, serves, ...parts }: PortParts): RequestListener => {
-    const faults = createFaultPlan(createRandom(settings.seed, stream))
+  const lastSeq = (lagMs?: number): number =>
+    school.marks.lastSeq(lagMs === undefined ? undefined : now() - lagMs)
+  /** One port, with its own gateway, resources, faults and stream of random numbers. */
+  const createPort = (
+    stream: string,
+    serves: (route: Route) => boolean,
+    gateway: { admit: Admit; issueToken: Security['issueToken'] | undefined; latencyMs: number },
+    address: { port: number; option: string | undefined },
+  ): HttpPort => {
+    const faults = createFaultPlan(createRandom(settings.seed, stream), lastSeq)
     plans.push(faults)
-    return createServer({
-      ...parts,
-      service: service({
-        serves,
-        disturb: (method, path) => joinFaults(faults.strikeInside({ method, path })).reply,
-      }),
-      control: settings.control ? createControlRoutes({ school, clock, faults, reset }) : undefined,
-      maxBodyBytes: settings.maxBodyBytes,
-      contextUrl: settings.contextUrl,
-      strike: (method, path) => faults.strike({ method, path }),
-      staleAfter: () => faults.seqWhenSet(),
-      onError: hooks.onError ?? (() => undefined),
-    })
+    return createHttpPort(
+      {
+        ...{ ...gateway, faults, maxBodyBytes, contextUrl },
+        service: service({ serves, disturb: faults.strikeInside }),
+        control: control ? createControlRoutes({ school, fixClock, faults, reset }) : undefined,
+        onError: hooks.onError ?? (() => undefined),
+      },
+      { host, ...address },
+    )
   }
-  const { host, port, v2Port, v2 } = settings
-  const { admit, admitV2, issueToken } = createSecurity(settings, school.ids.guid('user', 0), () =>
-    clock.now(),
-  )
+  const { admit, admitV2, issueToken } = createSecurity(settings, school.ids.guid('user', 0), now)
   const isWhole = v2Port === undefined
-  const main = createHttpPort(
-    createPortApp({
-      ...{ stream: 'faults', admit, issueToken, latencyMs: 0 },
-      serves: (route) => isWhole || portOf(route) === 'V3',
-    }),
-    { host, port, option: hooks.portOption },
+  const main = createPort(
+    'faults',
+    (route) => isWhole || portOf(route) === 'V3',
+    { admit, issueToken, latencyMs: 0 },
+    { port, option: hooks.portOption },
   )
   const legacy = isWhole
     ? undefined
-    : createHttpPort(
-        createPortApp({
-          ...{ stream: 'v2 faults', admit: admitV2, issueToken: undefined, latencyMs: v2?.latencyMs ?? 0 },
-          serves: (route) => portOf(route) === 'V2',
-        }),
-        { host, port: v2Port, option: '--v2-port' },
+    : createPort(
+        'v2 faults',
+        (route) => portOf(route) === 'V2',
+        { admit: admitV2, issueToken: undefined, latencyMs: v2?.latencyMs ?? 0 },
+        { port: v2Port, option: '--v2-port' },
       )
   return {
     listen: async () => {
@@ -117,22 +114,5 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
       await Promise.all([main.close(), legacy?.close()])
       school.database.close()
     },
-  }
-}
-
-/** The properties of one port: its random stream, its gateway, and the resources that it has. */
-type PortParts = Pick<ServerParts, 'admit' | 'issueToken' | 'latencyMs'> &
-  Pick<ServicePort, 'serves'> & { readonly stream: string }
-
-function toSwitches(settings: SandboxSettings): ServiceSwitches {
-  const { onExisting, unmappedFields, typeNames, pageSize, maxDays, unavailable, batch } = settings
-  return {
-    onExisting,
-    unmappedFields,
-    pageSize,
-    maxDays,
-    batch,
-    types: recordTypes[typeNames],
-    unavailable: new Set(unavailable.map((name) => findLearnerSet(name)?.name ?? name)),
   }
 }

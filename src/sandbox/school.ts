@@ -1,15 +1,22 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoredValues } from './control/stored-values.ts'
-import type { Differences } from './differences/differences.ts'
-import type { Identities } from './identity.ts'
-import type { LegacyFormSwitch } from './legacy/legacy-form.ts'
-import type { Calendar } from './seed/calendar.ts'
-import type { CodeTable } from './seed/code-table.ts'
-import type { Pupil } from './seed/pupil.ts'
-import type { Actors } from './store/actors.ts'
-import type { EntityStore } from './store/entities.ts'
-import type { MarkStore } from './store/marks.ts'
-import type { Roster } from './store/roster.ts'
+
+import { createDifferences, type Differences } from './control/differences.ts'
+import { createSetting, type Setting } from './control/setting.ts'
+import { keepAll, type ValueRules } from './control/stored-values.ts'
+import { dayOf } from './dates.ts'
+import { createIdentities, type Identities } from './identity.ts'
+import { composeSet, type LearnerEntity } from './learner/compose-set.ts'
+import type { LearnerSet } from './learner/learner-sets.ts'
+import { type LegacyForm, standardForm } from './legacy/legacy-form.ts'
+import type { SandboxSettings } from './options.ts'
+import { type Calendar, createCalendar } from './seed/calendar.ts'
+import { type CodeTable, createCodeTable } from './seed/codes.ts'
+import { createRoster, type Roster } from './seed/pupils.ts'
+import { closeRegisters, refillRegisters, seedDatabase } from './seed/seed-database.ts'
+import { type Actors, createActors } from './store/actors.ts'
+import { openDatabase, readDay } from './store/database.ts'
+import { createMarkStore, type MarkStore } from './store/marks.ts'
+import { createPatches, type Patches } from './store/patches.ts'
 
 /** The school behind both faces of the service: one store, one calendar, one set of ids. */
 export interface School {
@@ -20,19 +27,75 @@ export interface School {
   readonly roster: Roster
   readonly actors: Actors
   readonly marks: MarkStore
-  readonly entities: EntityStore
+  readonly patches: Patches
+  /** The entities of a set of the learner domains on a day, as they were seeded. */
+  readonly compose: (set: LearnerSet, day: number) => LearnerEntity[]
   /** The changes of the service to the values of a mark. */
-  readonly storedValues: StoredValues
+  readonly valueRules: Setting<ValueRules>
   /** The form of V2's replies, and what it does with batches whose ids differ. */
-  readonly legacyForm: LegacyFormSwitch
-  /** What one face shows otherwise than the store has it. */
+  readonly legacyForm: Setting<LegacyForm>
+  /** The marks that one face shows otherwise than they are stored. */
   readonly differences: Differences
-  /** Who the learners are, in order of their numbers. */
-  readonly pupils: readonly Pupil[]
   /** Undoes every write of a client: the school is as it was seeded. */
   readonly undoWrites: () => void
+  /**
+   * Runs `work` in one transaction and undoes everything it wrote unless it returns true; an error undoes it too. Returns what
+   * `work` returned.
+   */
+  readonly attempt: (work: () => boolean) => boolean
   /** The time of the service, in milliseconds. */
   readonly now: () => number
   /** The number of its day: ages, roll states, years and groups are those of today. */
   readonly today: () => number
+}
+
+/**
+ * Opens the school of a seed and scale, and builds it first where the database is new. `now` is the one clock of it: the day
+ * on which the sandbox opens decides who is on roll and how far the registers are filled in.
+ * `onProgress` gets the share that is built, 0 to 1. Errors: `ADP_USAGE` for a file with other content.
+ */
+export function openSchool(
+  { seed, scale, db }: SandboxSettings,
+  now: () => number,
+  onProgress: (share: number) => void,
+): School {
+  const ids = createIdentities(seed)
+  const codes = createCodeTable(ids)
+  const content = `the ${scale} of seed ${seed}`
+  const { database, fresh } = openDatabase(db, content)
+  const today = dayOf(now())
+  // A file keeps its pupils: they grow older, move up and leave as time passes.
+  const roster = createRoster(seed, ids, scale, readDay(database, 'planned') ?? today)
+  const calendar = createCalendar(ids, now(), roster.firstYear)
+  const source = { seed, roster, ids, calendar, codes, onProgress }
+  if (fresh) seedDatabase(database, source, today, content)
+  else closeRegisters(database, source, today)
+  const marks = createMarkStore(database, ids)
+  const patches = createPatches(database)
+  const actors = createActors(database)
+  return {
+    ...{ database, ids, calendar, codes, roster, actors, marks, patches, now },
+    compose: (set, day) => composeSet({ seed, ids, roster }, set, day),
+    valueRules: createSetting(keepAll),
+    legacyForm: createSetting(standardForm),
+    differences: createDifferences(ids, codes),
+    undoWrites: () => {
+      const written = marks.reset()
+      patches.reset()
+      if (written !== undefined)
+        refillRegisters(database, source, Math.floor(written.first / 2), Math.floor(written.last / 2))
+    },
+    attempt: (work) => {
+      database.exec('BEGIN')
+      let keep = false
+      try {
+        keep = work()
+        return keep
+      } finally {
+        database.exec(keep ? 'COMMIT' : 'ROLLBACK')
+        if (!keep) for (const store of [marks, patches, actors]) store.reload()
+      }
+    },
+    today: () => dayOf(now()),
+  }
 }

@@ -50,7 +50,7 @@ export interface ReadPlanner {
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 /** Limits far above those of real clients and far below those that take time; list items have no options, as in the service. */
-const limits = { maxLength: 32_768, maxDepth: 100 }
+const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
 /** About ten years, the most that a school keeps; each window takes at least one call. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const

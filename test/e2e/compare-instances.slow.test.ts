@@ -43,6 +43,16 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   const pairOf = ({ mark }: ComparedFaces, learner: number) =>
     [mark(learner, { Comment: 'bus' }), mark(learner, { Comment: 'train', MinutesLate: 7 })] as const
 
+  const portOf = ({ v2Url, v3Url }: ComparedFaces, face: 'V2' | 'V3'): string =>
+    face === 'V2' ? v2Url : v3Url
+  /** Reads of a face do not see the writes since now, or the last ones. */
+  const lag = (faces: ComparedFaces, face: 'V2' | 'V3', lagMs?: number) =>
+    fetch(`${portOf(faces, face)}/_sandbox/faults`, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ kind: 'staleRead', lagMs }),
+    })
+
   const sides = [
     ['shadow', 'visible', 'V3', { stage: 'shadow' }],
     ['v3', 'readBack', 'V2', { stage: 'v3', check: { v2: 100 } }],
@@ -53,7 +63,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       // The other face shows no mark before all are written.
-      await faces.put('/_sandbox/differences', { face, late: { delayMs: 600_000 } })
+      await lag(faces, face)
       const [one, other] = await start(faces.v2Url, faces.v3Url, {
         ...settings,
         compare: { settleMs: 3_000 },
@@ -63,7 +73,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       await write(other, first[1])
       await write(other, second[0])
       await write(one, second[1])
-      await fetch(`${faces.v3Url}/_sandbox/differences`, { method: 'DELETE' })
+      await fetch(`${portOf(faces, face)}/_sandbox/faults`, { method: 'DELETE' })
       const checks = check === 'visible' ? 4 : 2
       const [counts, otherCounts] = [await one.settled(checks), await other.settled(checks)]
       for (const found of [counts, otherCounts])
@@ -82,7 +92,8 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       const { learners, events } = faces.samples
       const kinds = ['recordedOn', 'id', 'code', 'commentCut', 'missing'] as const
       const rows = kinds.map((kind, at) => ({ learner: learners[at], event: events[0], kind }))
-      await faces.put('/_sandbox/differences', { face, rows, late: { delayMs: 300 } })
+      await faces.put('/_sandbox/differences', { face, rows })
+      await lag(faces, face, 300)
       const [one, other] = await start(faces.v2Url, faces.v3Url, { ...settings, compare: { settleMs: 700 } })
       const pairs = kinds.map((_kind, at) => pairOf(faces, at))
       await write(one, ...pairs.map(([mark]) => mark))

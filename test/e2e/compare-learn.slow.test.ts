@@ -187,7 +187,7 @@ describe('quirks.mismatch', () => {
 
   it('is post where V3 shows the marks late', async () => {
     const faces = await startFaces()
-    await faces.put('/_sandbox/differences', { face: 'V3', late: { delayMs: 400 } })
+    await faces.put('/_sandbox/faults', { kind: 'staleRead', lagMs: 400 })
     const sent = [faces.mark(0, absent(faces, {}))]
     expect(await resultOf(faces, (post) => post(sent, otherIds()), wrong)).toEqual(['change', 'post'])
   })

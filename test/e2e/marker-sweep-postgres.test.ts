@@ -79,7 +79,7 @@ test.skipIf(postgres === undefined)(
       rows: [3, 4].map((index) => ({
         learner: samples.learners[index],
         event: samples.events[index],
-        kind: 'commentTrimmed',
+        kind: 'commentCut',
       })),
     })
     // An error may quote what was sent.

@@ -45,11 +45,11 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   // Live: V2 serves, the adapter reads along and asks V3, which shows some of it late and otherwise.
   await put('/_sandbox/differences', {
     face: 'V3',
-    late: { delayMs: 200, share: 0.5 },
     rows: records.map(({ Learner, AttendableEvent }) => ({
-      ...{ learner: Learner, event: AttendableEvent, kind: 'commentTrimmed' },
+      ...{ learner: Learner, event: AttendableEvent, kind: 'commentCut' },
     })),
   })
+  await put('/_sandbox/faults', { kind: 'staleRead', count: 1 })
   const adapter = await startAdapter(url, {
     v2: { baseUrl: v2Url },
     partners: [
@@ -87,7 +87,9 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   const read = await adapter.request('GET', `${marks}?$filter=${encodeURIComponent(filter)}`, {
     headers: clientHeaders,
   })
-  const shown = (JSON.parse(read.text) as { value: { ExternalID: string }[] }).value
+  const shown = (
+    JSON.parse(read.text) as { value: Record<'ExternalID' | 'Learner' | 'AttendableEvent', string>[] }
+  ).value
   const countOf = async (name: string): Promise<number> =>
     [...(await readSamples(adapter))].reduce(
       (sum, [sample, value]) => sum + (sample.startsWith(`markbridge_compare_${name}_total`) ? value : 0),
@@ -104,24 +106,12 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   const metrics = await adapter.request('GET', '/metrics')
 
   // Offline: the whole command to its end, without V3, and with a token of no client.
-  const truth = (await put('/_sandbox/differences', {
-    ...{ face: 'V3', seed: 4, count: 30, from, to },
-    kinds: [
-      'code',
-      'recordedOn',
-      'missing',
-      'extra',
-      'doubled',
-      'id',
-      'recordedBy',
-      'guidCase',
-      'commentCut',
-    ],
-  })) as {
-    learner: string
-    event: string
-    externalId: string
-  }[]
+  const kinds = ['code', 'recordedOn', 'missing', 'id', 'commentCut']
+  const differing = shown.filter((_, at) => at % 7 === 0).slice(0, 30)
+  const rows = differing.map(({ Learner, AttendableEvent }, at) => ({
+    ...{ learner: Learner, event: AttendableEvent, kind: kinds[at % kinds.length] },
+  }))
+  await put('/_sandbox/differences', { face: 'V3', rows })
   writeFileSync(join(folder, 'class.txt'), learners.join('\n'))
   const environment = { MARKBRIDGE_SUBSCRIPTION_KEY: key, MARKBRIDGE_TOKEN: token, TMPDIR: temporary }
   const compare = ['compare', 'run', '--v2', v2Url, '--v3', url, '--from', from, '--to', to]
@@ -203,7 +193,11 @@ test('no value of a learner or a mark and no credential is in what comparison wr
     ...records.flatMap(({ AttendableEvent = '' }) => AttendableEvent),
     ...samples.codes.slice(0, 6).map(({ id }) => id),
     ...shown.slice(0, 40).map(({ ExternalID }) => ExternalID),
-    ...truth.flatMap(({ learner, event, externalId }) => [learner, event, externalId]),
+    ...differing.flatMap(({ Learner, AttendableEvent, ExternalID }) => [
+      Learner,
+      AttendableEvent,
+      ExternalID,
+    ]),
   ]
   const markers = ['HUSHCOMMENT', 'HUSHKEY', 'HUSHTOKEN', ...new Set(ids)]
   expect(findMarkers(outputs, markers)).toEqual([])

@@ -1,11 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
 import { Pool } from 'undici'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
-import type { EffectEntry } from '../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../src/sandbox/control/routes.ts'
 import type { Failpoint } from '../faults/failpoints/failpoint.ts'
 import { type Life, startLife } from '../faults/supervisor/run-life.ts'
 import { startSandbox } from '../sandbox/start-sandbox.ts'

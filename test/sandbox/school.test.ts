@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+import { rollStateOn } from '../../src/sandbox/dates.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { rollStateOn } from '../../src/sandbox/roll.ts'
-import { groupsOn } from '../../src/sandbox/seed/documents/groups.ts'
-import { openSchool } from '../../src/sandbox/open-school.ts'
-import { readOptions } from '../../src/sandbox/options.ts'
-import type { SandboxOptions } from '../../src/sandbox/options.ts'
-import type { School } from '../../src/sandbox/school.ts'
+import { groupsOn } from '../../src/sandbox/learner/groups.ts'
+import { findLearnerSet } from '../../src/sandbox/learner/learner-sets.ts'
+import { readOptions, type SandboxOptions } from '../../src/sandbox/options.ts'
+import { openSchool, type School } from '../../src/sandbox/school.ts'
 import { fixed, jsonBody, startSandbox, testNow } from './start-sandbox.ts'
 
+const identifiers = findLearnerSet('LearnerIdentifiers') ?? expect.unreachable()
 const open = (options: SandboxOptions): School => {
   const school = openSchool(
     readOptions(options),
@@ -44,9 +45,9 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
   const current = school.roster.entries.filter((entry) => rollStateOn(entry, school.today()) === 'Current')
   expect(current).toHaveLength(720)
   expect(
-    groupsOn(school.today(), school.ids, school.pupils)
+    groupsOn(school.today(), school.ids, school.roster.entries)
       .filter(({ type }) => type === 'PrimaryClass')
-      .map(({ members }) => members.length),
+      .map(({ members }) => members.size),
   ).toEqual(Array.from({ length: 24 }, () => 30))
   // Whole school years up to yesterday: 700,000 at the beginning of September, 980,000 at the end of July.
   const marks = Number(all(school, 'SELECT count(*) AS n FROM mark')[0]?.['n'])
@@ -72,9 +73,9 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
 })
 
 test('the first class is the same at both scales', () => {
-  const [one, other] = [open({ scale: 'class' }), school].map(({ roster, entities, marks }) => ({
+  const [one, other] = [open({ scale: 'class' }), school].map(({ roster, compose, today, marks }) => ({
     learners: roster.entries.slice(0, 30),
-    identifiers: entities.all('LearnerIdentifiers').slice(0, 30),
+    identifiers: compose(identifiers, today()).slice(0, 30),
     marks: marks.range(1, 20514 * 2, 20528 * 2),
   }))
   expect(one).toEqual(other)
@@ -82,17 +83,28 @@ test('the first class is the same at both scales', () => {
 })
 
 test('another seed is another class', () => {
-  const names = [1, 2].map((seed) =>
-    open({ seed })
-      .entities.all('LearnerIdentifiers')
-      .map(({ body }) => body),
+  const classOf = (seed: number) => {
+    const { compose, today } = open({ seed })
+    return compose(identifiers, today())
+  }
+  expect(classOf(1)).toEqual(classOf(1))
+  expect(classOf(1)).not.toEqual(classOf(2))
+})
+
+type Row = Readonly<Record<'half' | 'without' | 'least' | 'most' | 'code', unknown>>
+
+test('minutes stand with a late code and with no other, and mornings have no code of afternoons', () => {
+  const rows = all(
+    school,
+    `SELECT code, session % 2 AS half, count(*) - count(minutes_late) AS without, min(minutes_late) AS least, max(minutes_late) AS most
+     FROM mark GROUP BY code, half`,
   )
-  expect(names[0]).toEqual(
-    open({ seed: 1 })
-      .entities.all('LearnerIdentifiers')
-      .map(({ body }) => body),
-  )
-  expect(names[0]).not.toEqual(names[1])
+  const found = rows.map((row) => ({ ...row, code: school.codes.byNumber(Number(row['code']))?.code }) as Row)
+  expect(found.filter(({ least }) => least !== null)).toEqual([
+    { half: 0, without: 0, least: 1, most: 25, code: 'L' },
+    { half: 0, without: 0, least: 31, most: 90, code: 'U' },
+  ])
+  expect(found.filter(({ half, code }) => code === (half === 0 ? '\\' : '/'))).toEqual([])
 })
 
 test('a file keeps what was written, and is not built again', async () => {

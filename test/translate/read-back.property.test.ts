@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { createStoredValues, readValueRules } from '../../src/sandbox/control/stored-values.ts'
+import { readValueRules, storeValues } from '../../src/sandbox/control/stored-values.ts'
 import { type EchoProfile, freshProfile, learnEcho } from '../../src/translate/echo-profile.ts'
 import { decideReadBack, type ReadBackFacts, readMarks } from '../../src/translate/read-back.ts'
 import type { V3Record } from '../../src/v3/index.ts'
@@ -55,11 +55,10 @@ const rules = fc
 
 /** What the stand-in service stores of a record under some rules. */
 function store(posted: V3Record, ruled: ReturnType<typeof readValueRules>, latencyMs: number) {
-  const values = createStoredValues()
-  values.set(ruled)
   const recordedOn = Date.parse(posted.RecordedOn ?? '')
   const { MinutesLate = null, Comment = null } = posted.Qualifier
-  const { stored } = values.store(
+  const { stored } = storeValues(
+    ruled,
     { minutesLate: MinutesLate, comment: Comment, recordedOn },
     recordedOn + latencyMs,
   )

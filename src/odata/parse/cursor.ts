@@ -6,6 +6,8 @@ export interface QueryLimits {
   readonly maxDepth?: number
   /** Characters of decoded text. Default 65,536. */
   readonly maxLength?: number
+  /** Options, without `$`, that the reader has no use for in the parentheses of an `$expand` or `$select` item. Default none. */
+  readonly refusedInItems?: readonly string[]
 }
 
 const defaultMaxDepth = 100
@@ -24,6 +26,7 @@ export class Cursor {
   readonly variables: string[] = []
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
+  readonly refusedInItems: readonly string[]
   readonly #maxDepth: number
   #depth = 0
 
@@ -32,6 +35,7 @@ export class Cursor {
     const maxLength = limits.maxLength ?? defaultMaxLength
     this.text = text
     this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
+    this.refusedInItems = limits.refusedInItems ?? []
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 

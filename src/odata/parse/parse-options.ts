@@ -171,6 +171,7 @@ function parseNestedOption(
   const option = findSystemOption(cursor.match(optionName) ?? cursor.fail('Expected a query option'))
   if (option === undefined || !allowed.includes(option))
     cursor.fail('The option is not allowed here', position)
+  if (cursor.refusedInItems.includes(option)) cursor.fail('The option is not supported', position)
   cursor.expect('=')
   return parseOptionAt(cursor, option)
 }

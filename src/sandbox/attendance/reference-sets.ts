@@ -1,12 +1,9 @@
 import { formatDay, formatInstant } from '../dates.ts'
-import type { Entity } from '../query/compiled-query.ts'
+import type { Entity } from '../json.ts'
 import type { School } from '../school.ts'
-import type { Mark } from '../store/mark.ts'
 import type { MarkChange } from '../store/marks.ts'
-import { recordTypes, toRecordEntity } from './record-entity.ts'
-import type { RecordView } from './record-entity.ts'
-import { recordedRow } from './recorded-row.ts'
-import type { Row } from './recorded-row.ts'
+import { recordTypes, type RecordView, toRecordEntity } from './record.ts'
+import { rowOf } from './rows.ts'
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
@@ -45,9 +42,7 @@ export function codeEntities({ codes, ids }: School): Entity[] {
  * write first. `since` excludes writes before that instant.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
-  const differences = school.differences.on('V3')
   return school.marks.history(since).flatMap((change) => {
-    if (differences?.hides(change.changedBy) === true) return []
     const view = historyView(school, change)
     if (view === undefined) return []
     const { ExternalID, ...rest } = toRecordEntity(view, recordTypes.documented)
@@ -59,41 +54,18 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
 export function historyViews(
   school: School,
   { learner, event }: Pick<RecordView, 'learner' | 'event'>,
-  asOf?: number,
+  asOf = Infinity,
 ): RecordView[] {
   const { marks, roster, calendar } = school
-  const differences = school.differences.on('V2')
   const [of, at] = [roster.byId(learner)?.number, calendar.byId(event)?.number]
-  if (of === undefined || at === undefined || (marks.lastSeq() === 0 && differences === undefined)) return []
-  const views = marks
+  if (of === undefined || at === undefined || marks.lastSeq() === 0) return []
+  return marks
     .historyOf(of, at)
-    .filter(({ changedBy }) => asOf === undefined || changedBy <= asOf)
-    .filter(({ changedBy }) => differences?.hides(changedBy) !== true)
-    .map((change) => historyView(school, change))
-    .filter((view) => view !== undefined)
-  return differences?.hasMoreHistory(of, at) === true ? [...views, ...furtherState(school, of, at)] : views
-}
-
-/** A state that only one face has in the history of a session: the mark that stands. */
-function furtherState(school: School, learner: number, session: number): RecordView[] {
-  const [mark] = school.marks.range(learner, session, session)
-  const row = mark === undefined ? undefined : rowOf(school, mark)
-  if (row === undefined) return []
-  return [{ ...row.view, externalId: school.ids.guid('furtherState', learner, session) }]
+    .flatMap((change) => (change.changedBy <= asOf ? (historyView(school, change) ?? []) : []))
 }
 
 /** A state with an id of its own; undefined where its session is outside the calendar. */
 function historyView(school: School, { mark, changedBy }: MarkChange): RecordView | undefined {
   const row = rowOf(school, mark)
-  if (row === undefined) return undefined
-  return { ...row.view, externalId: school.ids.guid('history', changedBy, mark.seq) }
-}
-
-/** The row of a stored mark; undefined where its session is outside the calendar. */
-export function rowOf(school: School, mark: Mark): Row | undefined {
-  const learner = school.roster.byNumber(mark.learner)
-  const session = school.calendar.byNumber(mark.session)
-  return learner === undefined || session === undefined
-    ? undefined
-    : recordedRow(school, learner, session, mark)
+  return row && { ...row.view, externalId: school.ids.guid('history', changedBy, mark.seq) }
 }

@@ -1,53 +1,40 @@
-import express, { Router } from 'express'
-import type { NextFunction, Request, Response } from 'express'
+import express, { type NextFunction, type Request, type Response, Router } from 'express'
+import { z } from 'zod'
+
 import { AdapterError } from '../../errors.ts'
 import { isLoopback, isLoopbackAddress } from '../../http/loopback.ts'
-import type { Clock } from '../clock.ts'
-import { odataError } from '../edge/reply.ts'
-import { sendReply } from '../edge/send.ts'
+import { dayMs, dayNumber, formatInstant, isOnRoll } from '../dates.ts'
+import { odataError } from '../http/reply.ts'
+import { sendReply } from '../http/server.ts'
 import { readLegacyForm } from '../legacy/legacy-form.ts'
 import type { School } from '../school.ts'
-import { FieldReader, isMembers } from '../attendance/field-reader.ts'
-import { formatInstant } from '../dates.ts'
-import { readDifferencePlan } from '../differences/difference-plan.ts'
-import { listDifferences } from '../differences/list-differences.ts'
-import { listEffects } from './effects.ts'
-import { readFaults } from './fault.ts'
-import type { FaultPlan } from './fault-plan.ts'
-import { collectSamples } from './samples.ts'
+import { fixedMonday } from '../seed/calendar.ts'
+import type { Effect } from '../store/mark.ts'
+import { readDifferences } from './differences.ts'
+import { type FaultPlan, readFaults } from './faults.ts'
+import { readRules } from './setting.ts'
 import { readValueRules } from './stored-values.ts'
 
-/** Why control refuses a request: its code and message. Undefined: it is a local program, or a page of the sandbox itself. */
-function refusalOf({ headers, socket }: Request): readonly [code: string, message: string] | undefined {
-  const { host = '', origin } = headers
-  if (!isLoopbackAddress(socket.remoteAddress ?? ''))
-    return ['LoopbackOnly', 'Control answers this machine only.']
-  // A page whose name was resolved to this machine (DNS rebinding) asks for its own name.
-  if (!isLoopback(host.replace(/:\d*$/, '')))
-    return ['ForeignHost', 'Control answers requests to a loopback name or address only.']
-  // Browsers say where a request comes from; programs say nothing (Fetch Metadata 2.4, Fetch 3.2).
-  const site = headers['sec-fetch-site'] ?? 'none'
-  const isOwnSite = site === 'none' || site === 'same-origin'
-  const isOwnOrigin = origin === undefined || origin === `http://${host}`
-  return isOwnSite && isOwnOrigin ? undefined : ['ForeignPage', 'Control answers no page of another site.']
-}
-
 /** The parts of the sandbox that the control routes operate on. */
-export interface ControlParts {
+interface ControlParts {
   readonly school: School
-  readonly clock: Clock
+  /** Stops the clock at an instant in milliseconds; undefined: it follows the machine's clock. */
+  readonly fixClock: (ms: number | undefined) => void
   readonly faults: FaultPlan
-  /** Undoes every write, removes all faults and differences, keeps values as they are posted, and gives V2 its standard form. */
+  /** Undoes every write and brings all switches back to their defaults. */
   readonly reset: () => void
 }
 
+const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
+
 /** Routes under `/_sandbox` that inspect and control the sandbox, without credentials, for local callers only. */
-export function createControlRoutes({ school, clock, faults, reset }: ControlParts): Router {
+export function createControlRoutes({ school, fixClock, faults, reset }: ControlParts): Router {
   const router = Router()
+  const { valueRules, legacyForm, differences, now } = school
   router.use((request, response, next) => {
     const refusal = refusalOf(request)
     if (refusal === undefined) next()
-    else refuse(response, ...refusal)
+    else response.status(403).json({ error: refusal })
   })
   router.get('/samples', (_request, response) => void response.json(collectSamples(school)))
   router.get('/effects', (request, response) => {
@@ -59,68 +46,66 @@ export function createControlRoutes({ school, clock, faults, reset }: ControlPar
     response.status(204).end()
   })
   router.use(express.json({ strict: false }))
-  router.get('/faults', (_request, response) => void response.json(faults.list()))
-  router.put('/faults', (request, response) => {
-    faults.set(readFaults(request.body), school.marks.lastSeq())
-    response.json(faults.list())
-  })
-  router.delete('/faults', (_request, response) => {
-    faults.clear()
-    response.status(204).end()
-  })
-  const { storedValues, legacyForm } = school
-  routeRules(router, '/values', readValueRules, storedValues.rules, storedValues.set)
-  routeRules(router, '/legacy-form', readLegacyForm, legacyForm.current, legacyForm.set)
-  router.get('/differences', (_request, response) => void response.json(listDifferences(school)))
-  router.put('/differences', (request, response) => {
-    school.differences.set(readDifferencePlan(request.body))
-    response.json(listDifferences(school))
-  })
-  router.delete('/differences', (_request, response) => {
-    school.differences.clear()
-    response.status(204).end()
-  })
-  router.put('/clock', (request, response) => {
-    clock.fix(readInstant(request.body))
-    response.json({ now: formatInstant(clock.now()) })
-  })
-  router.delete('/clock', (_request, response) => {
-    clock.fix(undefined)
-    response.json({ now: formatInstant(clock.now()) })
-  })
+  /** GET shows the setting in force, PUT replaces it, DELETE restores the default. */
+  const setting = (path: string, current: () => unknown, set: (body: unknown) => void, clear: () => void) => {
+    router.get(path, (_request, response) => void response.json(current()))
+    router.put(path, (request, response) => {
+      set(request.body)
+      response.json(current())
+    })
+    router.delete(path, (_request, response) => {
+      clear()
+      response.status(204).end()
+    })
+  }
+  setting(
+    '/faults',
+    () => faults.list(),
+    (body) => faults.set(readFaults(body)),
+    () => faults.set([]),
+  )
+  setting(
+    '/values',
+    () => valueRules.current(),
+    (body) => valueRules.set(readValueRules(body)),
+    () => valueRules.set(undefined),
+  )
+  setting(
+    '/legacy-form',
+    () => legacyForm.current(),
+    (body) => legacyForm.set(readLegacyForm(body)),
+    () => legacyForm.set(undefined),
+  )
+  setting(
+    '/differences',
+    () => differences.current(),
+    (body) => differences.set(readDifferences(body)),
+    () => differences.set(undefined),
+  )
+  setting(
+    '/clock',
+    () => ({ now: formatInstant(now()) }),
+    (body) => fixClock(Date.parse(readRules(clockSchema, body, 'The clock').now)),
+    () => fixClock(undefined),
+  )
   router.use(answerError)
   return router
 }
 
-/** GET shows the rules in force, PUT replaces them, DELETE restores the defaults. */
-function routeRules<Rules>(
-  router: Router,
-  path: string,
-  read: (body: unknown) => Rules,
-  current: () => Rules,
-  set: (rules: Rules | undefined) => void,
-): void {
-  router.get(path, (_request, response) => void response.json(current()))
-  router.put(path, (request, response) => {
-    set(read(request.body))
-    response.json(current())
-  })
-  router.delete(path, (_request, response) => {
-    set(undefined)
-    response.status(204).end()
-  })
-}
-
-/** The body of `PUT /_sandbox/clock`: `{"now":"2026-03-02T09:00:00Z"}`. */
-function readInstant(body: unknown): number {
-  const reader = new FieldReader()
-  const instant = isMembers(body) ? reader.instant(body, '', 'now') : undefined
-  if (instant === undefined) throw new AdapterError('ADP_USAGE', 'The clock needs {"now": <ISO date-time>}.')
-  return instant
-}
-
-function refuse(response: Response, code: string, message: string): void {
-  response.status(403).json({ error: { code, message } })
+/** Why control refuses a request. Undefined: it is from a local program, or a page of the sandbox itself. */
+function refusalOf({ headers, socket }: Request): { code: string; message: string } | undefined {
+  const { host = '', origin } = headers
+  if (!isLoopbackAddress(socket.remoteAddress ?? ''))
+    return { code: 'LoopbackOnly', message: 'Control answers this machine only.' }
+  // A page whose name was resolved to this machine (DNS rebinding) asks for its own name.
+  if (!isLoopback(host.replace(/:\d*$/, '')))
+    return { code: 'ForeignHost', message: 'Control answers requests to a loopback name or address only.' }
+  // Browsers say where a request comes from; programs say nothing (Fetch Metadata 2.4, Fetch 3.2).
+  const site = headers['sec-fetch-site'] ?? 'none'
+  const isOwnSite = site === 'none' || site === 'same-origin'
+  const isOwnOrigin = origin === undefined || origin === `http://${host}`
+  if (isOwnSite && isOwnOrigin) return undefined
+  return { code: 'ForeignPage', message: 'Control answers no page of another site.' }
 }
 
 // Express knows an error handler by its four parameters.
@@ -135,4 +120,42 @@ function answerError(error: unknown, _request: Request, response: Response, next
     response,
     odataError(400, known ? error.code : 'InvalidBody', message, known ? error.details : []),
   )
+}
+
+/** An accepted write with the ids of the service. */
+export interface EffectEntry extends Omit<Effect, 'learner' | 'session' | 'code'> {
+  readonly learner: string
+  readonly event: string
+  readonly code: string
+}
+
+/** The log of accepted writes after `since`, in order. */
+function listEffects({ marks, ids }: School, since: number): EffectEntry[] {
+  return marks.effects(since).map(({ seq, face, learner, session, code, ...rest }) => ({
+    ...{ seq, face },
+    learner: ids.guid('learner', learner),
+    event: ids.guid('session', session),
+    code: ids.guid('code', code),
+    ...rest,
+  }))
+}
+
+/**
+ * Ids to try the service with: learners on roll today, those first who were on roll in the fixed weeks too; the school sessions of
+ * those weeks, which go from `from` (inclusive) to `to`; codes. For the class they are the same on every day of a seed.
+ */
+function collectSamples(school: School) {
+  const first = dayNumber(fixedMonday)
+  const today = school.today()
+  const current = school.roster.entries.filter((entry) => isOnRoll(entry, today))
+  const [settled = [], others = []] = [true, false].map((wanted) =>
+    current.filter((entry) => isOnRoll(entry, first) === wanted),
+  )
+  return {
+    learners: [...settled, ...others].map(({ externalId }) => externalId),
+    events: school.calendar.schoolSessions(first, 14).map(({ externalId }) => externalId),
+    codes: school.codes.codes.map(({ externalId, code }) => ({ id: externalId, code })),
+    from: formatInstant(first * dayMs),
+    to: formatInstant((first + 14) * dayMs),
+  }
 }

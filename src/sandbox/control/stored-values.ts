@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readRules } from './read-rules.ts'
+import { readRules } from './setting.ts'
 
 const commentRule = z.union([
   z.enum(['trim', 'trimEnd', 'collapse', 'nfc', 'nfd', 'crlfToLf', 'lfToCrlf']),
@@ -26,7 +26,7 @@ const schema = z.strictObject({
 export type ValueRules = z.output<typeof schema>
 
 /** The values of a mark that a service may store otherwise than they were posted. */
-export interface MarkValues {
+interface MarkValues {
   readonly minutesLate: number | null
   readonly comment: string | null
   /** Milliseconds. */
@@ -34,17 +34,8 @@ export interface MarkValues {
 }
 
 /** The values as a client sent them; without `recordedOn` the service's own time counts. */
-export interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
+interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
-}
-
-/** The rules in force; they may be set while the sandbox runs. */
-export interface StoredValues {
-  readonly rules: () => ValueRules
-  /** Undefined: every value is stored as it was posted. */
-  readonly set: (rules: ValueRules | undefined) => void
-  /** The values as they are stored, and as the answer to the write shows them. `now` is the sandbox's time in milliseconds. */
-  store(posted: PostedValues, now: number): { readonly stored: MarkValues; readonly echoed: MarkValues }
 }
 
 /** Reads the body of `PUT /_sandbox/values`; a member that is absent is at its default. Errors: `ADP_USAGE` with every fault of the form. */
@@ -52,27 +43,23 @@ export function readValueRules(body: unknown): ValueRules {
   return readRules(schema, body, 'The rules for stored values')
 }
 
-const keepAll: ValueRules = schema.parse({})
+/** Rules that keep every value. */
+export const keepAll: ValueRules = schema.parse({})
 
-/** Creates rules that keep every value. */
-export function createStoredValues(): StoredValues {
-  let rules = keepAll
-  return {
-    rules: () => rules,
-    set: (next = keepAll) => {
-      rules = next
-    },
-    store: ({ minutesLate, comment, recordedOn }, now) => {
-      const ownMs = now + rules.offsetMs
-      const stored = {
-        minutesLate: storeMinutes(minutesLate, rules),
-        comment: storeComment(comment, rules),
-        recordedOn: roundTime(rules.clock === 'server' ? ownMs : (recordedOn ?? ownMs), rules.times),
-      }
-      const posted = { minutesLate, comment, recordedOn: recordedOn ?? stored.recordedOn }
-      return { stored, echoed: rules.echo === 'posted' ? posted : stored }
-    },
+/** The values as they are stored, and as the answer to the write shows them. `now` is the sandbox's time in milliseconds. */
+export function storeValues(
+  rules: ValueRules,
+  { minutesLate, comment, recordedOn }: PostedValues,
+  now: number,
+): { readonly stored: MarkValues; readonly echoed: MarkValues } {
+  const ownMs = now + rules.offsetMs
+  const stored = {
+    minutesLate: storeMinutes(minutesLate, rules),
+    comment: storeComment(comment, rules),
+    recordedOn: roundTime(rules.clock === 'server' ? ownMs : (recordedOn ?? ownMs), rules.times),
   }
+  const posted = { minutesLate, comment, recordedOn: recordedOn ?? stored.recordedOn }
+  return { stored, echoed: rules.echo === 'posted' ? posted : stored }
 }
 
 function storeMinutes(minutes: number | null, { nulls }: ValueRules): number | null {

@@ -1,23 +1,11 @@
-import type { Json } from '../seed/documents/field-rules.ts'
-import { learnerSets } from '../seed/documents/entity-sets.ts'
-import type { LearnerSet } from '../seed/documents/entity-sets.ts'
-import { lookupSets } from '../seed/documents/value-lists.ts'
-import { groupsOn } from '../seed/documents/groups.ts'
-import type { Group } from '../seed/documents/groups.ts'
+import type { Json } from '../json.ts'
 import type { School } from '../school.ts'
-import { asOfToday } from './as-of-today.ts'
-import type { Entity } from '../query/compiled-query.ts'
+import type { LearnerEntity } from './compose-set.ts'
+import { type Group, groupsOn } from './groups.ts'
+import { findLearnerSet, learnerSets } from './learner-sets.ts'
 
-/** An entity of a learner domain with its data in the store. */
-export interface LearnerEntity {
-  /** 0 for groups and lookups. */
-  readonly learner: number
-  readonly key: string
-  readonly entity: Entity
-}
-
-/** The entities of the learner domains, read from the store once and kept until one of them or the day changes. */
-export interface LearnerEntities {
+/** The entities of the learner domains, composed once and kept until a client changes one or the day changes. */
+interface LearnerEntities {
   all(set: string): readonly LearnerEntity[]
   byKey(set: string, key: string): LearnerEntity | undefined
 }
@@ -35,36 +23,32 @@ interface KeptSet {
 /** Creates the cache of a school's learner entities. */
 export function createLearnerEntities(school: School): LearnerEntities {
   const kept = new Map<string, KeptSet>()
-  const load = (set: string): KeptSet => {
-    const version = school.entities.version()
+  const load = (name: string): KeptSet => {
+    const version = school.patches.version()
     const day = school.today()
-    const found = kept.get(set)
+    const found = kept.get(name)
     if (found?.version === version && found.day === day) return found
-    const list = set === 'LearnerGroups' ? groups(day) : stored(set, day)
+    const list = name === 'LearnerGroups' ? groups(day) : composed(name, day)
     const loaded = { version, day, list, byKey: new Map(list.map((one) => [one.key, one])) }
-    kept.set(set, loaded)
+    kept.set(name, loaded)
     return loaded
   }
-  const stored = (set: string, day: number): LearnerEntity[] =>
-    school.entities.all(set).map(({ learner, key, body }): LearnerEntity => {
-      const pupil = school.pupils[learner - 1]
-      const entity = readEntity(body)
-      const shown = pupil === undefined ? entity : asOfToday(set, entity, pupil, day, school.ids)
-      return { learner, key, entity: shown }
-    })
-  const all = (set: string): readonly LearnerEntity[] => load(set).list
+  const composed = (name: string, day: number): LearnerEntity[] => {
+    const set = findLearnerSet(name)
+    const list = set === undefined ? [] : school.compose(set, day)
+    if (name !== 'LearnerPersonals') return list
+    const patches = school.patches.all()
+    return list.map((one) => ({ ...one, entity: patches.get(one.learner) ?? one.entity }))
+  }
+  const all = (name: string): readonly LearnerEntity[] => load(name).list
 
   const groups = (day: number): LearnerEntity[] =>
-    groupsOn(day, school.ids, school.pupils)
-      .map((group) => ({
-        learner: 0,
-        key: `${group.externalId},${group.type}`,
-        entity: toEntity(group),
-      }))
+    groupsOn(day, school.ids, school.roster.entries)
+      .map((group) => ({ learner: 0, key: `${group.externalId},${group.type}`, entity: toEntity(group) }))
       .sort((one, other) => (one.key < other.key ? -1 : 1))
 
   /** A group has its member collections as getters: read where a query follows them, not before. */
-  const toEntity = (group: Group): Entity => {
+  const toEntity = (group: Group): Record<string, Json> => {
     const entity: Record<string, Json> = {
       ExternalID: group.externalId,
       GroupType: group.type,
@@ -72,41 +56,14 @@ export function createLearnerEntities(school: School): LearnerEntities {
       FullName: group.fullName,
       DisplayOrder: group.displayOrder,
     }
-    const members = new Set(group.members)
     for (const { name } of memberSets) {
       // Kept with the group, which is made anew when any entity changes: a filter may come here many times.
       let found: Json[] | undefined
       const get = (): Json[] =>
-        (found ??= all(name)
-          .filter(({ learner }) => members.has(learner))
-          .map((member) => ({ ...member.entity })))
+        (found ??= all(name).flatMap(({ learner, entity }) => (group.members.has(learner) ? [entity] : [])))
       Object.defineProperty(entity, name, { get, enumerable: false })
     }
     return entity
   }
   return { all, byKey: (set, key) => load(set).byKey.get(key) }
-}
-
-/** Reads the body of a stored entity. */
-function readEntity(body: string): Record<string, Json> {
-  const value: Json = JSON.parse(body) as Json
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
-}
-
-/** The set that a name in a path means, in any case and in any spelling that the interface has. */
-export function findLearnerSet(name: string): LearnerSet | undefined {
-  const wanted = name.toLowerCase()
-  return learnerSets.find((set) =>
-    [set.name, ...set.aliases].some((spelling) => spelling.toLowerCase() === wanted),
-  )
-}
-
-/** The lookup that a LookupType names, in any case, and the set that holds it: `/V1/Lookup/Learner/Ethnicity`. */
-export function findLookup(name: string): { readonly set: LearnerSet; readonly type: string } | undefined {
-  for (const [setName, types] of Object.entries(lookupSets)) {
-    const type = Object.keys(types).find((one) => one.toLowerCase() === name.toLowerCase())
-    const set = type === undefined ? undefined : findLearnerSet(setName)
-    if (type !== undefined && set !== undefined) return { set, type }
-  }
-  return undefined
 }

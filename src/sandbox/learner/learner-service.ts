@@ -1,26 +1,16 @@
-import { AdapterError } from '../../errors.ts'
-import type { EntityType } from '../../odata/index.ts'
-import { servedModel } from '../served-model.ts'
-import { methodNotAllowed, notFound, refuseDomain } from '../edge/refusals.ts'
-import { odataError } from '../edge/reply.ts'
-import type { Reply } from '../edge/reply.ts'
-import type { Route, ServiceRequest } from '../edge/request.ts'
-import type { QueryContext } from '../query/compile-query.ts'
+import { methodNotAllowed, notFound, odataError, refuseDomain, type Reply } from '../http/reply.ts'
+import type { RoutedRequest } from '../http/request.ts'
+import { type QueryContext, readQuery } from '../query/compile-query.ts'
 import { countEntities, readEntities } from '../query/read-entities.ts'
-import type { EntityCollection } from '../query/read-entities.ts'
-import { readEntity } from '../query/read-entity.ts'
-import { keyValues, readResource } from '../query/resource.ts'
-import type { Resource } from '../query/resource.ts'
+import { keyValues, readEntity, readResource, type Resource } from '../query/read-entity.ts'
 import type { School } from '../school.ts'
-import type { LearnerSet } from '../seed/documents/entity-sets.ts'
-import { findLearnerSet, findLookup } from './learner-entities.ts'
-import type { LearnerEntities, LearnerEntity } from './learner-entities.ts'
+import type { LearnerEntity } from './compose-set.ts'
+import { createLearnerEntities, memberSets } from './learner-entities.ts'
+import { findLearnerSet, findLookup, type LearnerSet } from './learner-sets.ts'
 import { patchPersonal } from './patch-personal.ts'
-import { refuseMembers } from './refuse-members.ts'
 
 /** Switches of the learner domains. */
 export interface LearnerSwitches {
-  readonly pageSize: number
   /** Sets that answer that they are not available (service.md 1.1). */
   readonly unavailable: ReadonlySet<string>
 }
@@ -28,33 +18,26 @@ export interface LearnerSwitches {
 const notAvailable = odataError(501, 'NotAvailable', 'This sub domain is not currently available.')
 
 /** Which sets a root offers: V2 has the registration only (service.md 9), that of the lookups the lookups. */
-const offered = (set: LearnerSet, route: Route): boolean =>
+const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
 
 /** Creates the service of the learner domains, at every form of their paths. */
 export function createLearnerService(
   school: School,
-  entities: LearnerEntities,
   queryContext: () => QueryContext,
-  switches: LearnerSwitches,
-): (route: Route, request: ServiceRequest) => Reply {
-  const about = (set: LearnerSet, list: readonly LearnerEntity[]): EntityCollection => ({
-    ...{ typeName: typeOf(set).qualified, context: set.name },
-    entities: list.map(({ entity }) => entity),
-  })
+  { unavailable }: LearnerSwitches,
+): (request: RoutedRequest) => Reply {
+  const entities = createLearnerEntities(school)
 
   /** One entity of a set, or a resource below it; the members of a group need the permission of their own domain. */
   const single = (
-    set: LearnerSet,
-    resource: Resource,
+    { set, typeName, resource }: { set: LearnerSet; typeName: string; resource: Resource },
     found: LearnerEntity,
-    route: Route,
-    request: ServiceRequest,
+    request: RoutedRequest,
   ): Reply => {
     const [next] = resource.rest
     const isPersonal = set.name === 'LearnerPersonals' && next === undefined && !resource.isRaw
-    if (request.method === 'PATCH' && isPersonal)
-      return patchPersonal(school, found, queryContext().index, route, request)
+    if (request.method === 'PATCH' && isPersonal) return patchPersonal(school, found, queryContext(), request)
     if (request.method !== 'GET')
       return isPersonal ? methodNotAllowed('GET', 'PATCH') : methodNotAllowed('GET')
     const link = next?.kind === 'property' ? next.name : ''
@@ -62,54 +45,60 @@ export function createLearnerService(
     const refusal =
       members === undefined ? undefined : refuseDomain(request.principal, members.securityDomain)
     if (refusal !== undefined) return refusal
-    if (members !== undefined && switches.unavailable.has(members.name)) return notAvailable
-    const target = { typeName: typeOf(set).qualified, context: set.name, entity: found.entity }
-    return readEntity({ ...resource, ...target }, queryContext(), switches.pageSize, route, request)
+    if (members !== undefined && unavailable.has(members.name)) return notAvailable
+    const target = { ...resource, typeName, context: set.name, entity: found.entity }
+    return readEntity(target, queryContext(), request)
   }
 
-  return (route, request) => {
+  return (request) => {
+    const { route } = request
     const resource = readResource(route.resource)
     const lookup = resource === undefined || !route.isLookup ? undefined : findLookup(resource.set)
     const set = resource === undefined ? undefined : (lookup?.set ?? findLearnerSet(resource.set))
-    if (resource === undefined || set === undefined || !offered(set, route)) return notFound
+    if (resource === undefined || set === undefined || !offered(set, request)) return notFound
     const refusal = refuseDomain(request.principal, set.securityDomain) ?? refuseMembers(set, request)
     if (refusal !== undefined) return refusal
-    if (switches.unavailable.has(set.name)) return notAvailable
+    if (unavailable.has(set.name)) return notAvailable
+    const { index } = queryContext()
+    const typeName = index.entitySets.get(set.name)?.entityType ?? ''
     const [next, ...beyond] = resource.rest
     if (resource.key === undefined) {
       if (beyond.length > 0 || resource.isRaw) return notFound
       if (request.method !== 'GET') return methodNotAllowed('GET')
-      const all = entities.all(set.name)
-      const list =
-        lookup === undefined ? all : all.filter(({ entity }) => entity['LookupType'] === lookup.type)
-      if (next === undefined)
-        return readEntities(about(set, list), queryContext(), switches.pageSize, route, request)
-      return next.kind === '$count' ? countEntities(about(set, list), queryContext(), request) : notFound
+      if (next !== undefined && next.kind !== '$count') return notFound
+      const list = entities.all(set.name).map(({ entity }) => entity)
+      const wanted = lookup && list.filter((entity) => entity['LookupType'] === lookup.type)
+      const collection = { typeName, context: set.name, entities: wanted ?? list }
+      return (next === undefined ? readEntities : countEntities)(collection, queryContext(), request)
     }
-    const key = keyValues(resource.key, typeOf(set).type.key)?.join()
+    const key = keyValues(resource.key, index.structured(typeName).key)?.join()
     const found = key === undefined ? undefined : entities.byKey(set.name, key)
-    return found === undefined ? notFound : single(set, resource, found, route, request)
+    return found === undefined ? notFound : single({ set, typeName, resource }, found, request)
   }
 }
 
-interface SetType {
-  readonly qualified: string
-  readonly type: EntityType
+/**
+ * The gateway's refusal of a query on groups that reaches members whose own domain the token lacks. Every option counts, not
+ * `$expand` alone: a filter or an order over members discloses as much of them as showing them does. Errors: `QueryError`.
+ */
+function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Reply | undefined {
+  if (set.subject !== 'group' || principal.domains === undefined || query === '') return undefined
+  for (const name of namesIn(readQuery(query))) {
+    const reached = name === '*' ? memberSets : [findLearnerSet(name)].filter((found) => found !== undefined)
+    for (const { securityDomain } of reached) {
+      const refusal = refuseDomain(principal, securityDomain)
+      if (refusal !== undefined) return refusal
+    }
+  }
+  return undefined
 }
 
-/** The entity type of every set, by the set's name. */
-const setTypes: ReadonlyMap<string, SetType> = new Map(
-  servedModel.container.entitySets.flatMap(({ name, entityType }) =>
-    servedModel.schemas.flatMap(({ namespace, entityTypes }) =>
-      entityTypes
-        .filter((type) => `${namespace}.${type.name}` === entityType)
-        .map((type) => [name, { qualified: entityType, type }] as const),
-    ),
-  ),
-)
-
-function typeOf({ name }: LearnerSet): SetType {
-  const found = setTypes.get(name)
-  if (found === undefined) throw new AdapterError('ADP_INTERNAL', `The model has no entity set ${name}.`)
-  return found
+/** The properties that a query names at any depth; `*` where it asks for all. */
+function* namesIn(node: unknown): Generator<string> {
+  if (typeof node !== 'object' || node === null) return
+  if ('kind' in node && node.kind === 'star') yield '*'
+  if ('kind' in node && node.kind === 'property' && 'name' in node && typeof node.name === 'string')
+    yield node.name
+  const inside: Iterable<unknown> = node instanceof Map ? node.values() : Object.values(node)
+  for (const value of inside) yield* namesIn(value)
 }

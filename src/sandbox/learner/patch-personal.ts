@@ -1,19 +1,14 @@
 import { learnerPersonal } from '../../model/identity.ts'
 import { serviceNamespace } from '../../model/notation.ts'
-import type { ModelIndex, Property } from '../../odata/index.ts'
-import { FieldReader, isMembers } from '../attendance/field-reader.ts'
-import type { Members } from '../attendance/field-reader.ts'
-import { parseRelaxedJson } from '../attendance/relaxed-json.ts'
+import type { Property } from '../../odata/index.ts'
 import { formatInstant } from '../dates.ts'
-import { odataError } from '../edge/reply.ts'
-import type { Reply } from '../edge/reply.ts'
-import type { Route, ServiceRequest } from '../edge/request.ts'
-import { entityReply } from '../query/collection.ts'
-import type { Entity } from '../query/compiled-query.ts'
-import { presentationOf } from '../query/presentation.ts'
+import { odataError, type Reply } from '../http/reply.ts'
+import type { RoutedRequest } from '../http/request.ts'
+import { FieldReader, isMembers, type Json, type Members, parseRelaxedJson } from '../json.ts'
+import { compileQuery, type QueryContext } from '../query/compile-query.ts'
+import { entityReply, presentationOf } from '../query/presentation.ts'
 import type { School } from '../school.ts'
-import type { Json } from '../seed/documents/field-rules.ts'
-import type { LearnerEntity } from './learner-entities.ts'
+import type { LearnerEntity } from './compose-set.ts'
 
 /**
  * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1; the form is not shown, so that of OData protocol 11.4.3):
@@ -23,9 +18,8 @@ import type { LearnerEntity } from './learner-entities.ts'
 export function patchPersonal(
   school: School,
   found: LearnerEntity,
-  index: ModelIndex,
-  route: Route,
-  request: ServiceRequest,
+  context: QueryContext,
+  request: RoutedRequest,
 ): Reply {
   const body = parseRelaxedJson(request.body.toString('utf8'))
   if (!isMembers(body)) return odataError(400, 'InvalidBody', 'The body must be one JSON object.')
@@ -34,22 +28,13 @@ export function patchPersonal(
   if (reader.faults.length > 0)
     return odataError(400, 'InvalidBody', 'The body does not fit the type LearnerPersonal.', reader.faults)
   const entity = { ...found.entity, ...changes }
-  school.entities.update('LearnerPersonals', { ...found, body: JSON.stringify(entity) })
-  if (/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
-    const presentation = presentationOf({}, route, request, index)
-    const shown = withoutLinks(entity)
-    const type = index.structured(`${serviceNamespace}.LearnerPersonal`)
-    const described = presentation.describe?.(type, entity, shown, '').members ?? shown
-    const reply = entityReply(200, presentation, 'LearnerPersonals/$entity', described)
-    return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
-  }
-  return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
-}
-
-/** The entity as an answer shows it without `$expand`. */
-function withoutLinks(entity: Entity): Record<string, Json> {
-  const shown = learnerPersonal.properties.map(({ name }) => [name, entity[name] ?? null] as const)
-  return Object.fromEntries(shown)
+  school.patches.set(found.learner, entity)
+  if (!/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? ''))
+    return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
+  const presentation = presentationOf({}, request, context.index)
+  const { project } = compileQuery({}, `${serviceNamespace}.LearnerPersonal`, context, presentation.describe)
+  const reply = entityReply(200, presentation, 'LearnerPersonals/$entity', project(entity))
+  return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }
 
 function readChanges(body: Members, reader: FieldReader): Record<string, Json> {

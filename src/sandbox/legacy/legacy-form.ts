@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { readRules } from '../control/read-rules.ts'
-import type { Reply } from '../edge/reply.ts'
-import type { ServiceRequest } from '../edge/request.ts'
+
+import { readRules } from '../control/setting.ts'
+import type { Reply } from '../http/reply.ts'
+import type { ServiceRequest } from '../http/request.ts'
 
 const schema = z.strictObject({
   /** Where the parts of a batch reply stand; `auto`: nested for a client that names an OData version or accepts multipart/mixed. */
@@ -19,29 +20,12 @@ const schema = z.strictObject({
 /** The points in which installations of V2 differ, or that service.md leaves open. */
 export type LegacyForm = z.output<typeof schema>
 
-/** The form in force; it may be set while the sandbox runs. */
-export interface LegacyFormSwitch {
-  readonly current: () => LegacyForm
-  /** Undefined: every switch is at its default. */
-  readonly set: (form: LegacyForm | undefined) => void
-}
-
-const standard: LegacyForm = schema.parse({})
+/** The form of service.md. */
+export const standardForm: LegacyForm = schema.parse({})
 
 /** Reads the body of `PUT /_sandbox/legacy-form`; a member that is absent is at its default. Errors: `ADP_USAGE` with every fault of the form. */
 export function readLegacyForm(body: unknown): LegacyForm {
   return readRules(schema, body, 'The form of V2')
-}
-
-/** Creates the switch, with the form of service.md. */
-export function createLegacyFormSwitch(): LegacyFormSwitch {
-  let form = standard
-  return {
-    current: () => form,
-    set: (next = standard) => {
-      form = next
-    },
-  }
 }
 
 /** The layout of the reply to a batch. */

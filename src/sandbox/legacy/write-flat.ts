@@ -1,15 +1,34 @@
-import { encodeErrorArray, encodeFlatReply, envelopRecord } from '../../v2/index.ts'
-import type { FlatRecord, MetadataLevel, RecordFault, V2Error } from '../../v2/index.ts'
+import { randomUUID } from 'node:crypto'
+
+import {
+  createBatchEncoder,
+  decodeBatch,
+  encodeErrorArray,
+  encodeFlatReply,
+  encodeMismatch,
+  envelopRecord,
+  type FlatRecord,
+  type FlatReply,
+  type MetadataLevel,
+  type PartReply,
+  type RecordFault,
+  type UnmappedField,
+  type V2Error,
+} from '../../v2/index.ts'
+import type { RecordView } from '../attendance/record.ts'
 import { writeMark } from '../attendance/write-mark.ts'
+import { formatInstant } from '../dates.ts'
+import type { Reply } from '../http/reply.ts'
+import type { ServiceRequest } from '../http/request.ts'
 import { zeroGuid } from '../identity.ts'
+import { FieldReader, parseRelaxedJson } from '../json.ts'
 import type { School } from '../school.ts'
+import { transact } from '../store/database.ts'
 import type { OnExisting } from '../store/marks.ts'
-import { toFlatReply } from './flat-entity.ts'
-import { readUnmapped } from './unmapped-fields.ts'
-import type { UnmappedPolicy } from './unmapped-fields.ts'
+import { layoutFor } from './legacy-form.ts'
 
 /** The writer, and the treatment of existing marks. */
-export interface FlatWriter {
+interface FlatWriter {
   readonly school: School
   readonly onExisting: OnExisting
   readonly unmappedFields: UnmappedPolicy
@@ -21,13 +40,13 @@ export interface FlatWriter {
 }
 
 /** A record as a batch part or a single body gave it; exactly one of the two is there. */
-export interface FlatReading {
+interface FlatReading {
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
 }
 
 /** The answer to one record: its status, and JSON on one line. */
-export interface FlatAnswer {
+interface FlatAnswer {
   readonly status: number
   readonly json: string
 }
@@ -94,4 +113,89 @@ export function writeFlat(
     400,
     outcome.faults.map(({ code, message }) => ({ code, message: unknownIds[code] ?? message })),
   )
+}
+
+/**
+ * The treatment of a member that is not of the flat write form (batch-wire 4): it drops it, stores those for
+ * which V3 has a place, or refuses the record.
+ */
+export type UnmappedPolicy = 'report' | 'pass' | 'strict'
+
+/** What `pass` takes over, and why a record is refused. */
+interface UnmappedReading {
+  readonly errors: readonly V2Error[]
+  /** Milliseconds. */
+  readonly recordedOn?: number | undefined
+  readonly changeProcessName?: string | undefined
+  readonly recordedBy?: string | undefined
+}
+
+/** Applies the policy to the members; faults name the member, never its value. */
+function readUnmapped(fields: readonly UnmappedField[], policy: UnmappedPolicy): UnmappedReading {
+  if (fields.length === 0 || policy === 'report') return { errors: [] }
+  if (policy === 'strict') {
+    const errors = fields.map(({ name }) => {
+      const subject = /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
+      return { code: 'UNKNOWN_FIELD', message: `${subject} is not a property of the record. Leave it out.` }
+    })
+    return { errors }
+  }
+  const reader = new FieldReader()
+  const members = Object.fromEntries(fields.map(({ name, raw }) => [name, parseRelaxedJson(raw)]))
+  // Read for its form only: the session's own start counts.
+  reader.instant(members, '', 'AttendableEventStart')
+  const passed = {
+    recordedOn: reader.instant(members, '', 'RecordedOn'),
+    changeProcessName: reader.string(members, '', 'ChangeProcessName'),
+    recordedBy: reader.guid(members, '', 'RecordedBy'),
+  }
+  return { ...passed, errors: reader.faults.map(({ message }) => ({ code: 'INVALID_FIELD', message })) }
+}
+
+/** A record in the flat form of the legacy face (service.md 9.3). */
+export function toFlatReply(view: RecordView): FlatReply {
+  return {
+    ExternalID: view.externalId,
+    Present: view.present,
+    Absent: view.absent,
+    RecordedOn: view.recordedOn === null ? null : formatInstant(view.recordedOn),
+    ChangeProcessName: view.changeProcessName,
+    AttendableEventStart: view.start,
+    RecordedBy: view.recordedBy,
+    Learner: view.learner,
+    AttendableEvent: view.event,
+    SchoolAttendanceCode: view.code,
+    MinutesLate: view.minutesLate,
+    Comment: view.comment,
+  }
+}
+
+/**
+ * Answers the V2 `$batch` (service.md 4.2): one part for each record, in order, whatever became of the others. Where the ids
+ * of header and body differ, the reply is one 200 without outcomes; the records are applied, or dropped where the form of V2 says so.
+ * Errors: `AdapterError` for a broken envelope; nothing is applied then.
+ */
+export function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
+  const batch = decodeBatch(request.body, request.header('content-type'))
+  const form = writer.school.legacyForm.current()
+  if (!batch.idsAgree && form.mismatch === 'drop') return answerMismatch()
+  // One transaction is faster; the records stay independent, since none of them throws.
+  const parts = transact(writer.school.database, () =>
+    batch.parts.map((part): PartReply => {
+      const { status, json } = writeFlat(writer, part, part.metadata)
+      const minimal = status === 201 && part.prefersMinimal
+      return { ...part, status: minimal ? 204 : status, json: minimal ? undefined : json }
+    }),
+  )
+  if (!batch.idsAgree) return answerMismatch()
+  const layout = layoutFor(form, request)
+  const recordsUrl = layout === 'nested' ? writer.recordsUrl : undefined
+  const encoder = createBatchEncoder(layout, randomUUID, form.msgtypeResponse, recordsUrl)
+  const body = parts.map((part) => encoder.part(part)).join('') + encoder.close(batch.changesets.length)
+  return { status: 200, headers: { 'Content-Type': encoder.contentType }, body }
+}
+
+function answerMismatch(): Reply {
+  const { contentType, body } = encodeMismatch(randomUUID)
+  return { status: 200, headers: { 'Content-Type': contentType }, body }
 }

@@ -1,14 +1,62 @@
-import { checkQuery, compileComparator, compilePredicate, QueryError } from '../../odata/index.ts'
-import type { ModelIndex, QueryOptions, StructuredType, TypedQuery, VisitBudget } from '../../odata/index.ts'
-import type { CompiledQuery } from './compiled-query.ts'
-import type { Describe } from './describe-entity.ts'
-import { compileProjection } from './projection.ts'
+import {
+  checkQuery,
+  compileComparator,
+  compilePredicate,
+  inOption,
+  type ModelIndex,
+  parseQuery,
+  QueryError,
+  type QueryOptions,
+  type Selection,
+  type StructuredType,
+  type TypedExpand,
+  type TypedExpr,
+  type TypedQuery,
+  type VisitBudget,
+} from '../../odata/index.ts'
+import { type Entity, isEntity, type Json } from '../json.ts'
+import type { Describe } from './presentation.ts'
 
 /** The environment that queries are compiled against. */
 export interface QueryContext {
   readonly index: ModelIndex
   /** Milliseconds for `now()`. */
   readonly now: number
+  /** Rows of one answer at most. */
+  readonly pageSize: number
+}
+
+/** A query ready to run, for the rows of a request or of one expanded collection. */
+export interface CompiledQuery {
+  /** The checked filter; undefined: every entity. */
+  readonly filter: TypedExpr | undefined
+  readonly matches: (entity: Entity) => boolean
+  /** Undefined: the order of the service. */
+  readonly compare: ((one: Entity, other: Entity) => number) | undefined
+  /** Reduces an entity to the requested members; annotations need the URL of its collection. */
+  readonly project: (entity: Entity, collectionUrl?: string) => Record<string, Json>
+  readonly skip: number
+  readonly top: number | undefined
+  readonly count: boolean
+}
+
+/** Options that can be checked and that the service does not offer. */
+const refused = ['search', 'schemaversion'] as const
+
+/** Limits far above those of real clients and far below those that take time; and the options that list items do not have. */
+const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
+
+/**
+ * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.
+ * Errors: `QueryError` with the position for faulty or unsupported syntax.
+ */
+export function readQuery(query: string): QueryOptions {
+  const options = parseQuery(query, limits)
+  for (const name of refused)
+    if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
+  if (options.format !== undefined && !/^(json$|application\/json)/i.test(options.format))
+    throw new QueryError('Only JSON is offered', 0, '$format')
+  return options
 }
 
 /** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
@@ -18,12 +66,20 @@ const maxVisits = 200_000
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
-  { index, now }: QueryContext,
+  { index, now }: Pick<QueryContext, 'index' | 'now'>,
   describe?: Describe,
 ): CompiledQuery {
   const checked = checkQuery(options, typeName, index, { now })
   return compileTyped(checked, index.structured(typeName), index, { left: maxVisits }, describe)
 }
+
+/** The entities that match, in the order asked for; `$skip` and `$top` are left to the caller. */
+export function findEntities(query: CompiledQuery, entities: readonly Entity[]): Entity[] {
+  const found = entities.filter((entity) => query.matches(entity))
+  return query.compare === undefined ? found : found.sort(query.compare)
+}
+
+type Compile = (query: TypedQuery, type: StructuredType) => CompiledQuery
 
 function compileTyped(
   query: TypedQuery,
@@ -34,38 +90,76 @@ function compileTyped(
   outer?: '$expand',
 ): CompiledQuery {
   const { filter, orderby } = query
+  const nested: Compile = (inner, target) => compileTyped(inner, target, index, budget, describe, '$expand')
+  // A fault that shows itself only while the query runs names its option as the others do.
+  const test = filter === undefined ? undefined : compilePredicate(filter, index, budget)
+  const order = orderby.length === 0 ? undefined : compileComparator(orderby, index, budget)
   return {
     filter,
-    matches:
-      filter === undefined
-        ? () => true
-        : inOption(outer ?? '$filter', compilePredicate(filter, index, budget)),
-    compare:
-      orderby.length === 0
-        ? undefined
-        : inOption(outer ?? '$orderby', compileComparator(orderby, index, budget)),
-    project: compileProjection(
-      query,
-      type,
-      (nested, target) => compileTyped(nested, target, index, budget, describe, '$expand'),
-      describe,
-    ),
+    matches: (entity) => test === undefined || inOption(outer ?? '$filter', () => test(entity)),
+    compare: order && ((one, other) => inOption(outer ?? '$orderby', () => order(one, other))),
+    project: compileProjection(query, type, nested, describe),
     skip: query.skip ?? 0,
     top: query.top,
     count: query.count,
   }
 }
 
-/** A fault that shows itself only while the query runs names its option as the others do. */
-function inOption<Given extends unknown[], Result>(
-  option: string,
-  run: (...given: Given) => Result,
-): (...given: Given) => Result {
-  return (...given) => {
-    try {
-      return run(...given)
-    } catch (error) {
-      throw error instanceof QueryError ? error.inOption(option) : error
+/**
+ * Compiles `$select` and `$expand` of a type. Without `$select` all structural properties are shown; navigation
+ * properties only where they are expanded (OData URL conventions 5.1.2, 5.1.3). Errors: `QueryError` for forms of
+ * `$expand` that the service does not offer.
+ */
+function compileProjection(
+  { select, expand }: TypedQuery,
+  type: StructuredType,
+  compile: Compile,
+  describe: Describe | undefined,
+): CompiledQuery['project'] {
+  const properties = [...type.properties.keys()]
+  const shown = select === undefined ? properties : properties.filter((name) => select.has(name))
+  const links = expand.map((item) => compileLink(item, compile))
+  return (entity, collectionUrl = '') => {
+    const result: Record<string, Json> = {}
+    for (const name of shown) {
+      const value = entity[name]
+      if (value !== undefined) result[name] = selectPart(value, select?.get(name) ?? 'all')
     }
+    const { members, url } = describe?.(type, entity, result, collectionUrl) ?? { members: result, url: '' }
+    for (const link of links) link(entity, members, url)
+    return members
+  }
+}
+
+/** The selected members of a complex value. */
+function selectPart(value: Json, selection: Selection | 'all'): Json {
+  if (selection === 'all' || !isEntity(value)) return value
+  const part: Record<string, Json> = {}
+  for (const [name, inner] of selection) {
+    const member = value[name]
+    if (member !== undefined) part[name] = selectPart(member, inner)
+  }
+  return part
+}
+
+type Link = (entity: Entity, result: Record<string, Json>, url: string) => void
+
+function compileLink({ path, property, target, mode, levels, query }: TypedExpand, compile: Compile): Link {
+  const { name } = property
+  if (path.length > 1 || mode === 'references' || levels !== 1)
+    throw new QueryError(`This form of $expand is not supported for ${name}`, 0, '$expand')
+  const nested = compile(query, target)
+  return (entity, result, url) => {
+    const value = entity[name] ?? null
+    const inside = `${url}/${name}`
+    if (!Array.isArray(value)) {
+      result[name] = isEntity(value) ? nested.project(value, inside) : null
+      return
+    }
+    const found = findEntities(nested, value.filter(isEntity))
+    if (nested.count || mode === 'count') result[`${name}@odata.count`] = found.length
+    if (mode === 'count') return
+    const end = nested.top === undefined ? undefined : nested.skip + nested.top
+    result[name] = found.slice(nested.skip, end).map((item) => nested.project(item, inside))
   }
 }

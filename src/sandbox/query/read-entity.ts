@@ -1,24 +1,30 @@
-import { QueryError } from '../../odata/index.ts'
-import type { PathSegment, Property, QueryOptions, StructuredType, TypeInfo } from '../../odata/index.ts'
-import { notFound } from '../edge/refusals.ts'
-import type { Reply } from '../edge/reply.ts'
-import type { Route, ServiceRequest } from '../edge/request.ts'
-import type { Json } from '../seed/documents/field-rules.ts'
-import { collectionReply, entityReply } from './collection.ts'
-import { compileQuery } from './compile-query.ts'
-import type { QueryContext } from './compile-query.ts'
-import { isEntity } from './compiled-query.ts'
-import type { Entity } from './compiled-query.ts'
-import { keyPredicate } from './describe-entity.ts'
-import type { Describe } from './describe-entity.ts'
-import { presentationOf } from './presentation.ts'
-import { plainText } from './raw-value.ts'
+import {
+  isGuid,
+  type KeyPart,
+  parseResourcePath,
+  type PathSegment,
+  type Property,
+  QueryError,
+  type QueryOptions,
+  type StructuredType,
+  type TypeInfo,
+} from '../../odata/index.ts'
+import { notFound, type Reply } from '../http/reply.ts'
+import type { RoutedRequest } from '../http/request.ts'
+import { type Entity, isEntity, type Json } from '../json.ts'
+import { compileQuery, type QueryContext, readQuery } from './compile-query.ts'
+import {
+  collectionReply,
+  type Describe,
+  entityReply,
+  keyPredicate,
+  plainText,
+  presentationOf,
+} from './presentation.ts'
 import { countEntities, readEntities } from './read-entities.ts'
-import { readQuery } from './read-query.ts'
-import { keyValues } from './resource.ts'
 
 /** An entity, and the rest of the path below it. */
-export interface EntityTarget {
+interface EntityTarget {
   /** Qualified name of the entity type. */
   readonly typeName: string
   /** The text after `$metadata#` for its collection. */
@@ -29,7 +35,7 @@ export interface EntityTarget {
   /** Whether `/$value` ends the path. */
   readonly isRaw: boolean
   /** Another way to write the full level of annotations. */
-  readonly describe?: Describe
+  readonly describe?: Describe | undefined
 }
 
 /** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
@@ -39,29 +45,21 @@ const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'search', 's
  * Answers a GET of one entity, or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation
  * property, an item of one by its key. 204 for a null, 404 for a path that leads nowhere. Errors: `QueryError`.
  */
-export function readEntity(
-  target: EntityTarget,
-  queryContext: QueryContext,
-  serverPageSize: number,
-  route: Route,
-  request: ServiceRequest,
-): Reply {
+export function readEntity(target: EntityTarget, queryContext: QueryContext, request: RoutedRequest): Reply {
   const { typeName, context, entity, isRaw } = target
   const { index } = queryContext
   const type = index.structured(typeName)
   const [next, ...rest] = target.rest
   const here = `${context}${keyPredicate(type, entity, index)}`
-  if (next === undefined) return isRaw ? notFound : readWhole(target, queryContext, route, request)
+  if (next === undefined) return isRaw ? notFound : readWhole(target, queryContext, request)
   if (next.kind !== 'property') return notFound
   const link = type.navigation.get(next.name)
-  if (link === undefined) return readValue(target, type, here, queryContext, route, request)
+  if (link === undefined) return readValue(target, type, here, queryContext, request)
   const value = entity[link.name] ?? null
   const about = { ...target, typeName: link.type, context: `${here}/${link.name}`, rest }
   if (!Array.isArray(value)) {
     if (value === null && rest.length === 0) return noContent
-    return isEntity(value)
-      ? readEntity({ ...about, entity: value }, queryContext, serverPageSize, route, request)
-      : notFound
+    return isEntity(value) ? readEntity({ ...about, entity: value }, queryContext, request) : notFound
   }
   const entities = value.filter(isEntity)
   const [inside, ...beyond] = rest
@@ -70,23 +68,22 @@ export function readEntity(
     const wanted = keyValues(inside.parts, names)
     const found = entities.find((one) => names.every((name, at) => one[name] === wanted?.[at]))
     if (found === undefined) return notFound
-    return readEntity({ ...about, entity: found, rest: beyond }, queryContext, serverPageSize, route, request)
+    return readEntity({ ...about, entity: found, rest: beyond }, queryContext, request)
   }
   const collection = { ...about, entities }
   if (isRaw || beyond.length > 0) return notFound
-  if (inside === undefined) return readEntities(collection, queryContext, serverPageSize, route, request)
+  if (inside === undefined) return readEntities(collection, queryContext, request)
   return inside.kind === '$count' ? countEntities(collection, queryContext, request) : notFound
 }
 
 function readWhole(
   { typeName, context, entity, describe }: EntityTarget,
   queryContext: QueryContext,
-  route: Route,
-  request: ServiceRequest,
+  request: RoutedRequest,
 ): Reply {
   const options = readQuery(request.query)
   refuseOptions(options)
-  const presentation = presentationOf(options, route, request, queryContext.index, describe)
+  const presentation = presentationOf(options, request, queryContext.index, describe)
   const query = compileQuery(options, typeName, queryContext, presentation.describe)
   const shown = query.project(entity, `${presentation.root}/${context}`)
   return entityReply(200, presentation, `${context}/$entity`, shown)
@@ -98,8 +95,7 @@ function readValue(
   owner: StructuredType,
   here: string,
   { index }: QueryContext,
-  route: Route,
-  request: ServiceRequest,
+  request: RoutedRequest,
 ): Reply {
   let type: StructuredType | undefined = owner
   let value: Json = { ...entity }
@@ -118,9 +114,9 @@ function readValue(
   refuseOptions(options, 'select', 'expand')
   if (value === null) return noContent
   if (isRaw) return typeof value === 'object' ? notFound : plainText(String(value))
-  const presentation = presentationOf(options, route, request, index)
+  const presentation = presentationOf(options, request, index)
   const context = `${here}/${names.join('/')}`
-  if (Array.isArray(value)) return collectionReply({ presentation, context, rows: value })
+  if (Array.isArray(value)) return collectionReply(presentation, context, value)
   return entityReply(200, presentation, context, isEntity(value) ? value : { value })
 }
 
@@ -136,3 +132,54 @@ function refuseOptions(options: QueryOptions, ...more: ('select' | 'expand')[]):
 }
 
 const noContent: Reply = { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
+
+/** A resource path: an entity set, the key of one of its entities, and the rest. */
+export interface Resource {
+  readonly set: string
+  readonly key: readonly KeyPart[] | undefined
+  readonly rest: readonly PathSegment[]
+  /** Whether `/$value` ends the path. */
+  readonly isRaw: boolean
+}
+
+const limits = { maxLength: 4096, maxDepth: 20 }
+
+/**
+ * Reads a resource path (OData URL conventions 4): `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`,
+ * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
+ */
+export function readResource(segments: readonly string[]): Resource | undefined {
+  // The parser takes blanks and tabs where a client writes them into a query; no name in a path has one around it, and no path a tab.
+  if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
+  try {
+    const isRaw = segments.at(-1)?.toLowerCase() === '$value'
+    const path = isRaw ? segments.slice(0, -1) : segments
+    const [first, second, ...rest] = parseResourcePath(path.join('/'), limits)
+    if (first?.kind !== 'property') return undefined
+    if (second?.kind === 'key') return { set: first.name, key: second.parts, rest, isRaw }
+    return { set: first.name, key: undefined, rest: second === undefined ? [] : [second, ...rest], isRaw }
+  } catch (error) {
+    if (error instanceof QueryError) return undefined
+    throw error
+  }
+}
+
+/**
+ * The values of a key predicate in the order of the key's names, as text: guids in lower case, in apostrophes or not, enumeration members by
+ * name. Undefined where the predicate does not fit the key: nothing is found then.
+ */
+export function keyValues(parts: readonly KeyPart[], names: readonly string[]): string[] | undefined {
+  if (parts.length !== names.length) return undefined
+  const values = names.map((name) => {
+    const part = parts.find((one) => one.name === name) ?? (names.length === 1 ? parts[0] : undefined)
+    return part === undefined || (part.name ?? name) !== name ? undefined : keyText(part)
+  })
+  const known = values.filter((value) => value !== undefined)
+  return known.length === names.length ? known : undefined
+}
+
+function keyText({ value }: KeyPart): string | undefined {
+  if (value.kind === 'enum') return value.members.length === 1 ? value.members[0] : undefined
+  if (value.kind === 'alias') return undefined
+  return isGuid(value.value) ? value.value.toLowerCase() : value.value
+}

@@ -1,7 +1,104 @@
-import { dayMs, dayNumber, formatDay, ukOffsetMinutes } from '../dates.ts'
+import { dayMs, dayNumber, formatDay, mondayOf, schoolYearOf, ukOffsetMinutes, weekday } from '../dates.ts'
 import type { Identities } from '../identity.ts'
-import { createTerms, schoolYearDates } from './terms.ts'
-import type { DayKind } from './terms.ts'
+
+/** The kind of a calendar day for the school. */
+export type DayKind = 'school' | 'weekend' | 'holiday' | 'training' | 'closure'
+
+/** First and last day number of a stretch of days. */
+interface Span {
+  readonly first: number
+  readonly last: number
+}
+
+interface SchoolYear {
+  readonly terms: readonly Span[]
+  readonly halfTerms: readonly Span[]
+  readonly holidays: ReadonlySet<number>
+  readonly training: ReadonlySet<number>
+}
+
+/** Days on which the whole school was shut without a plan: a bank holiday at short notice, and snow. */
+const closures = new Set(['2022-09-19', '2026-03-12'].map(dayNumber))
+
+const onOrAfter = (isoDate: string, wanted: number): number => {
+  const day = dayNumber(isoDate)
+  return day + ((wanted - weekday(day) + 7) % 7)
+}
+const onOrBefore = (isoDate: string, wanted: number): number => {
+  const day = dayNumber(isoDate)
+  return day - ((weekday(day) - wanted + 7) % 7)
+}
+const workingDay = (isoDate: string, step: 1 | -1): number => {
+  let day = dayNumber(isoDate)
+  while (weekday(day) > 4) day += step
+  return day
+}
+const week = (monday: number): Span => ({ first: monday, last: monday + 4 })
+
+/** Terms of an English school year: at least 190 days, five of training, a week off in the middle of each term. */
+function schoolYear(year: number): SchoolYear {
+  const autumn = { first: workingDay(`${year}-09-02`, 1), last: workingDay(`${year}-12-20`, -1) }
+  const spring = { first: workingDay(`${year + 1}-01-03`, 1), last: workingDay(`${year + 1}-03-31`, -1) }
+  const summer = { first: workingDay(`${year + 1}-04-13`, 1), last: workingDay(`${year + 1}-07-22`, -1) }
+  const march = mondayOf(dayNumber(`${year + 1}-03-12`))
+  return {
+    terms: [autumn, spring, summer],
+    halfTerms: [
+      week(onOrBefore(`${year}-10-31`, 0)),
+      week(mondayOf(dayNumber(`${year + 1}-02-16`))),
+      week(onOrBefore(`${year + 1}-05-31`, 0)),
+    ],
+    holidays: new Set([onOrAfter(`${year + 1}-05-01`, 0)]),
+    training: new Set([autumn.first, autumn.last, spring.first, march + 4, summer.last]),
+  }
+}
+
+/** Creates the function that gives the kind of a day; each school year is computed once. */
+export function createTerms(): (day: number) => DayKind {
+  const years = new Map<number, SchoolYear>()
+  return (day) => {
+    if (weekday(day) > 4) return 'weekend'
+    const start = schoolYearOf(day)
+    const year = years.get(start) ?? schoolYear(start)
+    years.set(start, year)
+    const within = (span: Span): boolean => day >= span.first && day <= span.last
+    if (!year.terms.some(within) || year.halfTerms.some(within) || year.holidays.has(day)) return 'holiday'
+    if (year.training.has(day)) return 'training'
+    return closures.has(day) ? 'closure' : 'school'
+  }
+}
+
+const kindOf = createTerms()
+
+/** The last school day on or before a day. */
+export function schoolDayBefore(day: number): number {
+  let found = day
+  while (kindOf(found) !== 'school') found -= 1
+  return found
+}
+
+/** The first school day after a day. */
+export function schoolDayAfter(day: number): number {
+  let found = day + 1
+  while (kindOf(found) !== 'school') found += 1
+  return found
+}
+
+/** The last school days of the `count` terms that ended before a day, the latest first. */
+export function lastDaysOfTerms(day: number, count: number): number[] {
+  const year = schoolYearOf(day)
+  return [year, year - 1]
+    .flatMap((start) => [`${start + 1}-08-31`, `${start + 1}-04-10`, `${start}-12-31`])
+    .map((date) => schoolDayBefore(dayNumber(date)))
+    .filter((last) => last < day)
+    .slice(0, count)
+}
+
+/** The days on which a school year begins and ends, as `YYYY-MM-DD`: 1 September and 31 August. */
+function schoolYearDates(day: number): { first: string; last: string } {
+  const year = schoolYearOf(day)
+  return { first: formatDay(dayNumber(`${year}-09-01`)), last: formatDay(dayNumber(`${year + 1}-08-31`)) }
+}
 
 /** A school day without marks, in the fixed weeks: there the code `-` is seen whatever the day of the run. */
 export const unmarkedDay = dayNumber('2026-03-11')

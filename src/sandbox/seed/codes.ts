@@ -1,8 +1,12 @@
+import { AdapterError } from '../../errors.ts'
+import type { Identities } from '../identity.ts'
+import type { DayKind } from './calendar.ts'
+
 /** The meaning of a code for a session. */
-export type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
+type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
 /** A code as the register shows it, in the order of the lookup. */
-export interface CodeDefinition {
+interface CodeDefinition {
   readonly code: string
   readonly description: string
   readonly category: CodeCategory
@@ -28,7 +32,7 @@ const system = define('system')
 const retired = define('absent', false)
 
 /** The codes that the service itself gives to sessions without a mark. Three of them refine `#`, which alone is a closure planned by the school. */
-export const systemCodes = {
+const systemCodes = {
   missing: '-',
   weekend: '#W',
   holiday: '#H',
@@ -85,3 +89,64 @@ export const codeDefinitions: readonly CodeDefinition[] = [
   retired('J', 'Interview'),
   define('notCounted', false)('Y', 'Exceptional circumstances'),
 ]
+
+/** A code with its number and ids. */
+interface AttendanceCode extends CodeDefinition {
+  /** Position in the lookup, from 1. */
+  readonly number: number
+  readonly externalId: string
+  readonly statutoryId: string
+}
+
+/** The lookup of attendance codes. */
+export interface CodeTable {
+  readonly codes: readonly AttendanceCode[]
+  byNumber(number: number): AttendanceCode | undefined
+  /** The code with a guid in lower case. */
+  byId(externalId: string): AttendanceCode | undefined
+  /** The code of a session of such a day without a recorded mark. */
+  forUnmarked(kind: DayKind): AttendanceCode
+  /** The code with that text, which must be one of the definitions. */
+  named(code: string): AttendanceCode
+  /** The number of the next code of the same category, so that the booleans of a mark still agree with it. */
+  another(number: number): number
+}
+
+/** Gives the codes their ids. */
+export function createCodeTable(ids: Identities): CodeTable {
+  const codes = codeDefinitions.map((definition, index): AttendanceCode => ({
+    ...definition,
+    number: index + 1,
+    externalId: ids.guid('code', index + 1),
+    statutoryId: ids.guid(
+      'statutoryCode',
+      codeDefinitions.findIndex((one) => one.code === definition.statutory) + 1,
+    ),
+  }))
+  const byGuid = new Map(codes.map((code) => [code.externalId, code]))
+  const byText = new Map(codes.map((code) => [code.code, code]))
+  const named = (text: string): AttendanceCode => {
+    const code = byText.get(text)
+    if (code === undefined) throw new AdapterError('ADP_INTERNAL', `The code ${text} is not in the lookup.`)
+    return code
+  }
+  const unmarked: Readonly<Record<DayKind, AttendanceCode>> = {
+    school: named(systemCodes.missing),
+    weekend: named(systemCodes.weekend),
+    holiday: named(systemCodes.holiday),
+    training: named(systemCodes.training),
+    closure: named(systemCodes.closure),
+  }
+  return {
+    codes,
+    byNumber: (number) => codes[number - 1],
+    byId: (externalId) => byGuid.get(externalId),
+    forUnmarked: (kind) => unmarked[kind],
+    named,
+    another: (number) => {
+      const others = [...codes.slice(number), ...codes.slice(0, number - 1)]
+      const category = codes[number - 1]?.category
+      return (others.find((one) => one.visible && one.category === category) ?? codes[0])?.number ?? number
+    },
+  }
+}

@@ -1,52 +1,38 @@
 import type { DatabaseSync } from 'node:sqlite'
+
 import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { keepDay, markSeeded, readDay, transact } from '../store/database.ts'
-import type { Calendar } from './calendar.ts'
-import type { CodeTable } from './code-table.ts'
-import { seedMarks } from './marks.ts'
-import type { SchoolPlan } from './plan.ts'
-
-/** The input of the database. */
-export interface SeedSource {
-  readonly seed: number
-  readonly plan: SchoolPlan
-  readonly ids: Identities
-  readonly calendar: Calendar
-  readonly codes: CodeTable
-  /** The number of the day on which the sandbox opens. */
-  readonly today: number
-  readonly onProgress: (share: number) => void
-}
+import { fillRegisters, type RegisterSeed } from './register.ts'
 
 /** Staff who take registers; the seeded marks are theirs. */
 const staffCount = 24
 
-/** Fills an empty database: learners, staff and marks, in one transaction. */
-export function seedDatabase(database: DatabaseSync, source: SeedSource, content: string): void {
-  const { plan, ids } = source
-  const insertLearner = database.prepare('INSERT INTO learner VALUES (?, ?, ?, ?)')
+/** Fills an empty database, in one transaction: staff, and the registers up to the day before `today`. */
+export function seedDatabase(
+  database: DatabaseSync,
+  source: RegisterSeed & { readonly ids: Identities },
+  today: number,
+  content: string,
+): void {
   const insertActor = database.prepare('INSERT INTO actor VALUES (?, ?)')
   transact(database, () => {
-    for (let staff = 1; staff <= staffCount; staff += 1) insertActor.run(staff, ids.guid('user', staff))
-    for (const { learner, admissionDay, leavingDay } of plan.places)
-      insertLearner.run(learner, ids.guid('learner', learner), admissionDay, leavingDay)
-    fillRegisters(database, source)
-    keepDay(database, 'planned', source.today)
+    for (let staff = 1; staff <= staffCount; staff += 1)
+      insertActor.run(staff, source.ids.guid('user', staff))
+    closeRegisters(database, source, today)
+    keepDay(database, 'planned', today)
     markSeeded(database, content)
   })
 }
 
-/** Fills in the registers that are closed by now and were not yet; those of today are still open. */
-export function fillRegisters(database: DatabaseSync, source: SeedSource): void {
-  const { seed, plan, calendar, codes, today, onProgress } = source
+/** Fills in the registers that are closed on the day `today` and were not yet; those of the day itself are still open. */
+export function closeRegisters(database: DatabaseSync, source: RegisterSeed, today: number): void {
   const marked = readDay(database, 'marked')
-  const first = marked === undefined ? dayNumber(`${plan.firstYear}-09-01`) : marked + 1
-  const last = today - 1
-  if (last < first) return
+  const first = marked === undefined ? dayNumber(`${source.roster.firstYear}-09-01`) : marked + 1
+  if (today <= first) return
   transact(database, () => {
-    seedMarks(database, { seed, places: plan.places, calendar, codes, first, last, onProgress })
-    keepDay(database, 'marked', last)
+    fillRegisters(database, source, first, today - 1)
+    keepDay(database, 'marked', today - 1)
   })
 }
 
@@ -56,21 +42,11 @@ export function fillRegisters(database: DatabaseSync, source: SeedSource): void 
  */
 export function refillRegisters(
   database: DatabaseSync,
-  { seed, plan, calendar, codes }: SeedSource,
-  days: { readonly first: number; readonly last: number },
+  source: RegisterSeed,
+  first: number,
+  last: number,
 ): void {
-  const last = Math.min(days.last, readDay(database, 'marked') ?? -1)
-  if (last < days.first) return
-  const { places } = plan
-  transact(database, () => {
-    seedMarks(database, {
-      seed,
-      places,
-      calendar,
-      codes,
-      first: days.first,
-      last,
-      onProgress: () => undefined,
-    })
-  })
+  const closed = Math.min(last, readDay(database, 'marked') ?? -1)
+  if (closed < first) return
+  transact(database, () => fillRegisters(database, { ...source, onProgress: () => undefined }, first, closed))
 }

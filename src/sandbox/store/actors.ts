@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { integer, text } from './columns.ts'
+
+import { integer, text } from './mark.ts'
 
 /** The people and programs that recorded marks. */
 export interface Actors {

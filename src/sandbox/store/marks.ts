@@ -1,11 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Identities } from '../identity.ts'
-import { zeroGuid } from '../identity.ts'
-import { integer, integerOrNull, storedText } from './columns.ts'
-import type { Row } from './columns.ts'
+
+import { type Identities, zeroGuid } from '../identity.ts'
 import { transact } from './database.ts'
-import { packFlags, readEffect, readMark } from './mark.ts'
-import type { Effect, Face, Mark } from './mark.ts'
+import {
+  type Effect,
+  type Face,
+  integer,
+  integerOrNull,
+  type Mark,
+  packFlags,
+  readEffect,
+  readMark,
+  type Row,
+  storedText,
+} from './mark.ts'
 
 /** The effect of a write on a session with a mark: unknown of the real service (service-facts 20). */
 export type OnExisting = 'replace' | 'duplicate' | 'conflict'
@@ -21,7 +29,7 @@ export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
 }
 
 /** The result of a write. */
-export type WriteResult =
+type WriteResult =
   | { readonly outcome: 'created' | 'replaced'; readonly externalId: string; readonly seq: number }
   | { readonly outcome: 'conflict'; readonly reason: 'marked' | 'idTaken' }
 
@@ -46,11 +54,12 @@ export interface MarkStore {
   history(ms: number): MarkChange[]
   /** The same for one session of a learner, however long ago. */
   historyOf(learner: number, session: number): MarkChange[]
-  /** The state of a mark's session as it was when `seq` was the last effect; undefined when it had no mark. */
+  /** The mark as it was when `seq` was the last effect; undefined when its session had none. */
   before(mark: Mark, seq: number): Mark | undefined
   /** Accepted writes after `seq`, in order. */
   effects(seq?: number): Effect[]
-  lastSeq(): number
+  /** The number of the last effect, or of the last one at an instant in milliseconds; 0: none. */
+  lastSeq(atMs?: number): number
   /** Clears cached data of writes that were rolled back. */
   reload(): void
   /**
@@ -97,6 +106,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
   const effectsAfter = prepare('SELECT * FROM effect WHERE seq > ? ORDER BY seq')
   const sessionsWritten = prepare('SELECT min(session) AS first, max(session) AS last FROM effect')
   const maxSeq = prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect')
+  const seqAt = prepare('SELECT coalesce(max(seq), 0) AS seq FROM effect WHERE written_at <= ?')
   const loadSeq = (): number => integer(maxSeq.get() ?? {}, 'seq')
   let seq = loadSeq()
 
@@ -160,11 +170,12 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     },
     historyOf: (learner, session) => changesOfSession.all(learner, session).map(readChange),
     before: (mark, at) => {
+      if (mark.seq <= at) return mark
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)
     },
     effects: (after = 0) => effectsAfter.all(after).map(readEffect),
-    lastSeq: () => seq,
+    lastSeq: (atMs) => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
     reload: () => {
       seq = loadSeq()
     },

@@ -1,6 +1,5 @@
 import { createRandom } from '../../../src/sandbox/random.ts'
-import type { DrawnKind } from '../../../src/sandbox/differences/difference-plan.ts'
-import { drawnKinds } from '../../../src/sandbox/differences/difference-plan.ts'
+import { type DrawnKind, drawnKinds } from './differ-faces.ts'
 import { daysOf, firstDay, lastDay } from './prepare-school.ts'
 
 /** One run of the campaign: what it compares and how the faces differ. */

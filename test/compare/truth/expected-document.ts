@@ -1,7 +1,7 @@
 import type { RunDocument } from '../../../src/compare/run-document.ts'
 import type { Comparison, Verdict } from '../../../src/compare/verdict.ts'
 import { verdicts } from '../../../src/compare/verdict.ts'
-import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
+import { dayOf, keyOf, type ListedDifference } from './differ-faces.ts'
 import { expectations } from './expected-findings.ts'
 import { applyRules, partnerRules } from './partner-rules.ts'
 
@@ -25,10 +25,9 @@ export function expectedCounts(
 ): Counts {
   const counts = new Map<string, number>()
   const add = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by)
-  const records = Map.groupBy(truth, ({ learner, event }) => `${learner} ${event}`)
+  const records = Map.groupBy(truth, ({ mark }) => keyOf(mark))
   const historyOf = (key: string): Comparison[] => (withHistory.has(key) ? [history] : [])
   let other = 0
-  let extra = 0
   const record = (day: string, found: Comparison): void => {
     const { comparison, expired } = rules ? applyRules(found) : { comparison: found, expired: [] }
     for (const name of expired) add(`rule ${name} expired`)
@@ -41,18 +40,18 @@ export function expectedCounts(
     for (const { rule, path } of comparison.equivalences) add(`equivalent ${rule} ${path}`)
   }
   for (const [key, all] of records) {
-    const found = all.map((one) => (one.kind === 'late' ? none : expectations[one.kind](one)))
-    record(all[0]?.day ?? '', join([...found, ...historyOf(key)]))
+    const found = all.map((one) => expectations[one.kind](one))
+    const [first] = all
+    record(first === undefined ? '' : dayOf(first.mark), join([...found, ...historyOf(key)]))
     other += 1
-    if (all.some(({ kind }) => kind === 'extra')) extra += 1
   }
   for (const [key, day] of withHistory) {
     if (records.has(key)) continue
     record(day, history)
     other += 1
   }
-  add('verdict same', total + extra - other)
-  add('compared', total + extra)
+  add('verdict same', total - other)
+  add('compared', total)
   return counts
 }
 

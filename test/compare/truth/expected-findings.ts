@@ -1,5 +1,5 @@
-import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
 import type { Comparison, DifferenceKind, FieldDifference } from '../../../src/compare/verdict.ts'
+import type { DrawnKind, ListedDifference } from './differ-faces.ts'
 
 /** The value of a field on each side. `undefined`: the member is left out. */
 interface Sides {
@@ -57,10 +57,10 @@ const byFace =
     (truth.face === 'V2' ? v2 : v3)(truth)
 
 /**
- * What a comparison has to say of each kind of difference; written from docs/comparison.md and the kinds of docs/sandbox.md, and
+ * What a comparison has to say of each kind of difference; written from docs/comparison.md, and
  * sharing no code with the differ. A face that lacks a record leaves the other one alone with it.
  */
-export const expectations: Readonly<Record<Exclude<ListedDifference['kind'], 'late'>, Expect>> = {
+export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   recordedOn: field('RecordedOn', shiftClasses),
   start: field('AttendableEventStart', shiftClasses),
   commentCut: field('Comment', byFaceText('longer', 'cut')),
@@ -96,7 +96,6 @@ export const expectations: Readonly<Record<Exclude<ListedDifference['kind'], 'la
   // The adapter writes every member of a record, null or not.
   nullMissing: byFace(rule('missing-null', ['ChangeProcessName', 'MinutesLate', 'Comment']), () => nothing),
   missing: byFace(() => sided('onlyV3'), () => sided('onlyV2')), // prettier-ignore
-  extra: byFace(() => sided('onlyV2'), () => sided('onlyV3')), // prettier-ignore
   doubled: byFace(() => differs([count(2, 1)]), () => differs([count(1, 2)])), // prettier-ignore
   order: () => equivalent('order-unasked', ['(row)']),
   // Histories are no part of what the adapter answers, unless `reads.histories` is set.
@@ -116,14 +115,12 @@ function shiftClasses({ v2, v3 }: Sides): Classes {
 }
 
 /** By the booleans of the whole record: neither tells the code of a learner. */
-function codeClasses(_sides: Sides, { kind, present, absent, face }: ListedDifference): Classes {
+function codeClasses(_sides: Sides, { kind, mark, face }: ListedDifference): Classes {
+  const { Present: present, Absent: absent } = mark
   const named = (isPresent: unknown, isAbsent: unknown): string =>
     `code:${isPresent === true ? (isAbsent === true ? 'both' : 'present') : isAbsent === true ? 'absent' : 'neither'}`
   const stored = named(present, absent)
-  const shown = named(
-    kind === 'present' ? present === false : present,
-    kind === 'absent' ? absent === false : absent,
-  )
+  const shown = named(kind === 'present' ? !present : present, kind === 'absent' ? !absent : absent)
   return face === 'V2' ? [shown, stored] : [stored, shown]
 }
 

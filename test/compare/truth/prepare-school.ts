@@ -1,9 +1,9 @@
 import { request } from 'undici'
 
 import { createSandbox } from '../../../src/sandbox/index.ts'
-import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { batchOf } from '../../support/batch-request.ts'
+import { type FlatMark, type ListedDifference, startFaceProxy } from './differ-faces.ts'
 
 /** Credentials of the sandbox. */
 export const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
@@ -20,22 +20,13 @@ export interface PreparedSchool {
   readonly learners: readonly string[]
   /** `learner event` of the marks that were written, and the day. */
   readonly written: ReadonlyMap<string, string>
-  readonly count: (from: string, to: string, learners: readonly string[] | undefined) => Promise<number>
-  /** Sets differences; undefined where the sandbox refuses them, with its reason as `refused`. */
-  readonly differ: (plan: object) => Promise<{ truth: readonly ListedDifference[] } | { refused: string }>
-  readonly agree: () => Promise<void>
+  /** All marks of those days, as V2 shows them. */
+  readonly marks: readonly FlatMark[]
+  /** Makes a face show marks otherwise, and the other one as they are stored. */
+  readonly show: (face: ListedDifference['face'], differences: readonly ListedDifference[]) => void
   /** Makes reads of both services fail now and then, or none. */
   readonly fail: (isFailing: boolean) => Promise<void>
   readonly close: () => Promise<void>
-}
-
-interface FlatMark {
-  readonly Learner: string
-  readonly AttendableEvent: string
-  readonly AttendableEventStart: string
-  readonly SchoolAttendanceCode: string
-  readonly Present: boolean
-  readonly Absent: boolean
 }
 
 /** Starts a sandbox, V2 on a port of its own, and writes `comments` marks anew. */
@@ -106,40 +97,27 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     await reply.body.dump()
     for (const { Learner, AttendableEvent } of chosen) written.set(`${Learner} ${AttendableEvent}`, day)
   }
+  const marks: FlatMark[] = []
+  for (const day of days) marks.push(...(await readDay(day)))
+  const faces = { V2: await startFaceProxy('V2', v2Url), V3: await startFaceProxy('V3', v3Url) }
   return {
-    v2Url,
-    v3Url,
+    v2Url: faces.V2.url,
+    v3Url: faces.V3.url,
     learners: samples.learners,
     written,
-    count: async (from, to, learners) => {
-      const range = `AttendableEventStart ge ${from}T00:00:00Z and AttendableEventStart lt ${to}T23:59:59Z`
-      const parts = learners === undefined ? [''] : chunksOf(learners, 40).map(
-        (chunk) => ` and (${chunk.map((id) => `Learner eq ${id}`).join(' or ')})`,
-      ) // prettier-ignore
-      let total = 0
-      for (const part of parts) {
-        const filter = encodeURIComponent(range + part)
-        const { text } = await call(
-          'GET',
-          `${v2Url}/V2/Attendance/AttendanceRecords/$count?$filter=${filter}`,
-        )
-        total += Number(text)
-      }
-      return total
-    },
-    differ: async (plan) => {
-      const { status, text } = await call('PUT', `${v2Url}/_sandbox/differences`, plan)
-      if (status === 200) return { truth: JSON.parse(text) as ListedDifference[] }
-      return { refused: text }
-    },
-    agree: async () => {
-      await call('DELETE', `${v2Url}/_sandbox/differences`)
+    marks,
+    show: (face, differences) => {
+      for (const proxy of Object.values(faces)) proxy.show([], [])
+      faces[face].show(differences, marks)
     },
     fail: async (isFailing) => {
       for (const url of [v2Url, v3Url])
         await call(isFailing ? 'PUT' : 'DELETE', `${url}/_sandbox/faults`, isFailing ? faults : undefined)
     },
-    close: () => sandbox.close(),
+    close: async () => {
+      for (const proxy of Object.values(faces)) proxy.close()
+      await sandbox.close()
+    },
   }
 }
 
@@ -172,10 +150,4 @@ export function daysOf(from: string, to: string): string[] {
   for (let ms = Date.parse(from); ms <= Date.parse(to); ms += 86_400_000)
     days.push(new Date(ms).toISOString().slice(0, 10))
   return days
-}
-
-function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
-    items.slice(at * size, (at + 1) * size),
-  )
 }

@@ -1,5 +1,11 @@
 import type { RunDocument } from '../../../src/compare/run-document.ts'
-import type { ListedDifference } from '../../../src/sandbox/differences/list-differences.ts'
+import {
+  dayOf,
+  differenceOf,
+  drawDifferences,
+  type DrawnKind,
+  type ListedDifference,
+} from './differ-faces.ts'
 import type { DrawnRun } from './draw-run.ts'
 import { drawRun } from './draw-run.ts'
 import type { Mistakes } from './expected-document.ts'
@@ -77,11 +83,14 @@ async function judgeRun(
   onTruth: (truth: readonly ListedDifference[]) => void,
 ): Promise<JudgedRun> {
   const learners = run.learners === undefined ? undefined : school.learners.slice(0, run.learners)
-  await school.agree()
-  const total = await school.count(run.from, run.to, learners)
-  const truth = await setDifferences(school, run, learners)
-  onTruth(truth)
   const chosen = learners === undefined ? undefined : new Set(learners)
+  const marks = school.marks.filter(
+    (mark) => dayOf(mark) >= run.from && dayOf(mark) <= run.to && chosen?.has(mark.Learner) !== false,
+  )
+  const drawn = drawDifferences(marks, run)
+  const truth = run.combined ? combine(drawn) : drawn
+  school.show(run.face, truth)
+  onTruth(truth)
   const withHistory = new Map(
     [...school.written].filter(
       ([key, day]) => day >= run.from && day <= run.to && chosen?.has(key.slice(0, 36)) !== false,
@@ -90,45 +99,24 @@ async function judgeRun(
   await school.fail(run.failing)
   const document = await compare(school, run, learners)
   await school.fail(false)
-  const mistakes = judgeDocument(expectedCounts(truth, { total, withHistory, rules: run.rules }), document)
+  const mistakes = judgeDocument(
+    expectedCounts(truth, { total: marks.length, withHistory, rules: run.rules }),
+    document,
+  )
   return { run, records: document.compared, differences: truth.length, ...mistakes }
 }
 
-/** Kinds for which the range has too few marks are left out. */
-async function setDifferences(
-  school: PreparedSchool,
-  { face, seed, count, kinds, from, to, combined }: DrawnRun,
-  learners: readonly string[] | undefined,
-): Promise<readonly ListedDifference[]> {
-  if (count === 0) return []
-  const left = [...kinds]
-  while (left.length > 0) {
-    const plan = { face, seed, count, kinds: left, from, to, learners }
-    const result = await school.differ(plan)
-    if ('truth' in result) return combined ? await combine(school, face, result.truth) : result.truth
-    const kind = left.find((one) => result.refused.includes(`for the kind ${one}.`))
-    if (kind === undefined) throw new Error(result.refused)
-    left.splice(left.indexOf(kind), 1)
-  }
-  return []
-}
-
-/** Sets the same differences once more, with a second one for marks that differ in some fields. */
-async function combine(
-  school: PreparedSchool,
-  face: DrawnRun['face'],
-  truth: readonly ListedDifference[],
-): Promise<readonly ListedDifference[]> {
-  const second: Readonly<Record<string, string>> = {
+/** A second difference for marks that differ in some fields. */
+function combine(truth: readonly ListedDifference[]): ListedDifference[] {
+  const second: Readonly<Partial<Record<DrawnKind, DrawnKind>>> = {
     commentCut: 'recordedOn',
     code: 'commentOther',
     id: 'recordedBy',
     minutesZero: 'start',
   }
-  const rows = truth.flatMap(({ learner, event, kind }) =>
-    [kind, second[kind]].flatMap((one) => (one === undefined ? [] : [{ learner, event, kind: one }])),
-  )
-  const result = await school.differ({ face, rows })
-  if ('refused' in result) throw new Error(result.refused)
-  return result.truth
+  return truth.flatMap((one) => {
+    const kind = second[one.kind]
+    const other = kind === undefined ? undefined : differenceOf(one.mark, kind, one.face)
+    return other === undefined ? [one] : [one, other]
+  })
 }

@@ -1,4 +1,4 @@
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import { type History, isFinal, type WriteHistory } from '../load/history.ts'
 import { nameIn } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'

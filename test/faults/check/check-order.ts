@@ -1,4 +1,4 @@
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import { checkDrained, type Placed } from './check-drained.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import { checkHistory } from './check-history.ts'

@@ -1,19 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
 import { expect, onTestFinished, test } from 'vitest'
 
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import { createRandom } from '../../../src/sandbox/random.ts'
+import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { runs } from '../../support/long-run.ts'
 import { startAdapter } from '../../support/start-adapter.ts'
-import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { checkHistory, type Finding } from '../check/check-history.ts'
 import { createSequence, type Load, startLoad, usualLoad } from '../load/load.ts'
 import type { Samples } from '../load/write.ts'
-import { drawFaults } from '../proxy/fault.ts'
 import { startFaultProxy } from '../proxy/fault-proxy.ts'
+import { drawFaults } from '../proxy/fault.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 import {
   breakReplies,

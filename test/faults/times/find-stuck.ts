@@ -1,4 +1,4 @@
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Finding } from '../check/check-history.ts'
 import { tellStory } from '../check/tell-story.ts'
 import { isFinal, type WriteHistory } from '../load/history.ts'

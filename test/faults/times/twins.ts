@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-import type { EffectEntry } from '../../../src/sandbox/control/effects.ts'
+import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
 import type { Finding } from '../check/check-history.ts'
 import type { LoadClient, SentBatch } from '../load/client.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { refuseWideRange } from '../../../src/sandbox/attendance/read-range.ts'
+
+import { refuseWideRange } from '../../../src/sandbox/attendance/read-bounds.ts'
 
 const day = 86_400_000
 const one = new Set(['a'])

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, sandboxHeaders, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, sandboxHeaders, startSandbox, testNow } from '../start-sandbox.ts'
 
 const path = '/Attendance/V3/AttendanceRecords'
 const mark = {
@@ -107,6 +107,25 @@ test('latency and a slow body delay a whole answer', async () => {
   const reply = await sandbox.json('POST', path, mark)
   expect(reply).toMatchObject({ status: 201, body: { fabricated: null } })
   expect(performance.now() - start).toBeGreaterThan(100)
+})
+
+test('a read may lag behind the writes', async () => {
+  const sandbox = await startSandbox()
+  const filter = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
+  const clock = (now: string) =>
+    sandbox.json('PUT', '/_sandbox/clock', { headers: jsonBody, body: JSON.stringify({ now }) })
+  const recordedOn = async (): Promise<unknown> => {
+    const { body } = await sandbox.json('GET', `${path}?$filter=${encodeURIComponent(filter)}`)
+    return (body as { value: { RecordedOn: string }[] }).value[0]?.RecordedOn
+  }
+  const seeded = await recordedOn()
+  await put(sandbox, { kind: 'staleRead', lagMs: 5000 })
+  await sandbox.json('POST', path, mark)
+  expect(await recordedOn()).toBe(seeded)
+  await clock('2026-06-10T10:00:04.999Z')
+  expect(await recordedOn()).toBe(seeded)
+  await clock('2026-06-10T10:00:05Z')
+  expect(await recordedOn()).toBe(testNow)
 })
 
 test('a share of the requests is drawn from the seed', async () => {

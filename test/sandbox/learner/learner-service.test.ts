@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+
 import { serviceModel } from '../../../src/model/service-model.ts'
 import { subDomains } from '../../../src/model/sub-domains.ts'
-import { learnerSets } from '../../../src/sandbox/seed/documents/entity-sets.ts'
+import { learnerSets } from '../../../src/sandbox/learner/learner-sets.ts'
 import { fixed, startSandbox } from '../start-sandbox.ts'
 
 type Started = Awaited<ReturnType<typeof startSandbox>>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+
 import { createIdentities } from '../../../src/sandbox/identity.ts'
-import { createCodeTable } from '../../../src/sandbox/seed/code-table.ts'
-import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
+import { codeDefinitions, createCodeTable } from '../../../src/sandbox/seed/codes.ts'
 import { fixed } from '../start-sandbox.ts'
 
 const table = createCodeTable(createIdentities(1))

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { dayNumber, schoolYearOf } from '../../../src/sandbox/dates.ts'
-import { rollStateOn, yearGroupOn } from '../../../src/sandbox/roll.ts'
-import { createPlan } from '../../../src/sandbox/seed/plan.ts'
-import { classNameOn, createPupil } from '../../../src/sandbox/seed/pupil.ts'
-import { createTerms } from '../../../src/sandbox/seed/terms.ts'
+
+import { dayNumber, rollStateOn, schoolYearOf, yearGroupOn } from '../../../src/sandbox/dates.ts'
+import { createIdentities } from '../../../src/sandbox/identity.ts'
+import { createTerms } from '../../../src/sandbox/seed/calendar.ts'
+import { classNameOn, createRoster } from '../../../src/sandbox/seed/pupils.ts'
 
 const kindOf = createTerms()
+const ids = createIdentities(1)
 
 /** The first and last days of school years, the fixed weeks, and days between. */
 const days = [
@@ -20,33 +21,33 @@ const days = [
 
 describe.each(days)('on %s', (date) => {
   const today = dayNumber(date)
-  const school = createPlan(1, 'school', today)
-  const classPlan = createPlan(1, 'class', today)
+  const school = createRoster(1, ids, 'school', today)
+  const classPlan = createRoster(1, ids, 'class', today)
 
   test('learners are numbered from 1 without a gap', () => {
-    for (const { places } of [school, classPlan])
-      expect(places.map(({ learner }) => learner)).toEqual(places.map((_, index) => index + 1))
+    for (const { entries } of [school, classPlan])
+      expect(entries.map(({ number }) => number)).toEqual(entries.map((_, index) => index + 1))
   })
 
   test.each([
     ['class', classPlan, { Current: 30, Leaver: 2, Future: 1 }],
     ['school', school, { Current: 720, Leaver: 60, Future: 30 }],
-  ] as const)('a %s has learners in every state', (_scale, { places }, counts) => {
-    const states = places.map((place) => rollStateOn(place, today))
+  ] as const)('a %s has learners in every state', (_scale, { entries }, counts) => {
+    const states = entries.map((place) => rollStateOn(place, today))
     const count = (state: string): number => states.filter((one) => one === state).length
     expect({ Current: count('Current'), Leaver: count('Leaver'), Future: count('Future') }).toEqual(counts)
     expect(states).toEqual([...states].sort((one, other) => order.indexOf(one) - order.indexOf(other)))
   })
 
   test('the current learners of the class are 4B at both scales', () => {
-    expect(new Set(classPlan.places.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
+    expect(new Set(classPlan.entries.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
       new Set(['4B']),
     )
-    expect(school.places.slice(0, 30)).toEqual(classPlan.places.slice(0, 30))
+    expect(school.entries.slice(0, 30)).toEqual(classPlan.entries.slice(0, 30))
   })
 
   test('dates of enrolment are plausible', () => {
-    for (const place of school.places) {
+    for (const place of school.entries) {
       const { admissionDay, leavingDay, entryYear } = place
       const start = dayNumber(`${entryYear}-09-01`)
       const end = dayNumber(`${entryYear + 6}-08-31`)
@@ -59,13 +60,9 @@ describe.each(days)('on %s', (date) => {
     }
   })
 
-  test('a pupil has the age of the year, and is the same each time', () => {
-    for (const place of school.places) {
-      const pupil = createPupil(1, place)
-      expect(pupil).toEqual(createPupil(1, place))
-      // A pupil of Year 1 turns six in the school year.
-      expect(schoolYearOf(pupil.birthDay)).toBe(place.entryYear - 6)
-    }
+  test('a pupil has the age of the year', () => {
+    // A pupil of Year 1 turns six in the school year.
+    for (const { birthDay, entryYear } of school.entries) expect(schoolYearOf(birthDay)).toBe(entryYear - 6)
   })
 })
 
@@ -73,6 +70,6 @@ const order = ['Current', 'Leaver', 'Future']
 
 test('the class of a later year was on roll in the fixed weeks', () => {
   for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
-    for (const place of createPlan(1, 'class', dayNumber(date)).places.slice(0, 30))
+    for (const place of createRoster(1, ids, 'class', dayNumber(date)).entries.slice(0, 30))
       expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')
 })

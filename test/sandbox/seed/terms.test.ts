@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+
 import { dayNumber } from '../../../src/sandbox/dates.ts'
-import { createTerms } from '../../../src/sandbox/seed/terms.ts'
-import type { DayKind } from '../../../src/sandbox/seed/terms.ts'
+import { createTerms, type DayKind } from '../../../src/sandbox/seed/calendar.ts'
 
 const kindOf = createTerms()
 

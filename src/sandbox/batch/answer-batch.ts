@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+
+import { AdapterError } from '../../errors.ts'
+import { faultReply, jsonReply, odataError, type Reply } from '../http/reply.ts'
+import type { RoutedRequest, Service } from '../http/request.ts'
+import {
+  type Operation,
+  type OperationResult,
+  operationTarget,
+  readJsonBatch,
+  readMultipart,
+} from './read-batch.ts'
+
+/** The environment of a V3 batch. */
+interface BatchParts {
+  /** Answers a single request. */
+  readonly service: Service
+  /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */
+  readonly attempt: (work: () => boolean) => boolean
+  /** The answer that a fault gives in place of the service; undefined: none strikes. */
+  readonly disturb: (method: string, path: string) => Reply | undefined
+}
+
+/** Beyond it the reads of a batch are refused: 20,000 of them could ask for gigabytes. Writes have small answers. */
+const maxAnswerBytes = 33_554_432
+const tooMuch = odataError(
+  413,
+  'PayloadTooLarge',
+  'The answers of the batch are too large to be sent together.',
+)
+
+/**
+ * Answers `POST …/V3/$batch`, whose format the service announced and never showed (service-facts 3): both formats of OData
+ * 4.01, multipart and JSON. Errors: `AdapterError` for a batch that cannot be read; nothing is applied then.
+ */
+export function answerOperations(parts: BatchParts, request: RoutedRequest): Reply {
+  const contentType = request.header('content-type')
+  const isJson = /^application\/json\b/i.test(contentType ?? '')
+  const operations = isJson
+    ? readJsonBatch(request.body.toString('utf8'))
+    : readMultipart(request.body, contentType)
+  const continueOnError = /continue-on-error(?!\s*=\s*false)/i.test(request.header('prefer') ?? '')
+  let answerBytes = 0
+  const execute = (operation: Operation): Reply => {
+    if (operation.method === 'GET' && answerBytes > maxAnswerBytes) return tooMuch
+    const reply = executeOne(parts, request, operation)
+    answerBytes += reply.body.length
+    return reply
+  }
+  const results = runOperations(operations, { execute, attempt: parts.attempt, continueOnError })
+  return isJson ? writeJson(results) : writeMultipart(results)
+}
+
+function executeOne({ service, disturb }: BatchParts, outer: RoutedRequest, operation: Operation): Reply {
+  const { path, query } = operationTarget(operation.url, outer.route.root)
+  const struck = disturb(operation.method, path)
+  if (struck !== undefined) return struck
+  const isHead = operation.method === 'HEAD'
+  try {
+    const reply = service({
+      ...outer,
+      method: isHead ? 'GET' : operation.method,
+      path,
+      query,
+      body: operation.body,
+      header: (name) => operation.headers.get(name),
+    })
+    return isHead ? { ...reply, body: '' } : reply
+  } catch (error) {
+    if (error instanceof AdapterError) return faultReply(error)
+    throw error
+  }
+}
+
+function writeJson(results: readonly OperationResult[]): Reply {
+  const responses = results.map(({ operation, reply }) => ({
+    id: operation.id,
+    ...(operation.group === undefined ? {} : { atomicityGroup: operation.group }),
+    status: reply.status,
+    headers: reply.headers,
+    ...(reply.body.length === 0 ? {} : { body: bodyOf(reply) }),
+  }))
+  return jsonReply(200, JSON.stringify({ responses }))
+}
+
+function bodyOf({ headers, body }: Reply): unknown {
+  const text = body.toString()
+  return headers['Content-Type']?.startsWith('application/json') === true ? JSON.parse(text) : text
+}
+
+function writeMultipart(results: readonly OperationResult[]): Reply {
+  const boundary = `batchresponse_${randomUUID()}`
+  let text = ''
+  let group: string | undefined
+  let inner: string | undefined
+  const leave = (): void => {
+    if (inner !== undefined) text += `--${inner}--\r\n`
+    inner = undefined
+  }
+  for (const { operation, reply } of results) {
+    // A changeset that failed is answered by one response, that of the request which failed (OData protocol 11.7.7.4).
+    if (operation.group !== undefined && reply.status === 424) continue
+    if (operation.group !== group || inner === undefined) leave()
+    group = operation.group
+    if (group !== undefined && inner === undefined && reply.status < 400) {
+      inner = `changesetresponse_${randomUUID()}`
+      text += `--${boundary}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n`
+    }
+    text += writePart(inner ?? boundary, operation, reply)
+  }
+  leave()
+  const headers = { 'Content-Type': `multipart/mixed; boundary=${boundary}`, 'OData-Version': '4.0' }
+  return { status: 200, headers, body: `${text}--${boundary}--\r\n` }
+}
+
+function writePart(boundary: string, { id }: Operation, reply: Reply): string {
+  const contentId = id === undefined ? '' : `Content-ID: ${id}\r\n`
+  const length = reply.body.length === 0 ? {} : { 'Content-Length': String(Buffer.byteLength(reply.body)) }
+  const headers = Object.entries({ ...reply.headers, ...length }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  return (
+    `--${boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n${contentId}\r\n` +
+    `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status] ?? 'Unknown'}\r\n${headers.join('')}\r\n${reply.body.toString()}\r\n`
+  )
+}
+
+/** The environment of a running batch. */
+interface BatchRunner {
+  readonly execute: (operation: Operation) => Reply
+  /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */
+  readonly attempt: (work: () => boolean) => boolean
+  /** Whether requests after one that failed are run (`Prefer: odata.continue-on-error`). */
+  readonly continueOnError: boolean
+}
+
+const failed = ({ status }: Reply): boolean => status >= 400
+const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this one depends on failed.')
+
+/**
+ * Runs the operations in order, each group whole or not at all. Without `continueOnError` the batch ends after the first
+ * failure (OData protocol 11.7.7.3). In a failed group the operation that failed has its own answer, the others 424.
+ */
+export function runOperations(operations: readonly Operation[], runner: BatchRunner): OperationResult[] {
+  const results: OperationResult[] = []
+  const lost = new Set<string>()
+  for (const run of inGroups(operations)) {
+    const done = runGroup(run, lost, runner)
+    results.push(...done)
+    if (!done.some(({ reply }) => failed(reply))) continue
+    for (const { operation, reply } of done)
+      if (failed(reply) && operation.id !== undefined) lost.add(operation.id)
+    const group = run[0]?.group
+    if (group !== undefined) lost.add(group)
+    if (!runner.continueOnError) break
+  }
+  return results
+}
+
+function runGroup(
+  run: readonly Operation[],
+  lost: ReadonlySet<string>,
+  runner: BatchRunner,
+): OperationResult[] {
+  const results: OperationResult[] = []
+  const one = (operation: Operation): boolean => {
+    const blocked = operation.dependsOn.some((id) => lost.has(id))
+    const reply = blocked ? dependencyFailed : runner.execute(operation)
+    results.push({ operation, reply })
+    return !failed(reply)
+  }
+  if (run[0]?.group === undefined) {
+    run.forEach(one)
+    return results
+  }
+  if (runner.attempt(() => run.every(one))) return results
+  const culprit = results.at(-1)
+  return run.map((operation) =>
+    operation === culprit?.operation ? culprit : { operation, reply: dependencyFailed },
+  )
+}
+
+/** Cuts the operations into runs: each group one run, each other operation a run of its own. */
+function inGroups(operations: readonly Operation[]): Operation[][] {
+  const runs: Operation[][] = []
+  for (const operation of operations) {
+    const last = runs.at(-1)
+    if (operation.group !== undefined && last?.[0]?.group === operation.group) last.push(operation)
+    else runs.push([operation])
+  }
+  return runs
+}

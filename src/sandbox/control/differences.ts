@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import type { Identities } from '../identity.ts'
+import { hashName } from '../random.ts'
+import type { CodeTable } from '../seed/codes.ts'
+import type { Face, Mark } from '../store/mark.ts'
+import { readRules } from './setting.ts'
+
+const kinds = ['recordedOn', 'commentCut', 'code', 'id', 'missing'] as const
+type Kind = (typeof kinds)[number]
+
+const id = z.guid().toLowerCase()
+const schema = z.strictObject({
+  /** The face that shows the differences; the other one shows what is stored. */
+  face: z.enum(['V2', 'V3']),
+  /** Marks that differ, each in one way or several. */
+  rows: z
+    .array(z.strictObject({ learner: id, event: id, kind: z.enum(kinds) }))
+    .max(10_000)
+    .default([]),
+  /** The share of all other marks that differ too, and how: the same marks every time. */
+  share: z.number().min(0).max(1).default(0),
+  kinds: z
+    .array(z.enum(kinds))
+    .min(1)
+    .default([...kinds]),
+})
+
+/** Which marks one face shows otherwise than they are stored. */
+type DifferencePlan = z.output<typeof schema>
+
+/** Reads the body of `PUT /_sandbox/differences`. Errors: `ADP_USAGE` with every fault of the form. */
+export function readDifferences(body: unknown): DifferencePlan {
+  return readRules(schema, body, 'The differences')
+}
+
+/** The differences in force; only reads of marks change. */
+export interface Differences {
+  current(): DifferencePlan | null
+  /** Undefined: both faces show what is stored. */
+  set(plan: DifferencePlan | undefined): void
+  /** The marks as a face shows them. */
+  show(face: Face | undefined, marks: readonly Mark[]): readonly Mark[]
+}
+
+/** Kind of the ids that the difference `id` gives to marks; a read by such an id finds its mark. */
+export const otherIdKind = 'otherMark'
+
+/** Creates the differences, with none set. */
+export function createDifferences(ids: Identities, codes: CodeTable): Differences {
+  let plan: DifferencePlan | undefined
+  let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
+  const kindsOf = ({ share, kinds: drawn }: DifferencePlan, { learner, session }: Mark): readonly Kind[] => {
+    const chosen = byPlace.get(`${ids.guid('learner', learner)} ${ids.guid('session', session)}`)
+    if (chosen !== undefined || share === 0) return chosen ?? []
+    const hash = hashName(`difference ${learner} ${session}`)
+    return hash / 2 ** 32 < share ? drawn.slice(hash % drawn.length).slice(0, 1) : []
+  }
+  const change = (mark: Mark, kind: Kind): Mark | undefined => {
+    switch (kind) {
+      case 'recordedOn':
+        return { ...mark, recordedOn: mark.recordedOn + 3_600_000 }
+      case 'commentCut': {
+        // Code points, so that no pair of surrogates is torn.
+        const points = Array.from(mark.comment ?? '')
+        return { ...mark, comment: mark.comment && points.slice(0, points.length >> 1).join('') }
+      }
+      case 'code':
+        return { ...mark, code: codes.another(mark.code) }
+      case 'id':
+        return { ...mark, externalId: ids.guid(otherIdKind, mark.learner, mark.session) }
+      case 'missing':
+        return undefined
+    }
+  }
+  return {
+    current: () => plan ?? null,
+    set: (next) => {
+      plan = next
+      const rows = Map.groupBy(next?.rows ?? [], ({ learner, event }) => `${learner} ${event}`)
+      byPlace = new Map([...rows].map(([place, own]) => [place, own.map(({ kind }) => kind)]))
+    },
+    show: (face, marks) => {
+      if (plan === undefined || plan.face !== face) return marks
+      const shown = plan
+      return marks.flatMap((mark) => {
+        const changed = kindsOf(shown, mark).reduce<Mark | undefined>(
+          (one, kind) => one && change(one, kind),
+          mark,
+        )
+        return changed ?? []
+      })
+    },
+  }
+}

@@ -1,0 +1,238 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+
+import { AdapterError } from '../../errors.ts'
+import { answerUnreadable } from '../../http/answer-unreadable.ts'
+import { readBody } from '../../http/body.ts'
+import { startListening } from '../../http/server.ts'
+import type { Disturbance, FaultPlan } from '../control/faults.ts'
+import type { Admit, Principal } from '../security.ts'
+import { faultReply, internalError, type Reply } from './reply.ts'
+import type { Service, ServiceRequest } from './request.ts'
+
+/** The service behind one port. */
+interface PortParts {
+  readonly admit: Admit
+  /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
+  readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
+  readonly service: Service
+  /** Routes under `/_sandbox`; undefined: switched off. */
+  readonly control: express.Router | undefined
+  readonly maxBodyBytes: number
+  /** Added to every answer of the data service. */
+  readonly latencyMs: number
+  /** Service root that `@odata.context` names, where it is not the one that was called. */
+  readonly contextUrl: string | undefined
+  readonly faults: FaultPlan
+  /** Called with internal errors of the sandbox; the client only gets a 500. */
+  readonly onError: (error: unknown) => void
+}
+
+const maxFormBytes = 16_384
+
+/** Builds the Express application: health, control, then the gateway and the data service for every other path. */
+function createApp(parts: PortParts): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.get(['/healthz', '/readyz'], (_request, response) => void response.json({ status: 'ok' }))
+  if (parts.control !== undefined) app.use('/_sandbox', parts.control)
+  const { issueToken } = parts
+  if (issueToken !== undefined) {
+    // Any prefix; the identity service has a host of its own.
+    app.post(/\/connect\/token$/i, async (request, response) => {
+      const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
+      sendReply(response, issueToken(request.headers['content-type'], body.toString('utf8')))
+    })
+  }
+  app.use((request, response) => serve(parts, request, response))
+  // Express knows an error handler by its four parameters.
+  app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) next(error)
+    else sendReply(response, replyTo(error, parts.onError))
+  })
+  return app
+}
+
+/** The reply to an error; internal errors are reported as well. */
+function replyTo(error: unknown, onError: PortParts['onError']): Reply {
+  if (error instanceof AdapterError) return faultReply(error)
+  onError(error)
+  return internalError
+}
+
+async function serve(parts: PortParts, request: Request, response: Response): Promise<void> {
+  const admission = parts.admit({
+    subscriptionKey: single(request.headers['ocp-apim-subscription-key']),
+    authorization: request.headers.authorization,
+  })
+  if ('refusal' in admission) {
+    request.resume()
+    sendReply(response, admission.refusal)
+    return
+  }
+  const { principal } = admission
+  if (parts.latencyMs > 0) await delay(parts.latencyMs)
+  const disturbance = parts.faults.strike(request.method, request.path)
+  if (disturbance === undefined) sendReply(response, await answer(parts, request, principal))
+  else await serveDisturbed(parts, request, response, principal, disturbance)
+}
+
+async function serveDisturbed(
+  parts: PortParts,
+  request: Request,
+  response: Response,
+  principal: Principal,
+  disturbance: Disturbance,
+): Promise<void> {
+  const { loss, latencyMs } = disturbance
+  if (latencyMs > 0) await delay(latencyMs)
+  if (disturbance.reply !== undefined || loss?.apply === false) {
+    // The request has arrived completely, so the client cannot know whether it was applied.
+    await readBody(request, { maxBytes: parts.maxBodyBytes, contentEncoding: undefined })
+  }
+  if (loss?.apply === false) {
+    loseReply(response, loss.how)
+    return
+  }
+  const reply = disturbance.reply ?? (await answer(parts, request, principal, disturbance.asOf))
+  if (loss === undefined) sendDisturbed(response, reply, disturbance)
+  else loseReply(response, loss.how)
+}
+
+async function answer(
+  parts: PortParts,
+  request: Request,
+  principal: Principal,
+  asOf?: number,
+): Promise<Reply> {
+  try {
+    const body = await readBody(request, {
+      maxBytes: parts.maxBodyBytes,
+      contentEncoding: request.headers['content-encoding'],
+      contentLength: request.headers['content-length'],
+    })
+    return parts.service({ ...addressOf(request), body, principal, asOf, contextUrl: parts.contextUrl })
+  } catch (error) {
+    return replyTo(error, parts.onError)
+  }
+}
+
+function addressOf(request: Request): Omit<ServiceRequest, 'body' | 'principal' | 'asOf' | 'contextUrl'> {
+  const mark = request.url.indexOf('?')
+  const encrypted = 'encrypted' in request.socket
+  return {
+    // Node leaves out the body of the answer (RFC 9110 9.3.2).
+    method: request.method === 'HEAD' ? 'GET' : request.method,
+    path: mark < 0 ? request.url : request.url.slice(0, mark),
+    query: mark < 0 ? '' : request.url.slice(mark + 1),
+    header: (name) => single(request.headers[name]),
+    origin: `${encrypted ? 'https' : 'http'}://${request.headers.host ?? ''}`,
+  }
+}
+
+const single = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(', ') : value
+
+/** Writes an answer to the wire. */
+export function sendReply(response: ServerResponse, reply: Reply): void {
+  // Node's own writeHead: Express would parse and rewrite the content type of every answer.
+  const length = reply.status === 204 ? {} : { 'Content-Length': Buffer.byteLength(reply.body) }
+  response.writeHead(reply.status, { ...reply.headers, ...length })
+  response.end(reply.body)
+}
+
+/** Writes an answer, damaged as the faults want it. */
+function sendDisturbed(response: ServerResponse, reply: Reply, disturbance: Disturbance): void {
+  const damaged = disturbance.brokenGzip ? breakGzip(reply) : reply
+  const { truncateAt, bytesPerSecond } = disturbance
+  if (truncateAt === undefined && bytesPerSecond === undefined) {
+    sendReply(response, damaged)
+    return
+  }
+  const body = Buffer.from(damaged.body)
+  response.writeHead(damaged.status, { ...damaged.headers, 'Content-Length': body.length })
+  const sent = body.subarray(0, truncateAt)
+  const end = (): void => {
+    if (sent.length < body.length) response.destroy()
+    else response.end()
+  }
+  if (bytesPerSecond === undefined) {
+    response.write(sent, end)
+    return
+  }
+  sendSlowly(response, sent, bytesPerSecond, end)
+}
+
+/** Compresses the body and damages the bytes after the gzip header, so that decoding fails half-way. */
+function breakGzip(reply: Reply): Reply {
+  const body = gzipSync(reply.body)
+  // RFC 1952 2.3: ten bytes of header stay, so that the stream looks like gzip.
+  for (let at = 10; at < body.length; at += 7) body[at] = (body[at] ?? 0) ^ 0xff
+  return { ...reply, headers: { ...reply.headers, 'Content-Encoding': 'gzip' }, body }
+}
+
+const tickMs = 50
+
+function sendSlowly(response: ServerResponse, body: Buffer, bytesPerSecond: number, end: () => void): void {
+  const step = Math.max(1, Math.round((bytesPerSecond * tickMs) / 1000))
+  let at = 0
+  const timer = setInterval(() => {
+    response.write(body.subarray(at, at + step))
+    at += step
+    if (at < body.length) return
+    clearInterval(timer)
+    end()
+  }, tickMs)
+  response.once('close', () => clearInterval(timer))
+}
+
+/** Leaves the client without an answer: the connection is reset, or stays open until the client gives up. */
+function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
+  if (how === 'reset') response.socket?.resetAndDestroy()
+}
+
+/** Where a port listens. */
+interface PortAddress {
+  readonly host: string
+  /** 0: any free one. */
+  readonly port: number
+  /** The option that chooses the port, for the error about a port in use. */
+  readonly option: string | undefined
+}
+
+/** One listening port of the sandbox. */
+export interface HttpPort {
+  /** Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where it cannot. */
+  listen(): Promise<{ readonly url: string; readonly port: number }>
+  /** Ends all connections. */
+  close(): Promise<void>
+}
+
+// Room for a filter over many learners: the query's own limit is to decide, not the parser of HTTP.
+const maxHeaderBytes = 131_072
+// A client's pool must time out first, or a connection closes at the moment of its reuse.
+const keepAliveMs = 75_000
+
+/** Creates a port of the service. */
+export function createHttpPort(parts: PortParts, { host, port, option }: PortAddress): HttpPort {
+  const server = createServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
+  server.keepAliveTimeout = keepAliveMs
+  server.on('clientError', answerUnreadable)
+  return {
+    listen: async () => {
+      const taken = await startListening(server, port, host, option)
+      return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }
+    },
+    close: async () => {
+      if (!server.listening) return
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}

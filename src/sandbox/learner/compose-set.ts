@@ -1,0 +1,325 @@
+import type { ComplexType, EntityType, NavigationProperty, Property } from '../../odata/index.ts'
+import {
+  dayMs,
+  dayNumber,
+  formatInstant,
+  monthsBetween,
+  rollStateOn,
+  schoolYearOf,
+  yearGroupOn,
+} from '../dates.ts'
+import type { Identities } from '../identity.ts'
+import type { Json } from '../json.ts'
+import { servedModel } from '../metadata.ts'
+import { createRandom, type Random } from '../random.ts'
+import { schoolDayAfter } from '../seed/calendar.ts'
+import { boys, classNameOn, girls, type Pupil, type Roster, streets, surnames } from '../seed/pupils.ts'
+import { type GroupType, groupId } from './groups.ts'
+import type { LearnerSet } from './learner-sets.ts'
+import {
+  guidLists,
+  listedId,
+  type ListedValue,
+  lookupSets,
+  sampleValues,
+  usualItems,
+  valueLists,
+} from './sample-values.ts'
+
+/** An entity of a learner domain. */
+export interface LearnerEntity {
+  /** 0 for groups and lookups. */
+  readonly learner: number
+  readonly key: string
+  readonly entity: Record<string, Json>
+}
+
+/** An adult of a learner's family. */
+interface Contact {
+  readonly id: string
+  readonly number: number
+  readonly forename: string
+  readonly middleName: string
+  readonly surname: string
+  readonly gender: 'Female' | 'Male'
+  readonly birthDay: number
+}
+
+/** Who the fields of an entity are about. */
+interface Subject {
+  readonly pupil: Pupil
+  readonly contacts: readonly Contact[]
+  /** The contact that the entity is, or belongs to. */
+  readonly contact: Contact | undefined
+  /** Position in its collection, from 0. */
+  readonly index: number
+  readonly random: Random
+  /** An id of the subject's own for each nested entity. */
+  readonly nextId: (type: string) => string
+}
+
+const lastSegment = (qualified: string): string => qualified.slice(qualified.lastIndexOf('.') + 1)
+const types = new Map<string, EntityType | ComplexType>()
+for (const { complexTypes, entityTypes } of servedModel.schemas)
+  for (const type of [...complexTypes, ...entityTypes]) types.set(type.name, type)
+const typeOfSet = new Map(
+  servedModel.container.entitySets.map(({ name, entityType }) => [name, lastSegment(entityType)]),
+)
+
+const dateOf = (day: number): string => formatInstant(day * dayMs)
+const named = (id: string, code: string | null, description: string): Record<string, Json> => ({
+  ...{ ExternalID: id, Code: code, Description: description },
+})
+
+/**
+ * Composes the entities of a set of the learner domains on a day: every field and every collection of the model, expanded or not,
+ * from sample values. The seed, the set and the learner decide which, the day all that changes as time passes.
+ */
+export function composeSet(
+  { seed, ids, roster }: { seed: number; ids: Identities; roster: Roster },
+  set: LearnerSet,
+  day: number,
+): LearnerEntity[] {
+  if (set.subject === 'lookup') return composeLookups(ids, set.name)
+  const type = typeOfSet.get(set.name) ?? ''
+  const composer = createComposer(ids, roster.year, day)
+  return roster.entries.flatMap((pupil): LearnerEntity[] => {
+    const { number: learner, externalId } = pupil
+    const contacts = contactsOf(seed, ids, pupil)
+    const random = createRandom(seed, `${set.name} ${learner}`)
+    const compose = (own: number, contact?: Contact): Record<string, Json> => {
+      let count = 0
+      const nextId = (name: string): string => ids.guid(name, own, (count += 1))
+      return composer.structure(
+        type,
+        { pupil, contacts, contact, index: 0, random, nextId },
+        contact?.id ?? externalId,
+      )
+    }
+    if (set.subject === 'learner') return [{ learner, key: externalId, entity: compose(learner) }]
+    return contacts.map((contact) => ({
+      ...{ learner, key: contact.id },
+      entity: compose(contact.number, contact),
+    }))
+  })
+}
+
+function createComposer(ids: Identities, year: number, day: number) {
+  const startOfYear = dayNumber(`${year}-09-01`)
+
+  const listed = (list: string, code: string): Json => {
+    const value = valueLists.get(list)?.find((one) => one.code === code)
+    return named(listedId(ids, list, code), code, value?.description ?? code)
+  }
+
+  const structure = (typeName: string, subject: Subject, id: string): Record<string, Json> => {
+    const made: Record<string, Json> = {}
+    const facts = factsOf(subject)
+    for (const property of types.get(typeName)?.properties ?? [])
+      made[property.name] = property.name === 'ExternalID' ? id : valueOf(typeName, property, subject, facts)
+    for (const link of types.get(typeName)?.navigation ?? []) made[link.name] = linked(link, subject)
+    return made
+  }
+
+  const linked = ({ name, type, collection }: NavigationProperty, subject: Subject): Json => {
+    const typeName = lastSegment(type)
+    if (!collection) return structure(typeName, subject, subject.nextId(typeName))
+    if (/^LearnerContact(Contact|Relationship)?$|^LearnerRelationship$/.test(typeName)) {
+      const contacts = subject.contact === undefined ? subject.contacts : [subject.contact]
+      return contacts.map((contact, index) => {
+        const id = typeName.endsWith('Relationship') ? subject.nextId(typeName) : contact.id
+        return structure(typeName, { ...subject, contact, index }, id)
+      })
+    }
+    return items(name, subject).map((inner) => structure(typeName, inner, subject.nextId(typeName)))
+  }
+
+  const valueOf = (
+    owner: string,
+    { name, type, collection }: Property,
+    subject: Subject,
+    facts: Readonly<Record<string, Json>>,
+  ): Json => {
+    const typeName = lastSegment(type)
+    if (collection)
+      return type === 'Edm.String' ? [] : items(name, subject).map((one) => structured(typeName, one))
+    const known = facts[`${owner}.${name}` in facts ? `${owner}.${name}` : name]
+    if (known !== undefined) return known
+    if (name === 'Type') return pickListed(owner, subject.random)?.description ?? null
+    const samples = sampleValues[name]
+    if (samples !== undefined) return subject.random.pick(samples)
+    switch (type) {
+      case 'Edm.Boolean':
+        return false
+      case 'Edm.DateTimeOffset':
+        return dateOf(startOfYear - subject.random.below(600))
+      case 'Edm.Guid': {
+        const list = guidLists[name]
+        return list === undefined ? null : listedId(ids, list, pickListed(list, subject.random)?.code ?? '')
+      }
+      default:
+        return type.startsWith('Edm.') ? null : structured(typeName, subject)
+    }
+  }
+
+  const structured = (typeName: string, subject: Subject): Record<string, Json> => {
+    const { pupil, contact } = subject
+    const person = contact ?? pupil
+    if (typeName === 'LearnerContactDetail' && contact !== undefined)
+      return named(contact.id, null, `${contact.forename} ${contact.surname}`)
+    if (typeName === 'LearnerDetail' || typeName === 'Learner')
+      return named(pupil.externalId, null, `${pupil.forename} ${pupil.surname}`)
+    const picked =
+      typeName === 'GenderRef'
+        ? { code: person.gender.charAt(0), description: person.gender }
+        : pickListed(typeName, subject.random)
+    if (picked === undefined) return structure(typeName, subject, subject.nextId(typeName))
+    const { code, description } = picked
+    const id = listedId(ids, typeName, code)
+    const hasCode = types.get(typeName)?.properties.some(({ name }) => name === 'Code') === true
+    return hasCode ? named(id, code, description) : { ExternalID: id, Type: description }
+  }
+
+  /** Values that follow from the learner, the contact and the day, by `Type.Field` or by field alone. */
+  const factsOf = ({ pupil, contact, contacts, index, random }: Subject): Readonly<Record<string, Json>> => {
+    const person = contact ?? pupil
+    const number = String(person.number).padStart(7, '0')
+    const hasLeft = day > pupil.leavingDay
+    const state = rollStateOn(pupil, day)
+    const yearGroup = String(yearGroupOn(pupil, day))
+    const group = (type: GroupType, name: string | undefined, description = name): Json =>
+      state !== 'Current' || name === undefined || description === undefined
+        ? null
+        : {
+            Description: description,
+            ExternalID: groupId(ids, name),
+            Type: `PastoralGroup.Definition.${type}`,
+          }
+    const title = person.gender === 'Male' ? 'Mr' : 'Ms'
+    const addressee =
+      contact === undefined
+        ? `Parents of ${pupil.forename} ${pupil.surname}`
+        : `${title} ${contact.forename.charAt(0)} ${contact.surname}`
+    const endsPhase = schoolYearOf(pupil.leavingDay + 1) === pupil.entryYear + 6
+    const start = startOfYear - 30 - ((pupil.number * 37 + index * 101) % 800)
+    return {
+      Forename: person.forename,
+      Surname: person.surname,
+      MiddleName: person.middleName,
+      MiddleNames: person.middleName,
+      LegalForename: pupil.forename,
+      LegalMiddleNames: pupil.middleName,
+      LegalSurname: pupil.surname,
+      PreferredForename: pupil.forename,
+      PreferredSurname: pupil.surname,
+      NameOnPassport: `${pupil.forename} ${pupil.surname}`,
+      GenderCategory: pupil.gender,
+      DateOfBirth: dateOf(person.birthDay),
+      // Who starts next September has applied already.
+      DateOfApplication: dateOf(Math.min(pupil.admissionDay, startOfYear) - 60 - (pupil.number % 200)),
+      AgeMonths: monthsBetween(pupil.birthDay, day),
+      OnRollState: state,
+      CurrentYearGroup: group('YearGroup', yearGroup, `Year ${yearGroup}`),
+      CurrentPrimaryClass: group('PrimaryClass', classNameOn(pupil, day)),
+      CurrentHouse: group('House', pupil.house),
+      DateOfAdmission: dateOf(pupil.admissionDay),
+      // Until a learner has left, the end of the enrolment is not known.
+      DateOfLeaviing: hasLeft ? dateOf(pupil.leavingDay) : null,
+      DestinationStartDate: hasLeft ? dateOf(schoolDayAfter(pupil.leavingDay)) : null,
+      'LearnerEnrolment.ReasonForLeaving': hasLeft
+        ? listed('ReasonForLeavingRef', endsPhase ? 'END' : 'TRF')
+        : null,
+      GroundsForRemoval: null,
+      DestinationEstablishment: hasLeft ? listed('DestinationEstablishment', '4001') : null,
+      'LearnerEnrolmentStatus.StartDate': dateOf(pupil.admissionDay),
+      'LearnerEnrolmentStatus.EndDate': hasLeft ? dateOf(pupil.leavingDay) : null,
+      'LearnerPersonal.Title': null,
+      StartDate: dateOf(start),
+      FromDate: dateOf(start),
+      EndDate: index % 2 === 0 ? null : dateOf(start + 60),
+      ToDate: index % 2 === 0 ? null : dateOf(start + 60),
+      ReviewDate: dateOf(startOfYear + 200),
+      ExpiryDate: dateOf(startOfYear + 1200),
+      DateAwarded: dateOf(start),
+      LastFSM: dateOf(start),
+      Salutation: addressee,
+      Addressee: addressee,
+      ParentalSalutation: addressee,
+      ParentalAddressee: addressee,
+      ConsentingAdult: contacts[0] === undefined ? null : `${contacts[0].forename} ${contacts[0].surname}`,
+      LearnerPersonInvolved: contacts[0]?.id ?? null,
+      // The prefix QQ is never assigned, 999 is the range for tests, 01632 960 is set aside for fiction, ZZ is no postcode area.
+      NationalInsuranceNumber: `QQ${number.slice(-6)}C`,
+      NHSNumber: `999${number}`,
+      TelephoneNumber: `01632 960${number.slice(-3)}`,
+      PostCode: `ZZ${1 + (pupil.number % 9)} 1AB`,
+      BuildingNumber: String(1 + (pupil.number % 140)),
+      Street: streets[pupil.number % streets.length] ?? null,
+      AdmissionNumber: String(1000 + pupil.number).padStart(6, '0'),
+      UniquePupilNumber: `Z${String(random.below(10 ** 9)).padStart(12, '0')}`,
+      UniqueLearnerNumber: `9${number}00`,
+      EmailAddress: `contact${Number(number)}@example.org`,
+      PassportNumber: `10${number}`,
+      CodeNumber: `500${number}0`,
+      Priority: index + 1,
+      Rank: index + 1,
+      IsFirstPointOfContact: index === 0,
+      IsMainEmail: index === 0,
+      UseForAutomatedMessages: index === 0,
+    }
+  }
+  return { structure }
+}
+
+/** One subject for each item of a collection. */
+function items(collection: string, subject: Subject): Subject[] {
+  const { random } = subject
+  const most = usualItems[collection]
+  const count = most === undefined ? Number(random.chance(0.2)) : 1 + random.below(most)
+  return Array.from({ length: count }, (_, index) => ({ ...subject, index }))
+}
+
+/** A value of a list; the first is chosen in half of all cases. */
+function pickListed(list: string, random: Random): ListedValue | undefined {
+  const values = valueLists.get(list)
+  return values === undefined || random.chance(0.5) ? values?.[0] : random.pick(values)
+}
+
+/** The one or two adults of a learner. */
+function contactsOf(seed: number, ids: Identities, pupil: Pupil): Contact[] {
+  const random = createRandom(seed, `contacts ${pupil.number}`)
+  const count = random.chance(0.75) ? 2 : 1
+  return Array.from({ length: count }, (_, index) => {
+    const female = random.chance(index === 0 ? 0.85 : 0.1)
+    const names = female ? girls : boys
+    const number = pupil.number * 4 + index
+    return {
+      ...{ id: ids.guid('contact', number), number, gender: female ? 'Female' : 'Male' },
+      ...{ forename: random.pick(names), middleName: random.pick(names) },
+      surname: random.chance(0.8) ? pupil.surname : random.pick(surnames),
+      birthDay: dayNumber('1978-01-01') + random.below(6000),
+    }
+  })
+}
+
+function composeLookups(ids: Identities, set: string): LearnerEntity[] {
+  return Object.entries(lookupSets[set] ?? {}).flatMap(([lookupType, list]) =>
+    (valueLists.get(list) ?? []).map(({ code, description }, index) => {
+      const externalId = listedId(ids, list, code)
+      const entity = {
+        ExternalID: externalId,
+        LookupType: lookupType,
+        ResourceProvider: named(
+          listedId(ids, 'ResourceProviderRef', 'DFE'),
+          'DFE',
+          'Department for Education',
+        ),
+        Code: code,
+        Description: description,
+        DisplayOrder: index + 1,
+        IsVisible: true,
+      }
+      return { learner: 0, key: `${externalId},${lookupType}`, entity }
+    }),
+  )
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto'
+import { gatewayError, rateLimitReply, type Reply } from './http/reply.ts'
+import type { SandboxSettings } from './options.ts'
+
+/** Who calls, once both headers were accepted. */
+export interface Principal {
+  /** Security domains of the token (service.md 1.1); undefined: all of them. */
+  readonly domains: ReadonlySet<string> | undefined
+  /** Recorded as the author of this caller's marks; lower case. */
+  readonly actorId: string
+}
+
+/** Checks the two headers of a call (service.md 5, service-facts 10), and counts it: the caller, or the gateway's refusal. */
+export type Admit = (credentials: {
+  readonly subscriptionKey: string | undefined
+  readonly authorization: string | undefined
+}) => { readonly principal: Principal } | { readonly refusal: Reply }
+
+/** The gateways and the token endpoint. */
+export interface Security {
+  /** The gateway of the only port, or of that of V3. */
+  readonly admit: Admit
+  /** The gateway of the port of V2; a key or token of one gateway need not be one of the other (service-facts 10). */
+  readonly admitV2: Admit
+  /** Answers `POST …/connect/token`. */
+  readonly issueToken: (contentType: string | undefined, body: string) => Reply
+}
+
+/** The subscription key, bearer token, client id and client secret that are always accepted and hold everything. */
+const builtIn = 'sandbox'
+
+const missingKey =
+  'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.'
+const invalidKey =
+  'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.'
+const invalidToken = 'Unauthorized. Access token is missing or invalid.'
+
+/** Creates gateways and token endpoint from the options. `now` is the service's time in milliseconds. */
+export function createSecurity(settings: SandboxSettings, actorId: string, now: () => number): Security {
+  const issued = createIssuedTokens(now)
+  const gateway = (
+    keys: readonly string[],
+    tokens: SandboxSettings['tokens'],
+    callsPerSecond: number | undefined,
+  ): Admit => {
+    const accepted = new Set([builtIn, ...keys])
+    const declared = new Map<string, ReadonlySet<string> | undefined>([[builtIn, undefined]])
+    for (const { token, domains } of tokens) declared.set(token, new Set(domains))
+    const countCall = createRateLimit(callsPerSecond)
+    // Key, rate, token, in this order (service-facts 9 to 12).
+    return ({ subscriptionKey, authorization }) => {
+      if (subscriptionKey === undefined || subscriptionKey === '')
+        return { refusal: gatewayError(401, missingKey) }
+      if (!accepted.has(subscriptionKey)) return { refusal: gatewayError(401, invalidKey) }
+      const waitSeconds = countCall(subscriptionKey)
+      if (waitSeconds !== undefined) return { refusal: rateLimitReply(waitSeconds) }
+      // The scheme is compared without case (RFC 9110 11.1); service.md 4.2 writes it in lower case.
+      const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+      if (token !== undefined && declared.has(token))
+        return { principal: { actorId, domains: declared.get(token) } }
+      const grant = token === undefined ? undefined : issued.find(token)
+      if (grant === undefined) return { refusal: gatewayError(401, invalidToken) }
+      return { principal: { actorId, domains: grant.domains } }
+    }
+  }
+  const { keys, tokens, clients, callsPerSecond, v2 } = settings
+  return {
+    admit: gateway(keys, tokens, callsPerSecond),
+    admitV2: gateway(v2?.keys ?? keys, v2?.tokens ?? tokens, v2?.callsPerSecond),
+    issueToken: (contentType, body) =>
+      answerTokenCall([{ id: builtIn, secret: builtIn }, ...clients], issued, contentType, body),
+  }
+}
+
+/**
+ * Counts the calls of each subscription key in the second that ends now, by the machine's time: the function returns the seconds
+ * to wait where a call is one too many, which is then not counted.
+ */
+function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) => number | undefined {
+  const calls = new Map<string, number[]>()
+  return (subscriptionKey) => {
+    if (callsPerSecond === Infinity) return undefined
+    const nowMs = performance.now()
+    const recent = (calls.get(subscriptionKey) ?? []).filter((at) => at > nowMs - 1000)
+    calls.set(subscriptionKey, recent)
+    const [oldest] = recent
+    if (recent.length < callsPerSecond || oldest === undefined) {
+      recent.push(nowMs)
+      return undefined
+    }
+    return Math.max(1, Math.ceil((oldest + 1000 - nowMs) / 1000))
+  }
+}
+
+/** Security domains of a token; undefined: all of them. */
+type Domains = ReadonlySet<string> | undefined
+
+interface IssuedTokens {
+  find(token: string): { readonly domains: Domains } | undefined
+  issue(domains: Domains): string
+}
+
+/** One hour (service-facts 11). */
+const lifetimeSeconds = 3600
+
+function createIssuedTokens(now: () => number): IssuedTokens {
+  // In order of issue, so the first to expire comes first, unless the clock was set back.
+  const issued = new Map<string, { domains: Domains; expiresAt: number }>()
+  return {
+    find: (token) => {
+      const grant = issued.get(token)
+      return grant !== undefined && grant.expiresAt > now() ? grant : undefined
+    },
+    issue: (domains) => {
+      for (const [token, { expiresAt }] of issued) {
+        if (expiresAt > now()) break
+        issued.delete(token)
+      }
+      const token = randomBytes(24).toString('base64url')
+      issued.set(token, { domains, expiresAt: now() + lifetimeSeconds * 1000 })
+      return token
+    },
+  }
+}
+
+/**
+ * The stand-in token endpoint (service-facts 11; RFC 6749 4.4 and 5): `client_credentials`, form-encoded, with `scope` and the
+ * organisation in `acr_values`. Answers a token that is good for an hour, or an error of RFC 6749 5.2.
+ */
+function answerTokenCall(
+  clients: readonly (Pick<SandboxSettings['clients'][number], 'id' | 'secret'> &
+    Partial<SandboxSettings['clients'][number]>)[],
+  tokens: IssuedTokens,
+  contentType: string | undefined,
+  body: string,
+): Reply {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? ''))
+    return tokenReply(400, { error: 'invalid_request' })
+  const form = new URLSearchParams(body)
+  if (form.get('grant_type') === null) return tokenReply(400, { error: 'invalid_request' })
+  if (form.get('grant_type') !== 'client_credentials')
+    return tokenReply(400, { error: 'unsupported_grant_type' })
+  const client = clients.find(
+    ({ id, secret }) => id === form.get('client_id') && secret === form.get('client_secret'),
+  )
+  if (client === undefined) return tokenReply(401, { error: 'invalid_client' })
+  const scope = form.get('scope')
+  if (scope === null || scope === '') return tokenReply(400, { error: 'invalid_scope' })
+  const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
+  if (organisation === undefined) return tokenReply(400, { error: 'invalid_request' })
+  // A school may withdraw its consent: the client is valid, the organisation is not, or no longer, its own.
+  if (client.organisation !== undefined && client.organisation !== organisation)
+    return tokenReply(400, { error: 'unauthorized_client' })
+  const token = tokens.issue(client.domains && new Set(client.domains))
+  return tokenReply(200, { access_token: token, expires_in: lifetimeSeconds, token_type: 'Bearer', scope })
+}
+
+const tokenReply = (status: number, body: Readonly<Record<string, unknown>>): Reply => ({
+  status,
+  headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
+  body: JSON.stringify(body),
+})

@@ -1,0 +1,170 @@
+import { dayNumber, type Enrolment, schoolYearOf, yearGroupOn } from '../dates.ts'
+import type { Identities } from '../identity.ts'
+import { createRandom } from '../random.ts'
+import { fixedMonday, lastDaysOfTerms, schoolDayBefore } from './calendar.ts'
+
+/** A list that is never empty. */
+type Names = readonly [string, ...string[]]
+
+/** Splits a line of names at the commas. */
+function names(text: string): Names {
+  const [first = '', ...others] = text.split(',').map((name) => name.trim())
+  return [first, ...others]
+}
+
+/** Given names of girls in the synthetic school. */
+export const girls = names(`
+  Olivia, Amelia, Isla, Ava, Ivy, Freya, Lily, Florence, Mia, Willow, Rosie, Sophia, Aisha, Grace, Evie,
+  Zara, Poppy, Maya, Charlotte, Ella, Daisy, Phoebe, Harper, Sienna, Alice, Nia, Maryam, Ayesha, Erin,
+  Bonnie, Hana, Leila, Matilda, Thea, Niamh, Zofia
+`)
+
+/** Given names of boys in the synthetic school. */
+export const boys = names(`
+  Noah, Oliver, George, Arthur, Muhammad, Leo, Harry, Oscar, Archie, Henry, Theodore, Freddie, Jack,
+  Charlie, Theo, Alfie, Jacob, Thomas, Finley, Arlo, William, Lucas, Roman, Tommy, Isaac, Teddy, Rafe,
+  Yusuf, Ibrahim, Luca, Dylan, Rhys, Kofi, Jakub, Arjun, Seán
+`)
+
+/** Family names of the synthetic school; some test escaping, accents and length. */
+export const surnames = names(`
+  Smith, Jones, Taylor, Brown, Williams, Wilson, Johnson, Davies, Patel, Robinson, Wright, Thompson, Evans,
+  Walker, White, Roberts, Green, Hall, Wood, Jackson, Clarke, O'Neill, Khan, Hughes, Ahmed, Begum,
+  Mitchell, Carter, Ali, Bell, O'Brien, Kelly, Singh, Kaur, Nowak, Kowalska, Murphy, Fernández, Müller,
+  Okafor, Mensah, Nguyễn, Chen, Wong, Ferreira, Smith-Jones, Featherstonehaugh, De la Cruz, MacDonald,
+  Ó Súilleabháin, Popescu, Rossi, Yılmaz
+`)
+
+/** Streets of the synthetic town. */
+export const streets = names(`
+  Mill Lane, Station Road, Church Street, Victoria Avenue, Orchard Close, The Green, Park View,
+  Kingfisher Way, Chapel Hill, Meadow Rise, Canal Walk, Old Forge Court
+`)
+
+/** How much there is: one class for tests and demonstrations, or a whole school with its history. */
+type Scale = 'class' | 'school'
+
+const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
+
+/** A learner, and the place in the school. */
+export interface Pupil extends Enrolment {
+  /** From 1; all else follows from it and the seed alone. */
+  readonly number: number
+  readonly externalId: string
+  /** Calendar year of the September in which the learner's year group began Year 1. */
+  readonly entryYear: number
+  /** Letter of the form: A to D. */
+  readonly form: string
+  readonly forename: string
+  readonly middleName: string | null
+  readonly surname: string
+  readonly gender: 'Female' | 'Male'
+  /** Day number. */
+  readonly birthDay: number
+  /** Not every learner is in a house, so that a filter on null finds some. */
+  readonly house: (typeof houses)[number] | undefined
+}
+
+/** All learners: every write asks for one of them. */
+export interface Roster {
+  readonly entries: readonly Pupil[]
+  byNumber(number: number): Pupil | undefined
+  /** The learner with a guid in lower case. */
+  byId(externalId: string): Pupil | undefined
+  /** Calendar year of the September in which the school year of the plan began. */
+  readonly year: number
+  /** Calendar year of the first 1 September with marks. */
+  readonly firstYear: number
+}
+
+const forms = ['B', 'A', 'C', 'D'] as const
+const yearGroups = [4, 1, 2, 3, 5, 6] as const
+const classSize = 30
+/** Share of pupils who joined after the first day of their year group's first year. */
+const lateJoiners = 0.2
+
+const firstSeptember = (year: number): number => dayNumber(`${year}-09-01`)
+
+/** Pupils stay on roll to the end of August of Year 6. */
+const endOfPhase = (entryYear: number): number => firstSeptember(entryYear + 6) - 1
+
+/** The first day of the year group, or for a late joiner a school day between that and `before`. */
+function admission(seed: number, number: number, entryYear: number, before: number): number {
+  const random = createRandom(seed, `place ${number}`)
+  const start = firstSeptember(entryYear)
+  const late = random.chance(lateJoiners)
+  return late && before > start
+    ? Math.max(start, schoolDayBefore(start + random.below(before - start)))
+    : start
+}
+
+/**
+ * Lays out the places of a school that is full on the day `today`. Late joiners came, and leavers left, before that school year
+ * and before the fixed weeks: at the end of a term or of Year 6; others start next September. The first 30 learners are class
+ * 4B of the year of `today` at both scales, so their ids and names never change.
+ */
+export function createRoster(seed: number, ids: Identities, scale: Scale, today: number): Roster {
+  const year = schoolYearOf(today)
+  const fixed = dayNumber(fixedMonday)
+  const settledYear = Math.min(year, schoolYearOf(fixed))
+  const settled = firstSeptember(settledYear)
+  const classes =
+    scale === 'class'
+      ? [[4, 'B'] as const]
+      : yearGroups.flatMap((group) => forms.map((form) => [group, form] as const))
+  const entries: Pupil[] = []
+  const add = (entryYear: number, form: string, admittedBefore: number, leavingDay?: number): void => {
+    const number = entries.length + 1
+    const place = {
+      ...{ number, externalId: ids.guid('learner', number), entryYear, form },
+      admissionDay: admission(seed, number, entryYear, admittedBefore),
+      leavingDay: leavingDay ?? endOfPhase(entryYear),
+    }
+    entries.push({ ...place, ...inventPerson(seed, number, entryYear) })
+  }
+  for (const [group, form] of classes)
+    for (let seat = 0; seat < classSize; seat += 1) add(year + 1 - group, form, settled)
+  const others = scale === 'class' ? 1 : 30
+  const ends = lastDaysOfTerms(Math.min(today, fixed), 3)
+  const yearBefore = firstSeptember(settledYear - 1)
+  for (let index = 0; index < others * 2; index += 1) {
+    const form = forms[index % 4] ?? 'A'
+    const pair = Math.floor(index / 2)
+    if (index % 2 === 0) add(settledYear - 2 - (pair % 4), form, yearBefore, ends[pair % ends.length])
+    else add(settledYear - 6, form, yearBefore)
+  }
+  for (let index = 0; index < others; index += 1) {
+    const entryYear = year + 1
+    add(entryYear, forms[index % 4] ?? 'A', firstSeptember(entryYear))
+  }
+  const byGuid = new Map(entries.map((entry) => [entry.externalId, entry]))
+  return {
+    entries,
+    byNumber: (number) => entries[number - 1],
+    byId: (externalId) => byGuid.get(externalId),
+    year,
+    firstYear: scale === 'class' ? settledYear : Math.min(settledYear, year - 5),
+  }
+}
+
+/** Invents a learner; the same seed and number give the same one. */
+function inventPerson(seed: number, number: number, entryYear: number) {
+  const random = createRandom(seed, `pupil ${number}`)
+  const female = random.chance(0.49)
+  const names = female ? girls : boys
+  // Year 1 of the school year 2025/26 was born between September 2019 and August 2020.
+  const firstBirthday = dayNumber(`${entryYear - 6}-09-01`)
+  return {
+    forename: random.pick(names),
+    middleName: random.chance(0.7) ? random.pick(names) : null,
+    surname: random.pick(surnames),
+    gender: female ? 'Female' : 'Male',
+    birthDay: firstBirthday + random.below(365),
+    house: random.chance(0.9) ? random.pick(houses) : undefined,
+  } as const
+}
+
+/** The class of a learner on a day: `4B`. */
+export function classNameOn(pupil: Pupil, day: number): string {
+  return `${yearGroupOn(pupil, day)}${pupil.form}`
+}

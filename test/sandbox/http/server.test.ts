@@ -1,0 +1,48 @@
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+
+const path = '/Attendance/V3/AttendanceRecords'
+const mark = JSON.stringify({
+  Attendee: { ExternalID: fixed.learner },
+  Event: { ExternalID: fixed.morning },
+  AttendanceCode: { ExternalID: fixed.present },
+})
+
+test.each([
+  ['gzip', gzipSync(mark), 201],
+  ['gzip', gzipSync(' '.repeat(1001)), 413],
+  ['zstd', Buffer.from(mark), 415],
+  ['gzip', Buffer.from(mark), 400],
+])('a body that is said to be %s', async (encoding, body, status) => {
+  const { request } = await startSandbox({ maxBodyBytes: 1000 })
+  const headers = { ...jsonBody, 'Content-Encoding': encoding }
+  expect((await request('POST', path, { headers, body })).status).toBe(status)
+})
+
+test('a body that is too large is refused, also where a fault keeps the request from being handled', async () => {
+  const { json } = await startSandbox({ maxBodyBytes: 1000 })
+  const fault = { headers: jsonBody, body: JSON.stringify({ kind: 'status', status: 503 }) }
+  await json('PUT', '/_sandbox/faults', fault)
+  const reply = await json('POST', path, { headers: jsonBody, body: 'x'.repeat(1001) })
+  expect(reply).toMatchObject({ status: 413, body: { error: { code: 'PayloadTooLarge' } } })
+  const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
+  const token = await json('POST', '/x/Connect/Token', { headers: form, body: 'a'.repeat(16_385) })
+  expect(token).toMatchObject({ status: 413, body: { error: { code: 'PayloadTooLarge' } } })
+})
+
+test('control can be switched off', async () => {
+  const { request } = await startSandbox({ control: false })
+  expect((await request('GET', '/_sandbox/samples')).status).toBe(404)
+})
+
+test('links begin with the address that the client called', async () => {
+  const { request } = await startSandbox()
+  const reply = await request('GET', '/p/V3', { headers: { Host: 'school.test:81' } })
+  expect(reply.headers).toMatchObject({
+    'odata-version': '4.0',
+    'content-length': String(Buffer.byteLength(reply.text)),
+  })
+  expect(reply.headers['x-powered-by']).toBeUndefined()
+  expect(JSON.parse(reply.text)).toMatchObject({ '@odata.context': 'http://school.test:81/p/V3/$metadata' })
+})

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { startSandbox } from './start-sandbox.ts'
+
+const missing =
+  'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.'
+const invalid =
+  'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.'
+const token = 'Unauthorized. Access token is missing or invalid.'
+
+test.each([
+  [undefined, 'Bearer sandbox', missing],
+  ['other', 'Bearer sandbox', invalid],
+  ['sandbox', undefined, token],
+  ['sandbox', 'Bearer other', token],
+  ['sandbox', 'sandbox', token],
+  ['sandbox', 'Basic sandbox', token],
+])('key %s with authorization %s is refused', async (key, authorization, message) => {
+  const { pool } = await startSandbox()
+  const headers: Record<string, string> = {}
+  if (key !== undefined) headers['Ocp-Apim-Subscription-Key'] = key
+  if (authorization !== undefined) headers['Authorization'] = authorization
+  const reply = await pool.request({ method: 'GET', path: '/Attendance/V3/AttendanceRecords', headers })
+  expect([reply.statusCode, await reply.body.json()]).toEqual([401, { statusCode: 401, message }])
+})
+
+test('the scheme of the token is read in any case', async () => {
+  const { json } = await startSandbox()
+  const reply = await json('GET', '/nowhere', { headers: { Authorization: 'bearer sandbox' } })
+  expect(reply).toMatchObject({ status: 404, body: { error: { code: 'NotFound' } } })
+})
+
+const all = ['Attendance', 'Learner.Indentifier', 'Learner.Groups', 'Learner.SEN']
+const limited = {
+  keys: ['partner'],
+  tokens: [
+    { token: 'most', domains: all },
+    { token: 'none', domains: [] },
+  ],
+}
+const as = (token: string) => ({
+  headers: { 'Ocp-Apim-Subscription-Key': 'partner', Authorization: `Bearer ${token}` },
+})
+
+test.each([
+  ['most', '/V3/LearnerIdentifiers', 200],
+  ['none', '/V3/LearnerIdentifiers', 403],
+  ['most', '/V3/LearnerMedicals', 403],
+  ['most', '/Learner/V3/LearnerSENs', 200],
+  ['most', '/Learner/V3/LearnerSENReviews', 403],
+  ['most', '/Learner/V3/LearnerEHCPs', 403],
+  ['most', '/V3/LearnerGroups?$expand=LearnerIdentifiers', 200],
+  ['most', '/V3/LearnerGroups?$expand=LearnerSENReviews', 403],
+  // What a filter or an order tells of members counts as showing them.
+  ['most', '/V3/LearnerGroups?$expand=*', 403],
+  ['most', '/V3/LearnerGroups?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
+  ['most', '/V3/LearnerGroups/$count?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
+  ['most', '/V3/LearnerGroups?$filter=@a&@a=LearnerMedicals/any(m:m/IsDisabled)', 403],
+  ['most', '/V3/LearnerGroups?$orderby=LearnerMedicals/$count($filter=IsDisabled)', 403],
+  ['most', '/V3/LearnerGroups?$expand=LearnerIdentifiers($filter=$it/LearnerMedicals/any())', 403],
+  ['most', "/V3/LearnerGroups?$filter=LearnerIdentifiers/any(l:l/OnRollState%20eq%20'LearnerMedicals')", 200],
+  ['most', '/Attendance/V3/StatutoryAttendanceSessions', 200],
+  ['none', '/Attendance/V3/StatutoryAttendanceSessions', 403],
+  ['none', '/V2/Attendance/AttendanceRecords', 403],
+  ['none', '/V3/$metadata', 200],
+])('token %s at %s is answered %i', async (token, path, status) => {
+  const { request } = await startSandbox(limited)
+  const reply = await request('GET', path, as(token))
+  expect(reply.status).toBe(status)
+  if (status === 403)
+    expect(JSON.parse(reply.text)).toEqual({
+      statusCode: 403,
+      message: 'Forbidden. The access token does not hold the permission that this resource needs.',
+    })
+})
+
+test('the members of a group need the domain of their own data', async () => {
+  const { json } = await startSandbox(limited)
+  const groups = (await json('GET', '/V3/LearnerGroups?$top=1')).body as { value: Record<string, string>[] }
+  const group = groups.value[0] ?? {}
+  const path = `/V3/LearnerGroups(ExternalID=${group['ExternalID'] ?? ''},GroupType='${group['GroupType'] ?? ''}')`
+  expect((await json('GET', `${path}/LearnerIdentifiers`, as('most'))).status).toBe(200)
+  expect((await json('GET', `${path}/LearnerMedicals`, as('most'))).status).toBe(403)
+})
+
+test('calls beyond the rate are refused for the key that makes them', async () => {
+  const { json, request } = await startSandbox({ ...limited, callsPerSecond: 3 })
+  const statuses: number[] = []
+  for (let call = 0; call < 5; call += 1) statuses.push((await request('GET', '/V3', as('none'))).status)
+  expect(statuses).toEqual([200, 200, 200, 429, 429])
+  const refused = await request('GET', '/V3', as('none'))
+  expect(refused.headers['retry-after']).toBe('1')
+  expect(JSON.parse(refused.text)).toEqual({
+    statusCode: 429,
+    message: 'Rate limit is exceeded. Try again in 1 seconds.',
+  })
+  expect((await json('GET', '/V3')).status).toBe(200)
+})

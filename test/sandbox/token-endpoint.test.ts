@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { anyText, jsonBody, startSandbox } from './start-sandbox.ts'
+
+const right = {
+  grant_type: 'client_credentials',
+  client_id: 'school-app',
+  client_secret: 'secret',
+  scope: 'partner',
+  acr_values: 'orgselected:org-1',
+}
+const options = {
+  clients: [{ id: 'school-app', secret: 'secret', organisation: 'org-1', domains: ['Learner.Transport'] }],
+}
+const form = (fields: Record<string, string>) => ({
+  headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(fields).toString(),
+})
+
+test('a client gets a token for its domains, good for an hour', async () => {
+  const { json } = await startSandbox(options)
+  const reply = await json('POST', '/identity/connect/token', form(right))
+  expect(reply).toEqual({
+    status: 200,
+    body: { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' },
+  })
+  const { access_token: token } = reply.body as { access_token: string }
+  const headers = { Authorization: `bearer ${token}` }
+  expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(200)
+  expect((await json('GET', '/V3/LearnerMedicals', { headers })).status).toBe(403)
+  const later = (now: string) =>
+    json('PUT', '/_sandbox/clock', { headers: jsonBody, body: JSON.stringify({ now }) })
+  await later('2026-06-10T10:59:59Z')
+  expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(200)
+  await later('2026-06-10T11:00:00Z')
+  expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(401)
+})
+
+test('the built-in client holds every domain', async () => {
+  const { json } = await startSandbox()
+  const own = { ...right, client_id: 'sandbox', client_secret: 'sandbox' }
+  const { access_token: token } = (await json('POST', '/connect/token', form(own))).body as {
+    access_token: string
+  }
+  const headers = { Authorization: `Bearer ${token}` }
+  expect((await json('GET', '/V3/LearnerMedicals', { headers })).status).toBe(200)
+})
+
+test.each([
+  ['a wrong secret', { client_secret: 'x' }, 401, 'invalid_client'],
+  ['an unknown client', { client_id: 'x' }, 401, 'invalid_client'],
+  ['another grant', { grant_type: 'password' }, 400, 'unsupported_grant_type'],
+  ['no scope', { scope: '' }, 400, 'invalid_scope'],
+  ['no organisation', { acr_values: '' }, 400, 'invalid_request'],
+  ['an organisation that is not its own', { acr_values: 'orgselected:org-2' }, 400, 'unauthorized_client'],
+])('%s is refused', async (_name, change, status, error) => {
+  const { json } = await startSandbox(options)
+  expect(await json('POST', '/connect/token', form({ ...right, ...change }))).toEqual({
+    status,
+    body: { error },
+  })
+})
+
+test('a body that is not a form is refused', async () => {
+  const { json } = await startSandbox(options)
+  const reply = await json('POST', '/connect/token', { headers: jsonBody, body: JSON.stringify(right) })
+  expect(reply).toEqual({ status: 400, body: { error: 'invalid_request' } })
+})
