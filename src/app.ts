@@ -26,8 +26,8 @@ import { createSlicing } from './http/slices.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
-import { createEvents, type Events } from './observability/events.ts'
-import { createLogger } from './observability/logger.ts'
+import { createEvents } from './observability/events.ts'
+import { createLogger, type Logger } from './observability/logger.ts'
 import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
 import {
   authoriseWithout,
@@ -66,7 +66,7 @@ import { backgroundClock, systemClock } from './clock.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
-  readonly events?: Events
+  readonly logger?: Logger
   readonly logLevel?: string
   readonly nowMs?: () => number
   readonly newId?: () => string
@@ -110,10 +110,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const { v3 } = config.upstreams
   const nowMs = overrides.nowMs ?? Date.now
   const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
-  const counted = metrics.counting(
-    overrides.events ?? createEvents(createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)),
-  )
-  const events = warnOfFailingWrites(counted, backgroundClock)
+  const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
+  const events = warnOfFailingWrites(createEvents(logger, metrics.instruments), backgroundClock)
   const slicing = createSlicing()
   const upstream = {
     baseUrl: v3.baseUrl,

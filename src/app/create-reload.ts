@@ -1,7 +1,7 @@
 import type { Config, ConfigChanges } from '../config/index.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
-import type { ReloadMetrics } from '../observability/reload-metrics.ts'
+import type { ReloadMetrics } from '../observability/metrics.ts'
 
 /** A configuration that can take effect at once, everywhere. */
 export interface PreparedReload {

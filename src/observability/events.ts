@@ -1,4 +1,7 @@
 import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+
+import { createInstruments, type Instruments, statusClass, statusClasses } from './instruments.ts'
 
 /** The number of records of a batch with each outcome; the sum is the number of its records. */
 export interface BatchTally {
@@ -100,136 +103,183 @@ export interface ConfigFault {
   readonly column?: number
 }
 
-/**
- * The events of the adapter, one function each. The parameters are the allow-list of what may be logged: counts, codes and the
- * partner's id; no id of a learner, no mark, no credential, no text of a client or of the upstream (product contract 8).
- */
-export interface Events {
-  batchAnswered(event: BatchAnswered): void
-  readAnswered(event: ReadAnswered): void
-  passedThrough(event: PassedThrough): void
-  requestRefused(event: {
-    readonly code: string
-    readonly status: number
-    readonly partner: string | undefined
-  }): void
-  /** A batch had the ids of an earlier one but other bytes, and was treated as a new batch. */
-  batchIdsReused(event: { readonly partner: string }): void
-  /** V3 answered its code lookup with this status: letters in `reads.unmarkedCodes` have no effect for a client of the partner. */
-  unmarkedCodesUnknown(event: { readonly partner: string; readonly status: number }): void
-  /** The background work finished records of a batch. */
-  recovered(event: Recovered): void
-  /** Open records of a batch cannot be finished until their client sends credentials, or their partner is configured again. */
-  recoveryWaits(event: { readonly partner: string; readonly missing: 'credentials' | 'partner' }): void
-  /** The background work failed and will be retried. */
-  recoveryFailed(event: { readonly code: string }): void
-  /** The journal cannot be written or read: writes are answered 503 until it recovers. */
-  journalFailed(event: { readonly reason: string }): void
-  journalRecovered(): void
-  /** The lease of this instance has expired; other instances may have finished its batches. */
-  journalLeaseLost(): void
-  /** Damaged rows were found at the start; new records are read back before they are posted. */
-  journalRowsDamaged(event: { readonly batches: number }): void
-  /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
-  slowClient(event: { readonly phase: 'headers' | 'upload' | 'reply' }): void
-  /** This instance serves a partner by another stage from now on. */
-  stageChanged(event: StageChanged): void
-  /** The stages were not read for as long as they count: writes that V3 serves are refused. */
-  stagesStale(): void
-  stagesFresh(): void
-  /** The audit trail of stages is not as it was written, or is older than this instance knows: no stage moves forward. */
-  trailDamaged(): void
-  /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
-  stagesNotKept(): void
-  /** The guards of a partner have acted: this instance is the one that did. */
-  guardActed(event: GuardActed): void
-  /** V3 cannot be reached or fails: at the first write of a partner, then once a minute as long as it does. */
-  writesFailing(event: WritesFailing): void
-  /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
-  guardsFailed(event: { readonly partner: string; readonly code: string }): void
-  /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
-  seenNotKept(event: { readonly partner: string; readonly code: string }): void
-  /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
-  evidenceNotKept(event: { readonly partner: string; readonly code: string }): void
-  /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */
-  ownCredentialsDenied(event: { readonly partner: string; readonly what: 'subscriptionKey' | 'token' }): void
-  credentialsDenied(event: { readonly status: number; readonly partner: string }): void
-  passThroughFailed(event: { readonly reason: 'unreachable' | 'brokenReply' }): void
-  /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
-  relayFailed(event: { readonly reason: 'unreachable' | 'lost' | 'brokenReply' }): void
-  /** V2 was sent a write that the journal does not know, since it could not be reached in time. */
-  relayedUnrecorded(event: { readonly partner: string }): void
-  /** A recording could not be written: nothing more is recorded of the partner. `code`: of the file system, such as ENOSPC. */
-  recordingStopped(event: { readonly partner: string; readonly code: string }): void
-  /** An unexpected error: its class and stack, which hold no data, but not its message. */
-  internalError(event: { readonly errorName: string; readonly stack: readonly string[] }): void
-  /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
-  drainExpired(event: { readonly requests: number }): void
-  started(event: { readonly url: string }): void
-  /** Another configuration is in use: ids of partners, and paths of keys that take effect with the next start. */
-  configReloaded(event: {
-    readonly revision: number
-    readonly added: readonly string[]
-    readonly removed: readonly string[]
-    readonly changed: readonly string[]
-    readonly needsRestart: readonly string[]
-  }): void
-  /** A configuration was not taken and the one before stays; texts name keys and rules, never a value. */
-  configRefused(event: { readonly count: number; readonly faults: readonly ConfigFault[] }): void
-  stopped(): void
-  /** One of several processes on the same port was started. */
-  workerStarted(event: { readonly worker: number; readonly pid: number }): void
-  /** A worker ended; `restartMs` later another replaces it, or none does. */
-  workerEnded(event: {
-    readonly worker: number
-    readonly status: number | null
-    readonly signal: string | null
-    readonly restartMs: number | null
-  }): void
+type Level = 'info' | 'warn' | 'error'
+interface OfPartner {
+  readonly partner: string
 }
 
-/** Creates the events over a logger. */
-export function createEvents(logger: Logger): Events {
+const outcomes = ['accepted', 'refused', 'not_applied', 'unknown']
+
+/**
+ * The events of the adapter: what each writes to the log, and the counters that it adds to. The parameters are the allow-list of
+ * what may be logged: counts, codes and the partner's id; no id of a learner, no mark, no credential, no text of a client or of
+ * the upstream (product contract 8).
+ */
+export type Events = ReturnType<typeof createEvents>
+
+/** Creates the events over a logger; without `instruments` nothing is counted. */
+export function createEvents(logger: Logger, instruments: Instruments = createInstruments(new Registry())) {
+  const { counter, histogram } = instruments
+  /** An event with fields. */
+  const event =
+    <Event extends object>(
+      level: Level | ((event: Event) => Level),
+      message: string,
+      ...counts: readonly ((event: Event) => void)[]
+    ) =>
+    (event: Event): void => {
+      const fields: object = event
+      logger[typeof level === 'string' ? level : level(event)](fields, message)
+      for (const count of counts) count(event)
+    }
+  /** An event without fields. */
+  const plain = (level: Level, message: string, count?: () => void) => (): void => {
+    logger[level](message)
+    count?.()
+  }
+  /** Adds one to the series that these fields of an event name. */
+  const one = <Label extends string>(
+    name: string,
+    help: string,
+    labels: Label[],
+    values?: Readonly<Partial<Record<Label, readonly string[]>>>,
+  ): ((event: Readonly<Record<Label, string>>) => void) => {
+    const made = counter(name, help, labels, values)
+    return (event) => made.labels(...labels.map((label): string => event[label])).inc()
+  }
+  /** Adds the number in a field. */
+  const sum = <Field extends string>(name: string, help: string, field: Field) => {
+    const made = counter(name, help, ['partner'])
+    return (event: OfPartner & Readonly<Record<Field, number>>): void =>
+      made.inc({ partner: event.partner }, event[field])
+  }
+  /** Adds the records of each outcome. */
+  const tally = (name: string, help: string) => {
+    const made = counter(name, help, ['partner', 'outcome'], { outcome: outcomes })
+    return ({ partner, accepted, refused, notApplied, unknown }: OfPartner & Readonly<BatchTally>): void => {
+      const counts = { accepted, refused, not_applied: notApplied, unknown }
+      for (const [outcome, count] of Object.entries(counts)) made.inc({ partner, outcome }, count)
+    }
+  }
+  const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'], { kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
+  const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
+  const answered =
+    (kind: string) =>
+    ({ partner, status, durationMs }: OfPartner & { readonly status?: number; readonly durationMs: number }): void => {
+      requests.inc({ partner, kind, status: statusClass(status ?? 200) })
+      durations.observe({ partner, kind }, durationMs / 1_000)
+    } // prettier-ignore
+  const replayed = one('batches_replayed_total', 'Repeated batches that were answered from the journal.', ['partner']) // prettier-ignore
+  const firstOutcomes = [
+    tally('records_total', 'Records of V2 writes by their first outcome.'),
+    sum('unmapped_fields_total', 'Record fields without a rule.', 'unmappedFields'),
+    sum('converted_fields_total', 'Record fields that were read from another form.', 'convertedFields'),
+  ]
+  const leasesLost = one('journal_leases_lost_total', 'Times that this instance lost its lease.', [])
+  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage'], { stage: ['legacy', 'shadow', 'canary', 'v3', 'complete'] }) // prettier-ignore
   return {
-    batchAnswered: (event) => logger.info(event, 'batch answered'),
-    readAnswered: (event) => logger.info(event, 'read answered'),
-    passedThrough: (event) => logger.info(event, 'passed through'),
-    requestRefused: (event) => logger.warn(event, 'request refused'),
-    batchIdsReused: (event) => logger.warn(event, 'batch ids reused'),
-    unmarkedCodesUnknown: (event) => logger.warn(event, 'letters in reads.unmarkedCodes have no effect'),
-    recovered: (event) => logger.info(event, 'records recovered'),
-    recoveryWaits: (event) => logger.warn(event, 'recovery waits'),
-    recoveryFailed: (event) => logger.error(event, 'recovery failed'),
-    journalFailed: (event) => logger.error(event, 'journal failed'),
-    journalRecovered: () => logger.info('journal recovered'),
-    journalLeaseLost: () => logger.error('journal lease lost'),
-    journalRowsDamaged: (event) => logger.error(event, 'journal rows damaged'),
-    slowClient: (event) => logger.warn(event, 'slow client cut off'),
-    stageChanged: (event) => logger.info(event, 'stage changed'),
-    stagesStale: () => logger.error('stages cannot be read'),
-    stagesFresh: () => logger.info('stages are read again'),
-    trailDamaged: () => logger.error('audit trail of stages damaged'),
-    stagesNotKept: () => logger.error('stages cannot be kept in their file'),
-    guardActed: (event) => logger.error(event, 'guard acted'),
-    writesFailing: (event) => logger.warn(event, 'writes fail on V3'),
-    guardsFailed: (event) => logger.error(event, 'guards failed'),
-    seenNotKept: (event) => logger.warn(event, 'writes seen cannot be kept'),
-    evidenceNotKept: (event) => logger.warn(event, 'evidence cannot be kept'),
-    ownCredentialsDenied: (event) => logger.error(event, 'own credentials denied by V3'),
-    credentialsDenied: (event) => logger.warn(event, 'credentials denied by the upstream'),
-    passThroughFailed: (event) => logger.warn(event, 'pass-through failed'),
-    relayFailed: (event) => logger.warn(event, 'relay failed'),
-    relayedUnrecorded: (event) => logger.warn(event, 'relayed unrecorded'),
-    recordingStopped: (event) => logger.error(event, 'recording stopped'),
-    internalError: (event) => logger.error(event, 'internal error'),
-    drainExpired: (event) => logger.warn(event, 'connections closed before their replies were read'),
-    started: (event) => logger.info(event, 'started'),
-    configReloaded: (event) =>
-      logger[event.needsRestart.length === 0 ? 'info' : 'warn'](event, 'config reloaded'),
-    configRefused: (event) => logger.error(event, 'config refused'),
-    stopped: () => logger.info('stopped'),
-    workerStarted: (event) => logger.info(event, 'worker started'),
-    workerEnded: (event) => logger[event.restartMs === null ? 'info' : 'error'](event, 'worker ended'),
+    // Clients
+    // The records of a repeated batch were counted with its first answer.
+    batchAnswered: event<BatchAnswered>('info', 'batch answered', answered('batch'), (batch) => {
+      if (batch.replayed) replayed(batch)
+      else for (const count of firstOutcomes) count(batch)
+    }),
+    readAnswered: event<ReadAnswered>(
+      'info',
+      'read answered',
+      answered('read'),
+      sum('read_rows_total', 'Recorded marks in replies to V2 reads.', 'rows'),
+      sum('read_pages_total', 'V3 replies that were read for V2 reads.', 'pages'),
+    ),
+    passedThrough: event<PassedThrough>('info', 'passed through', answered('pass_through')),
+    requestRefused: event<{ readonly code: string; readonly status: number; readonly partner: string | undefined }>(
+      'warn',
+      'request refused',
+      one('requests_refused_total', 'Requests that were refused as a whole.', ['code']),
+    ), // prettier-ignore
+    /** A batch had the ids of an earlier one but other bytes, and was treated as a new batch. */
+    batchIdsReused: event<OfPartner>('warn', 'batch ids reused', one('batch_ids_reused_total', 'Batches with the ids of an earlier batch and other content.', ['partner'])), // prettier-ignore
+    /** V3 answered its code lookup with this status: letters in `reads.unmarkedCodes` have no effect for a client of the partner. */
+    unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', one('unmarked_codes_unknown_total', 'Code lookups that V3 refused or does not have.', ['partner'])), // prettier-ignore
+    /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
+    slowClient: event<{ readonly phase: 'headers' | 'upload' | 'reply' }>('warn', 'slow client cut off', one('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'], { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
+
+    // Upstreams
+    credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', one('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])), // prettier-ignore
+    /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */
+    ownCredentialsDenied: event<OfPartner & { readonly what: 'subscriptionKey' | 'token' }>('error', 'own credentials denied by V3', one('own_credentials_denied_total', 'Calls that V3 denied for the key or the client that the configuration has.', ['partner', 'what'], { what: ['subscriptionKey', 'token'] })), // prettier-ignore
+    passThroughFailed: event<{ readonly reason: 'unreachable' | 'brokenReply' }>('warn', 'pass-through failed', one('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason'], { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
+    /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
+    relayFailed: event<{ readonly reason: 'unreachable' | 'lost' | 'brokenReply' }>('warn', 'relay failed', one('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason'], { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
+    /** V2 was sent a write that the journal does not know, since it could not be reached in time. */
+    relayedUnrecorded: event<OfPartner>('warn', 'relayed unrecorded', one('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', ['partner'])), // prettier-ignore
+    /** V3 cannot be reached or fails: at the first write of a partner, then once a minute as long as it does. */
+    writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
+
+    // Journal and recovery
+    /** The background work finished records of a batch. */
+    recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Records that the background work finished.')), // prettier-ignore
+    /** Open records of a batch cannot be finished until their client sends credentials, or their partner is configured again. */
+    recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
+    /** The background work failed and will be retried. */
+    recoveryFailed: event<{ readonly code: string }>('error', 'recovery failed', one('recovery_failures_total', 'Failures of the background work.', ['code'])), // prettier-ignore
+    /** The journal cannot be written or read: writes are answered 503 until it recovers. */
+    journalFailed: event<{ readonly reason: string }>('error', 'journal failed', one('journal_failures_total', 'Times that the journal became unavailable.', [])), // prettier-ignore
+    journalRecovered: plain('info', 'journal recovered'),
+    /** The lease of this instance has expired; other instances may have finished its batches. */
+    journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
+    /** Damaged rows were found at the start; new records are read back before they are posted. */
+    journalRowsDamaged: event<{ readonly batches: number }>('error', 'journal rows damaged'),
+
+    // Stages, guards and comparison
+    /** This instance serves a partner by another stage from now on. */
+    stageChanged: event<StageChanged>('info', 'stage changed', ({ partner, from, to }) => {
+      if (from !== null) stageChanges.inc({ partner, stage: to })
+    }),
+    /** The stages were not read for as long as they count: writes that V3 serves are refused. */
+    stagesStale: plain('error', 'stages cannot be read'),
+    stagesFresh: plain('info', 'stages are read again'),
+    /** The audit trail of stages is not as it was written, or is older than this instance knows: no stage moves forward. */
+    trailDamaged: plain('error', 'audit trail of stages damaged'),
+    /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
+    stagesNotKept: plain('error', 'stages cannot be kept in their file'),
+    /** The guards of a partner have acted: this instance is the one that did. */
+    guardActed: event<GuardActed>('error', 'guard acted', one('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action'], { action: ['notify', 'hold', 'back'] })), // prettier-ignore
+    /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
+    guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', one('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner'])), // prettier-ignore
+    /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
+    seenNotKept: event<OfPartner & { readonly code: string }>('warn', 'writes seen cannot be kept'),
+    /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
+    evidenceNotKept: event<OfPartner & { readonly code: string }>('warn', 'evidence cannot be kept'),
+    /** A recording could not be written: nothing more is recorded of the partner. `code`: of the file system, such as ENOSPC. */
+    recordingStopped: event<OfPartner & { readonly code: string }>('error', 'recording stopped'),
+
+    // The process
+    /** An unexpected error: its class and stack, which hold no data, but not its message. */
+    internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', one('internal_errors_total', 'Unexpected errors.', [])), // prettier-ignore
+    /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
+    drainExpired: event<{ readonly requests: number }>('warn', 'connections closed before their replies were read'), // prettier-ignore
+    started: event<{ readonly url: string }>('info', 'started'),
+    /** Another configuration is in use: ids of partners, and paths of keys that take effect with the next start. */
+    configReloaded: event<{
+      readonly revision: number
+      readonly added: readonly string[]
+      readonly removed: readonly string[]
+      readonly changed: readonly string[]
+      readonly needsRestart: readonly string[]
+    }>(({ needsRestart }) => (needsRestart.length === 0 ? 'info' : 'warn'), 'config reloaded'),
+    /** A configuration was not taken and the one before stays; texts name keys and rules, never a value. */
+    configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
+    stopped: plain('info', 'stopped'),
+    /** One of several processes on the same port was started. */
+    workerStarted: event<{ readonly worker: number; readonly pid: number }>('info', 'worker started'),
+    /** A worker ended; `restartMs` later another replaces it, or none does. */
+    workerEnded: event<{
+      readonly worker: number
+      readonly status: number | null
+      readonly signal: string | null
+      readonly restartMs: number | null
+    }>(({ restartMs }) => (restartMs === null ? 'info' : 'error'), 'worker ended'),
   }
 }
 

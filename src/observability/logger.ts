@@ -1,5 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 
+export type { Logger }
+
 /**
  * Creates the structured logger (JSON lines on standard error; standard output is for ready lines and results).
  * Only `events.ts` writes to it: the fields there are an allow-list, where a redaction would be a list of known leaks.

@@ -1,8 +1,7 @@
 import { AggregatorRegistry, Gauge, Registry } from 'prom-client'
 
 import { createInstruments } from './instruments.ts'
-import type { MetricsSnapshot, MetricsText } from './metrics.ts'
-import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
+import { createReloadMetrics, type MetricsSnapshot, type MetricsText, type ReloadMetrics } from './metrics.ts'
 
 /** The metrics of several processes as those of one adapter. */
 export interface MetricsSum {

@@ -1,55 +1,23 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 import { type CompareMetrics, createCompareMetrics } from './compare-metrics.ts'
-import { createEventCounting } from './count-events.ts'
-import type { Events } from './events.ts'
-import { createInstruments, statusClass } from './instruments.ts'
-import { createReloadMetrics, type ReloadMetrics } from './reload-metrics.ts'
+import { createInstruments, type Instruments, statusClass } from './instruments.ts'
 
-/** A call to V3; `status` is undefined where no reply head was received. */
-export interface CallSeen {
-  readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
+/** A call to an upstream; `status` is undefined where no reply head was received. */
+interface CallSeen<Kind extends string> {
+  readonly kind: Kind
   readonly status: number | undefined
   readonly durationMs: number
-}
-
-/** A call to V2; `status` is undefined where no reply head was received. */
-export interface RelayedCallSeen {
-  readonly kind: 'read' | 'write'
-  readonly status: number | undefined
-  readonly durationMs: number
-}
-
-/** The result of waiting in the queue of the rate limit. */
-export interface TurnSeen {
-  readonly priority: 'write' | 'read' | 'comparison'
-  readonly waitedMs: number
-  /** Undefined: the call was sent. */
-  readonly refused: 'full' | 'deadline' | 'gone' | undefined
-}
-
-/** A request that was refused because its client's share, or the time to wait for it, was used up. */
-export interface ShareRefusal {
-  readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
-  readonly reason: 'share' | 'wait' | 'gone'
-}
-
-/** A write that the guards of a partner have counted. */
-export interface GuardTrialSeen {
-  readonly partner: string
-  readonly side: 'v2' | 'v3'
-  /** `good`, or what was bad about it. */
-  readonly outcome: string
 }
 
 /** A write that waits for its stage, or was refused for it. */
-export interface StageWaitSeen {
+interface StageWaitSeen {
   readonly partner: string
   readonly reason: 'changing' | 'stale' | 'asking' | 'overloaded'
 }
 
 /** A gauge that is read when the metrics are rendered. */
-export interface GaugeOptions<Label extends string> {
+interface GaugeOptions<Label extends string> {
   /** Without `markbridge_`. */
   readonly name: string
   readonly help: string
@@ -59,7 +27,7 @@ export interface GaugeOptions<Label extends string> {
 }
 
 /** One number, or one for each combination of label values, which must be few and known. Empty: the value is not available. */
-export type GaugeReading<Label extends string> =
+type GaugeReading<Label extends string> =
   number | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[]
 
 /** A page of metrics for Prometheus. */
@@ -76,15 +44,31 @@ export type MetricsSnapshot = readonly object[]
  * learner or a mark, no key, no path (product contract 8).
  */
 export interface Metrics {
-  /** Decorates events: each is counted and forwarded. */
-  counting(events: Events): Events
-  readonly called: (call: CallSeen) => void
-  readonly relayed: (call: RelayedCallSeen) => void
-  readonly queued: (turn: TurnSeen) => void
+  /** Those of its registry, for the counters of events. */
+  readonly instruments: Instruments
+  /** Counts a call to V3. */
+  readonly called: (call: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>) => void
+  /** Counts a call to V2. */
+  readonly relayed: (call: CallSeen<'read' | 'write'>) => void
+  /** Counts the wait of a call for the rate limit; `refused` is undefined for a call that was sent. */
+  readonly queued: (wait: {
+    readonly priority: 'write' | 'read' | 'comparison'
+    readonly waitedMs: number
+    readonly refused: 'full' | 'deadline' | 'gone' | undefined
+  }) => void
   /** Records how long after the loss of a reply a read-back showed the mark, ms. */
   readonly visible: (afterMs: number) => void
-  readonly shareRefused: (refusal: ShareRefusal) => void
-  readonly guardCounted: (trial: GuardTrialSeen) => void
+  /** Counts a request that was refused because its client's share, or the time to wait for it, was used up. */
+  readonly shareRefused: (refusal: {
+    readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
+    readonly reason: 'share' | 'wait' | 'gone'
+  }) => void
+  /** Counts a write for the guards of a partner; `outcome`: `good`, or what was bad about it. */
+  readonly guardCounted: (trial: {
+    readonly partner: string
+    readonly side: 'v2' | 'v3'
+    readonly outcome: string
+  }) => void
   /** Compared requests whose result is kept in the journal as evidence, or is lost. */
   readonly evidenceKept: (partner: string, requests: number, isKept: boolean) => void
   readonly stageHeld: (wait: StageWaitSeen) => void
@@ -120,7 +104,6 @@ export function createMetrics(partners: () => readonly string[] = () => []): Met
   const registry = new Registry()
   const instruments = createInstruments(registry)
   const { counter, histogram } = instruments
-  const counting = createEventCounting(instruments)
   const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const relayed = histogram('v2_call_duration', 'From a call to V2 to the head of its reply.', ['kind', 'status']) // prettier-ignore
   const waits = histogram('queue_wait', 'Time in the queue, of calls that were sent.', ['priority'])
@@ -142,7 +125,7 @@ export function createMetrics(partners: () => readonly string[] = () => []): Met
     observesProcess = true
   }
   return {
-    counting,
+    instruments,
     called: ({ kind, status, durationMs }) => {
       const labels = {
         kind: kind === 'passThrough' ? 'pass_through' : kind,
@@ -206,4 +189,38 @@ function addGauge<Label extends string>(
       else for (const sample of reading) gauge.set(sample.labels, sample.value)
     },
   })
+}
+
+/** The metrics of the configuration in use. */
+export interface ReloadMetrics {
+  /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
+  reloaded(pending: number): number
+  refused(): void
+}
+
+/** Creates the metrics of an adapter, whose configuration was loaded at `nowMs`. They belong to one process of it alone. */
+export function createReloadMetrics(registry: Registry, nowMs: () => number): ReloadMetrics {
+  const registers = [registry]
+  const results = createInstruments(registry).counter('config_reloads_total', 'Reloads of the configuration.', ['result']) // prettier-ignore
+  for (const result of ['reloaded', 'refused']) results.inc({ result }, 0)
+  const gauge = (name: string, help: string, value: number): Gauge => {
+    const made = new Gauge({ name: `markbridge_config_${name}`, help, registers })
+    made.set(value)
+    return made
+  }
+  let revision = 1
+  const revisions = gauge('revision', 'Configurations that took effect, with the first.', revision)
+  const loaded = gauge('loaded_timestamp_seconds', 'When the configuration in use was loaded.', nowMs() / 1_000) // prettier-ignore
+  const needsRestart = gauge('needs_restart', 'Keys that take effect with the next start.', 0)
+  return {
+    reloaded: (pending) => {
+      results.inc({ result: 'reloaded' })
+      revision += 1
+      revisions.set(revision)
+      loaded.set(nowMs() / 1_000)
+      needsRestart.set(pending)
+      return revision
+    },
+    refused: () => results.inc({ result: 'refused' }),
+  }
 }

@@ -1,5 +1,4 @@
 import { createApp, parseConfig } from '../../src/index.ts'
-import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
 import type { Pair } from './exceptions.ts'
@@ -28,7 +27,7 @@ export async function startFaces(options: SandboxOptions = {}): Promise<Faces> {
       upstreams: { v3: { baseUrl: school.url } },
       partners: [{ id: 'default', match: { any: true }, reads: { histories: true } }],
     }),
-    { events: createEvents(createLogger('fatal', { write: () => undefined })) },
+    { logger: createLogger('fatal', { write: () => undefined }) },
   )
   const { url } = await app.listen()
   const [legacy, wide, adapter] = [openFace(school.url), openFace(wideSchool.url), openFace(url)]

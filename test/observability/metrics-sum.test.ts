@@ -8,7 +8,7 @@ import { createMetricsSum, type MetricsSum } from '../../src/observability/metri
 /** What a process shows after so many calls to V3 and unforeseen errors, with 30 records in the journal that all share. */
 async function show({ calls, errors }: { calls: number; errors: number }): Promise<MetricsSnapshot> {
   const metrics = createMetrics()
-  const events = metrics.counting(createEvents(createLogger('silent')))
+  const events = createEvents(createLogger('silent'), metrics.instruments)
   for (let n = 0; n < calls; n += 1) metrics.called({ kind: 'write', status: 201, durationMs: 20 })
   for (let n = 0; n < errors; n += 1) events.internalError({ errorName: 'Error', stack: [] })
   metrics.addGauge({ name: 'under_way', help: 'Now.' }, () => calls)

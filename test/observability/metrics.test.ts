@@ -4,19 +4,21 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts'
 
-const silent = createEvents(createLogger('silent'))
-
 /** The samples of the adapter's own metrics that are not 0, without the buckets of histograms. */
 async function samples(metrics: Metrics): Promise<string[]> {
   const { text } = await metrics.render()
-  return text.split('\n').filter((line) => /^markbridge_(?!.*_bucket\{)/.test(line) && !line.endsWith(' 0'))
+  const lines = text.split('\n').filter((line) => /^markbridge_(?!.*_bucket\{)/.test(line))
+  return lines.filter((line) => !line.endsWith(' 0'))
 }
 
 describe('createMetrics', () => {
   it('counts every event once, and hands it on', async () => {
     const lines: string[] = []
     const metrics = createMetrics()
-    const events = metrics.counting(createEvents(createLogger('info', { write: (line) => lines.push(line) })))
+    const events = createEvents(
+      createLogger('info', { write: (line) => lines.push(line) }),
+      metrics.instruments,
+    )
     const partner = 'acme'
     const timed = { durationMs: 1_500, queuedMs: 20 }
     const batch = {
@@ -49,35 +51,35 @@ describe('createMetrics', () => {
     events.journalLeaseLost()
     events.started({ url: 'http://127.0.0.1:1' })
     expect(lines.length).toBe(15)
-    expect(await samples(metrics)).toEqual([
-      'markbridge_requests_total{partner="acme",kind="batch",status="2xx"} 2',
-      'markbridge_requests_total{partner="acme",kind="read",status="2xx"} 1',
-      'markbridge_requests_total{partner="acme",kind="read",status="4xx"} 1',
-      'markbridge_requests_total{partner="acme",kind="pass_through",status="429"} 1',
-      'markbridge_request_duration_seconds_sum{partner="acme",kind="batch"} 3',
-      'markbridge_request_duration_seconds_count{partner="acme",kind="batch"} 2',
-      'markbridge_request_duration_seconds_sum{partner="acme",kind="read"} 3',
-      'markbridge_request_duration_seconds_count{partner="acme",kind="read"} 2',
-      'markbridge_request_duration_seconds_sum{partner="acme",kind="pass_through"} 1.5',
-      'markbridge_request_duration_seconds_count{partner="acme",kind="pass_through"} 1',
-      'markbridge_records_total{partner="acme",outcome="accepted"} 5',
-      'markbridge_records_total{partner="acme",outcome="refused"} 2',
-      'markbridge_records_total{partner="acme",outcome="not_applied"} 1',
-      'markbridge_batches_replayed_total{partner="acme"} 1',
+    expect((await samples(metrics)).sort()).toEqual([
       'markbridge_batch_ids_reused_total{partner="acme"} 1',
-      'markbridge_records_recovered_total{partner="acme",outcome="accepted"} 1',
-      'markbridge_records_recovered_total{partner="acme",outcome="unknown"} 1',
-      'markbridge_recovery_failures_total{code="ADP_JOURNAL_UNAVAILABLE"} 1',
-      'markbridge_unmapped_fields_total{partner="acme"} 3',
+      'markbridge_batches_replayed_total{partner="acme"} 1',
       'markbridge_converted_fields_total{partner="acme"} 2',
-      'markbridge_read_rows_total{partner="acme"} 40',
-      'markbridge_read_pages_total{partner="acme"} 3',
-      'markbridge_requests_refused_total{code="ADP_HOST"} 1',
       'markbridge_credentials_denied_total{partner="acme"} 1',
-      'markbridge_pass_through_failures_total{reason="unreachable"} 1',
       'markbridge_internal_errors_total 1',
       'markbridge_journal_failures_total 1',
       'markbridge_journal_leases_lost_total 1',
+      'markbridge_pass_through_failures_total{reason="unreachable"} 1',
+      'markbridge_read_pages_total{partner="acme"} 3',
+      'markbridge_read_rows_total{partner="acme"} 40',
+      'markbridge_records_recovered_total{partner="acme",outcome="accepted"} 1',
+      'markbridge_records_recovered_total{partner="acme",outcome="unknown"} 1',
+      'markbridge_records_total{partner="acme",outcome="accepted"} 5',
+      'markbridge_records_total{partner="acme",outcome="not_applied"} 1',
+      'markbridge_records_total{partner="acme",outcome="refused"} 2',
+      'markbridge_recovery_failures_total{code="ADP_JOURNAL_UNAVAILABLE"} 1',
+      'markbridge_request_duration_seconds_count{partner="acme",kind="batch"} 2',
+      'markbridge_request_duration_seconds_count{partner="acme",kind="pass_through"} 1',
+      'markbridge_request_duration_seconds_count{partner="acme",kind="read"} 2',
+      'markbridge_request_duration_seconds_sum{partner="acme",kind="batch"} 3',
+      'markbridge_request_duration_seconds_sum{partner="acme",kind="pass_through"} 1.5',
+      'markbridge_request_duration_seconds_sum{partner="acme",kind="read"} 3',
+      'markbridge_requests_refused_total{code="ADP_HOST"} 1',
+      'markbridge_requests_total{partner="acme",kind="batch",status="2xx"} 2',
+      'markbridge_requests_total{partner="acme",kind="pass_through",status="429"} 1',
+      'markbridge_requests_total{partner="acme",kind="read",status="2xx"} 1',
+      'markbridge_requests_total{partner="acme",kind="read",status="4xx"} 1',
+      'markbridge_unmapped_fields_total{partner="acme"} 3',
     ])
   })
 
@@ -129,7 +131,7 @@ describe('createMetrics', () => {
 
   it('has a registry of its own, with the figures of the process', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
-    one.counting(silent).internalError({ errorName: 'Error', stack: [] })
+    createEvents(createLogger('silent'), one.instruments).internalError({ errorName: 'Error', stack: [] })
     expect(await samples(one)).toEqual(['markbridge_internal_errors_total 1'])
     expect(await samples(other)).toEqual([])
     const { contentType, text } = await one.render()

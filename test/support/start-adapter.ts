@@ -3,7 +3,6 @@ import { onTestFinished } from 'vitest'
 
 import { type App, type AppOverrides, type Config, createApp, parseConfig } from '../../src/index.ts'
 import { tuningOf } from '../../src/config/index.ts'
-import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
 /** A reply, read whole. */
@@ -72,9 +71,9 @@ export async function startAdapter(
 ): Promise<Adapter> {
   const config = adapterConfig(v3Url, settings)
   const log: string[] = []
-  const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
+  const logger = createLogger('trace', { write: (line) => log.push(line) })
   // A comparison that waits for a processor which other tests use would take its test beyond its time.
-  const app = createApp(config, { events, compareNice: 0, ...overrides })
+  const app = createApp(config, { logger, compareNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })
   onTestFinished(async () => {

@@ -13,7 +13,7 @@ function keyOf(owner: string, accepted: ReadonlySet<string>): QueueKey {
 /** A queue before a supply that is empty; calls are named `owner number`. */
 function start({ maxWaiting = 10_000 } = {}) {
   const accepted = new Set<string>()
-  const supply = { left: 0, mayServe: (_holder: string): boolean => true }
+  const supply = { left: 0, mayServe: (holder: string): boolean => holder !== 'nobody' }
   const clock = createManualClock()
   const queue = new FairQueue(
     { mayTake: (holder) => supply.left > 0 && supply.mayServe(holder), take: () => (supply.left -= 1) },

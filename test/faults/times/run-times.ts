@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { tuningOf } from '../../../src/config/index.ts'
 import { type App, createApp, parseConfig } from '../../../src/index.ts'
-import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
@@ -279,13 +278,12 @@ async function startInstances(
     })
     const config = { ...keys, tuning: tuningOf({ leaseMs: 2_000 }) }
     const { logFile } = urls
-    const events = createEvents(
+    const logger =
       logFile === undefined
         ? createLogger('silent')
-        : createLogger('info', { write: (line) => appendFileSync(logFile, `${index} ${line}`) }),
-    )
+        : createLogger('info', { write: (line) => appendFileSync(logFile, `${index} ${line}`) })
     const nowMs = (): number => Date.now() + (offsets[index] ?? 0)
-    const app = createApp(config, { events, compareNice: 0, nowMs })
+    const app = createApp(config, { logger, compareNice: 0, nowMs })
     return { app, port: (await app.listen()).port }
   }
   const apps = await Promise.all(offsets.map((_, index) => start(index, 0)))

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
 import { createApp, parseConfig } from '../../../src/index.ts'
-import { createEvents } from '../../../src/observability/events.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import type { HostileRequest } from './hostile-request.ts'
 import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
@@ -34,7 +33,7 @@ export async function openStage(journal: string, settings: object = {}): Promise
     partners: [{ id: 'default', match: { any: true } }],
     ...settings,
   })
-  const app = createApp(config, { events: createEvents(createLogger('error', { write: () => undefined })) })
+  const app = createApp(config, { logger: createLogger('error', { write: () => undefined }) })
   const { port } = await app.listen()
   return {
     measure: async ({ name, requests, page, drips = false }) => {
