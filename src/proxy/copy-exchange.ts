@@ -30,11 +30,17 @@ export interface CopySink {
   end(copied: CopiedExchange | undefined): void
 }
 
+interface CopiedRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+}
+
 /** Copies both messages of an exchange as they pass. Nothing waits for the copy, and no byte of the exchange changes. */
 export function copyExchange(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { receivedMs, nowMs }: { readonly receivedMs: number; readonly nowMs: () => number },
+  { request, response, receivedMs }: CopiedRequest,
+  nowMs: () => number,
   sink: CopySink,
 ): { served(side: Side): void } {
   const { method = '', url: target = '' } = request
@@ -73,6 +79,7 @@ export function copyExchange(
   }
 }
 
+/** The bytes of one body, as far as there is room for them. */
 class BodyCopy {
   private readonly sink: CopySink
   private pieces: Buffer[] | undefined = []
@@ -83,10 +90,8 @@ class BodyCopy {
 
   add(chunk: unknown, encoding?: unknown): void {
     if (this.pieces === undefined || !(typeof chunk === 'string' || chunk instanceof Uint8Array)) return
-    const bytes =
-      typeof chunk === 'string'
-        ? Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
-        : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const ofText = typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, ofText) : Buffer.from(chunk)
     if (this.sink.hold(bytes.length)) this.pieces.push(bytes)
     else this.giveUp()
   }

@@ -29,6 +29,9 @@ export interface Exchange {
   readonly observer: ExchangeObserver
 }
 
+/** An exchange that is not observed yet. */
+export type Received = Omit<Exchange, 'observer'>
+
 /** Answers one exchange that V3 serves. Throws the error that the request as a whole is refused for. */
 export type Handle = (
   context: ProxyContext,

@@ -8,7 +8,7 @@ import {
   type TrialResult,
 } from '../rollout/index.ts'
 import { type ReplyReading, statusesOfParts } from '../writes/index.ts'
-import type { Exchange, ExchangeObserver } from './exchange.ts'
+import type { ExchangeObserver, Received } from './exchange.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
 /** About what a record of a batch takes with the head of its part. */
@@ -20,7 +20,7 @@ const RECORD_BYTES = 600
  */
 export function beginTrial(
   { guards, nowMs }: { readonly guards: LiveGuards; readonly nowMs: () => number },
-  { request, kind, client, unit, entry, receivedMs }: Omit<Exchange, 'observer' | 'side'>,
+  { request, kind, client, unit, entry, receivedMs }: Received,
   isAccepted: boolean,
 ): Partial<ExchangeObserver> {
   if (!isWriteKind(kind) || !isAccepted) return {}

@@ -1,7 +1,7 @@
 import type { Events } from '../observability/events.ts'
 import { isWriteKind } from '../rollout/index.ts'
 import type { LiveSeen } from '../rollout/seen/live-seen.ts'
-import type { Exchange, ExchangeObserver } from './exchange.ts'
+import type { ExchangeObserver, Received } from './exchange.ts'
 
 /**
  * Counts the records of a write for the advice on the next step of its partner, once the write is over and if a service has accepted the
@@ -9,7 +9,7 @@ import type { Exchange, ExchangeObserver } from './exchange.ts'
  */
 export function noteWrite(
   { seen }: { readonly seen: LiveSeen },
-  { kind, client, unit, entry, receivedMs }: Omit<Exchange, 'observer' | 'side'>,
+  { kind, client, unit, entry, receivedMs }: Received,
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
   const { side, stage, revision } = entry

@@ -2,14 +2,13 @@ import type { OfferedExchange, ServedRecord } from '../compare/live/index.ts'
 import { isGenericClient, type PartReply } from '../v2/index.ts'
 import type { Plan } from '../writes/index.ts'
 import type { ProxyContext } from './context.ts'
-import type { Exchange, ExchangeObserver, Replied } from './exchange.ts'
+import type { ExchangeObserver, Received, Replied } from './exchange.ts'
 
 /** Larger answers are not copied. */
 const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
 type Comparison = Pick<ProxyContext, 'comparison' | 'nowMs'>
-type Offered = Omit<Exchange, 'observer'>
 
 /**
  * Offers an exchange to be compared once its client has the reply, or the keys of a write that is not: a comparison may read one of its
@@ -17,7 +16,7 @@ type Offered = Omit<Exchange, 'observer'>
  */
 export function offerExchange(
   context: Comparison,
-  exchange: Offered,
+  exchange: Received,
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
   const { request, client, entry, side, kind } = exchange
@@ -36,7 +35,7 @@ export function offerExchange(
 
 function offerRead(
   { comparison, nowMs }: Comparison,
-  exchange: Offered,
+  exchange: Received,
   kind: 'readFilter' | 'readKey' | 'registrations',
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
@@ -55,7 +54,7 @@ function offerRead(
 
 function offerWrite(
   { comparison, nowMs }: Comparison,
-  exchange: Offered,
+  exchange: Received,
   kind: 'batch' | 'record',
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
@@ -94,7 +93,7 @@ function offerWrite(
 
 function noteKeys(
   { comparison }: Comparison,
-  { client, entry }: Offered,
+  { client, entry }: Received,
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
   let plan: Plan | undefined
@@ -114,7 +113,7 @@ function noteKeys(
   }
 }
 
-function commonOf({ client, entry, unit, receivedMs, target }: Offered) {
+function commonOf({ client, entry, unit, receivedMs, target }: Received) {
   const { stage, revision } = entry
   return { client, stage, revision, unit, receivedMs, path: target.rawPath }
 }

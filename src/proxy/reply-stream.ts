@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
 import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '../v2/index.ts'
-import type { Reply } from '../writes/index.ts'
+import type { Plan, Reply } from '../writes/index.ts'
 import type { ExchangeObserver } from './exchange.ts'
 
 type Observer = Pick<ExchangeObserver, 'settled'>
@@ -15,101 +15,75 @@ const MAX_CHARACTERS = 1_048_576
 /**
  * Streams a batch reply (batch-wire A7): parts are written in request order as soon as all before them are known, while
  * later records are still being posted. Parts that are settled shortly after each other leave in one write. A client that went away
- * changes nothing but that nothing is written.
+ * changes nothing but that nothing is written. `timing` gives the value of `Server-Timing` at the time when the head is sent.
  */
-export class ReplyStream implements Reply {
-  private readonly response: ServerResponse
-  private readonly encoder: BatchEncoder
-  private readonly changesets: number
-  private readonly timing: () => string | undefined
-  private readonly observer: Observer
-  private readonly replies: (PartReply | undefined)[]
-  private next = 0
-  private begun = false
-  private timer: NodeJS.Timeout | undefined
-
-  /** `timing` gives the value of `Server-Timing` at the time when the head is sent. */
-  constructor(
-    response: ServerResponse,
-    encoder: BatchEncoder,
-    { count, changesets }: { readonly count: number; readonly changesets: number },
-    timing: () => string | undefined,
-    observer: Observer,
-  ) {
-    this.timing = timing
-    this.observer = observer
-    this.response = response
-    this.encoder = encoder
-    this.changesets = changesets
-    this.replies = new Array<PartReply | undefined>(count).fill(undefined)
-  }
-
-  begin(): void {
-    this.begun = true
-    this.schedule()
-  }
-
-  hasLeft(): boolean {
-    return this.response.headersSent
-  }
-
-  settle(index: number, reply: PartReply): void {
-    if (index < this.next || this.replies[index] !== undefined) return
-    this.replies[index] = reply
-    this.observer.settled(index, reply)
-    if (this.begun) this.schedule()
-  }
-
-  async end(): Promise<void> {
-    this.begun = true
-    clearTimeout(this.timer)
-    let text = this.takeReady()
-    while (this.replies[this.next] !== undefined) {
-      this.write(text)
-      await new Promise((resolve) => setImmediate(resolve))
-      text = this.takeReady()
-    }
-    text += this.encoder.close(this.changesets)
-    this.writeHead()
-    if (!this.response.destroyed) this.response.end(text, 'utf8')
-  }
-
-  private schedule(): void {
-    if (this.timer !== undefined || this.replies[this.next] === undefined) return
-    this.timer = setTimeout(() => {
-      this.timer = undefined
-      this.write(this.takeReady())
-      this.schedule()
-    }, COALESCE_MS)
-  }
-
-  private write(text: string): void {
-    if (text === '' || this.response.destroyed || this.response.writableEnded) return
-    this.writeHead()
-    this.response.write(text, 'utf8')
-  }
-
+export function createBatchReply(
+  response: ServerResponse,
+  encoder: BatchEncoder,
+  { records, changesets }: Pick<Plan, 'records' | 'changesets'>,
+  timing: () => string | undefined,
+  observer: Observer,
+): Reply {
+  const parts = new Array<PartReply | undefined>(records.length).fill(undefined)
+  let next = 0
+  let hasBegun = false
+  let timer: NodeJS.Timeout | undefined
   /** The parts that are ready, as many as one turn of the event loop may write. */
-  private takeReady(): string {
+  const takeReady = (): string => {
     let text = ''
-    const end = this.next + MAX_PARTS
-    for (
-      let reply = this.replies[this.next];
-      reply !== undefined && this.next < end && text.length < MAX_CHARACTERS;
-      reply = this.replies[this.next]
-    ) {
-      text += this.encoder.part(reply)
-      this.replies[this.next] = undefined
-      this.next += 1
+    const end = next + MAX_PARTS
+    for (let part = parts[next]; part !== undefined; part = parts[next]) {
+      if (next >= end || text.length >= MAX_CHARACTERS) break
+      text += encoder.part(part)
+      parts[next] = undefined
+      next += 1
     }
     return text
   }
-
-  private writeHead(): void {
-    if (this.response.headersSent || this.response.destroyed) return
-    const timing = this.timing()
-    if (timing !== undefined) this.response.setHeader('Server-Timing', timing)
-    this.response.writeHead(200, { 'Content-Type': this.encoder.contentType })
+  const writeHead = (): void => {
+    if (response.headersSent || response.destroyed) return
+    const value = timing()
+    if (value !== undefined) response.setHeader('Server-Timing', value)
+    response.writeHead(200, { 'Content-Type': encoder.contentType })
+  }
+  const write = (text: string): void => {
+    if (text === '' || response.destroyed || response.writableEnded) return
+    writeHead()
+    response.write(text, 'utf8')
+  }
+  const schedule = (): void => {
+    if (timer !== undefined || parts[next] === undefined) return
+    timer = setTimeout(() => {
+      timer = undefined
+      write(takeReady())
+      schedule()
+    }, COALESCE_MS)
+  }
+  return {
+    begin: () => {
+      hasBegun = true
+      schedule()
+    },
+    hasLeft: () => response.headersSent,
+    settle: (index, part) => {
+      if (index < next || parts[index] !== undefined) return
+      parts[index] = part
+      observer.settled(index, part)
+      if (hasBegun) schedule()
+    },
+    end: async () => {
+      hasBegun = true
+      clearTimeout(timer)
+      let text = takeReady()
+      while (parts[next] !== undefined) {
+        write(text)
+        await new Promise((resolve) => setImmediate(resolve))
+        text = takeReady()
+      }
+      text += encoder.close(changesets)
+      writeHead()
+      if (!response.destroyed) response.end(text, 'utf8')
+    },
   }
 }
 

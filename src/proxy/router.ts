@@ -6,13 +6,13 @@ import { AdapterError } from '../errors.ts'
 import { checkHost } from '../http/host.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
-import { type Partner, unitOf } from '../partners/index.ts'
+import { unitOf } from '../partners/index.ts'
 import type { Side, StageEntry } from '../rollout/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
 import { copyExchange } from './copy-exchange.ts'
 import { sendError } from './error-reply.ts'
-import { type Exchange, type ExchangeObserver, observeAll } from './exchange.ts'
+import { type Exchange, observeAll, type Received } from './exchange.ts'
 import { replaceForwarding } from './forwarding.ts'
 import { beginTrial } from './guard-trial.ts'
 import { handleLegacy } from './handle-legacy.ts'
@@ -93,29 +93,13 @@ export function createProxyApp(
     leave.push(context.enterPartner(client.partner))
     const unit = unitOf(client, request)
     const entry = await context.stages.enter(client.partner, { kind, unit })
-    const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
-    const received = { request, response, target, prefix, client, entry, kind, unit, receivedMs }
-    const { isAccepted } = context.queueKeys.of(client)
-    const observers = [
-      beginTrial(context, received, isAccepted()),
-      noteWrite(context, received, isAccepted),
-      logWrite(context, client.partner.id),
-    ]
-    let failure: unknown
     try {
       const side = sideOf(context, entry, client.owner, kind === 'v3Path' ? undefined : marker, request)
       if (kind === 'otherV2') checkOther(context, side, request, response)
-      observers.push(
-        copyOf(context, client.partner, request, response, receivedMs),
-        offerExchange(context, { ...received, side }, isAccepted),
-      )
-      const exchange: Exchange = { ...received, side, observer: observeAll(observers) }
-      await (side === 'v2' ? handleLegacy(context, exchange) : handleOnV3(context, exchange, route))
-    } catch (cause) {
-      failure = cause
-      throw cause
+      const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
+      const received = { request, response, target, prefix, client, entry, side, kind, unit, receivedMs }
+      await serveObserved(context, received, route)
     } finally {
-      observeAll(observers).ended(failure)
       entry.leave()
     }
   }
@@ -144,31 +128,38 @@ function sideOf(
   return isIssuedTo(marker, () => reads.linkSecret, owner) ? 'v3' : side
 }
 
-/** Begins to copy an exchange that is to be recorded. */
-function copyOf(
-  { recording, nowMs }: ProxyContext,
-  partner: Partner,
-  request: IncomingMessage,
-  response: ProxyResponse,
-  receivedMs: number,
-): Partial<ExchangeObserver> {
-  const sink = recording.open(partner, request.method ?? '', response.locals.target.rawPath)
-  return sink === undefined ? {} : copyExchange(request, response, { receivedMs, nowMs }, sink)
-}
-
-/** Authorises a request for V3, which serves it as it is where no route translates the path. */
-async function handleOnV3(
+/** Serves a request on its side. V3 serves it as it is where no route translates the path. */
+async function serveObserved(
   context: ProxyContext,
-  exchange: Exchange,
+  received: Received,
   route: Route | undefined,
 ): Promise<void> {
-  const { request, response, client, observer } = exchange
-  observer.served('v3')
-  const authorisation = await context.authorise(request, client)
+  const { request, response, client, target } = received
+  const { isAccepted } = context.queueKeys.of(client)
+  const copies = context.recording.open(client.partner, request.method ?? '', target.rawPath)
+  const observer = observeAll([
+    beginTrial(context, received, isAccepted()),
+    noteWrite(context, received, isAccepted),
+    logWrite(context, client.partner.id),
+    copies === undefined ? {} : copyExchange(received, context.nowMs, copies),
+    offerExchange(context, received, isAccepted),
+  ])
+  const exchange: Exchange = { ...received, observer }
   const handle = route && handlerOf(route, request)
-  await (handle === undefined
-    ? context.passThrough.handle(request, response, authorisation)
-    : handle(context, exchange, authorisation))
+  let failure: unknown
+  try {
+    if (exchange.side === 'v2') return await handleLegacy(context, exchange)
+    observer.served('v3')
+    const authorisation = await context.authorise(request, client)
+    await (handle === undefined
+      ? context.passThrough.handle(request, response, authorisation)
+      : handle(context, exchange, authorisation))
+  } catch (cause) {
+    failure = cause
+    throw cause
+  } finally {
+    observer.ended(failure)
+  }
 }
 
 /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */

@@ -15,7 +15,7 @@ import {
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent, type Handle } from './exchange.ts'
-import { createMismatchReply, createRecordReply, ReplyStream } from './reply-stream.ts'
+import { createBatchReply, createMismatchReply, createRecordReply } from './reply-stream.ts'
 import { recordsUrlOf, serviceRoot } from './requested-address.ts'
 
 /**
@@ -80,12 +80,11 @@ function layoutFor(layout: 'flat' | 'nested' | 'auto', { headers }: IncomingMess
 
 /** Opens the reply to a write that was read and planned. */
 export function openReply({ response, observer }: Exchange, plan: Plan): OpenReply {
-  const { records, changesets, outcomesShown, ids } = plan
   return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
-    if (ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)
-    if (!outcomesShown) return createMismatchReply(response, newId, observer)
+    if (plan.ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)
+    if (!plan.outcomesShown) return createMismatchReply(response, newId, observer)
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
-    return new ReplyStream(response, encoder, { count: records.length, changesets }, timing, observer)
+    return createBatchReply(response, encoder, plan, timing, observer)
   }
 }
 

@@ -8,11 +8,10 @@ import {
   decodeKeptReply,
   hadKeptReply,
   isFinalReply,
-  type KeptReply,
   type ReplyReading,
   statesOfParts,
 } from './relayed-reply.ts'
-import { type Answered, tallyOf } from './reply.ts'
+import { type Answered, type KeptReply, tallyOf } from './reply.ts'
 import type { ReadMarkOfV2 } from './wait-for-older.ts'
 
 /** What is known of a batch that V2 was sent, and that gave no reply to give again: V3 serves it in its place. */

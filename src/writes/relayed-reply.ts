@@ -7,16 +7,8 @@ import { readBody } from '../http/body.ts'
 import type { Slices } from '../http/slices.ts'
 import type { Settled, StoredRecord } from '../journal/index.ts'
 import { type DecodedReply, decodeReplyInSlices } from '../v2/index.ts'
+import type { KeptReply } from './reply.ts'
 import { markOf } from './settlement-policy.ts'
-
-/** A reply of V2 as its client got it, or would have. */
-export interface KeptReply {
-  readonly status: number
-  readonly reason: string
-  /** Name, value, name, value, as they were sent. */
-  readonly fields: readonly string[]
-  readonly body: Buffer
-}
 
 const headSchema = z.tuple([z.number(), z.string(), z.array(z.string())])
 

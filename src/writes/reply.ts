@@ -12,8 +12,16 @@ import {
 } from '../v2/index.ts'
 import type { PostOutcome } from '../v3/index.ts'
 import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
-import type { KeptReply } from './relayed-reply.ts'
 import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
+
+/** A reply of V2 as its client got it, or would have. */
+export interface KeptReply {
+  readonly status: number
+  readonly reason: string
+  /** Name, value, name, value, as they were sent. */
+  readonly fields: readonly string[]
+  readonly body: Buffer
+}
 
 /** Takes the parts of a reply, in any order. */
 export interface Reply {

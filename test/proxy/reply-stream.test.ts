@@ -6,7 +6,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { ReplyStream } from '../../src/proxy/reply-stream.ts'
+import { createBatchReply } from '../../src/proxy/reply-stream.ts'
+import { plannedRecord } from '../writes/planned-record.ts'
 import { createBatchEncoder, type PartReply } from '../../src/v2/index.ts'
 import { readBatchReply } from '../support/batch-request.ts'
 import { RawClient } from '../support/raw-client.ts'
@@ -37,7 +38,7 @@ function readReply(text: string): string[] {
   return parts.map(({ contentId, json }) => `${contentId ?? ''} ${JSON.stringify(json)}`)
 }
 
-describe('ReplyStream', () => {
+describe('createBatchReply', () => {
   it('batch-wire A3: writes the parts in the order of the request, in whatever order they are settled', async () => {
     const orders = fc.integer({ min: 0, max: 8 }).chain((count) => {
       const all = Array.from({ length: count }, (_, index) => index)
@@ -46,10 +47,10 @@ describe('ReplyStream', () => {
     await fc.assert(
       fc.asyncProperty(orders, fc.nat(8), async (order, begin) => {
         const { client, response } = await openReply()
-        const reply = new ReplyStream(
+        const reply = createBatchReply(
           response,
           createBatchEncoder('flat', () => crypto.randomUUID()),
-          { count: order.length, changesets: 0 },
+          { records: order.map((n) => plannedRecord(n)), changesets: 0 },
           () => undefined,
           { settled: () => undefined },
         )
@@ -68,10 +69,10 @@ describe('ReplyStream', () => {
 
   it('sends nothing before it begins, so that the request may be answered otherwise', async () => {
     const { client, response } = await openReply()
-    const reply = new ReplyStream(
+    const reply = createBatchReply(
       response,
       createBatchEncoder('flat', () => 'id'),
-      { count: 2, changesets: 0 },
+      { records: [plannedRecord(1), plannedRecord(2)], changesets: 0 },
       () => undefined,
       { settled: () => undefined },
     )
@@ -87,10 +88,10 @@ describe('ReplyStream', () => {
 
   it('goes on without a client', async () => {
     const { client, response } = await openReply()
-    const reply = new ReplyStream(
+    const reply = createBatchReply(
       response,
       createBatchEncoder('flat', () => 'id'),
-      { count: 2, changesets: 0 },
+      { records: [plannedRecord(1), plannedRecord(2)], changesets: 0 },
       () => undefined,
       { settled: () => undefined },
     )
