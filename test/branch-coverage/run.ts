@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Profiler } from 'node:inspector'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
@@ -17,10 +17,10 @@ import { parseSync } from 'vite'
 import { readCoverage } from './read-coverage.ts'
 
 /**
- * `npm run test:coverage`: runs the tests of the layers and what they come together in, counts what ran of their modules in the
- * tests' own processes, in worker threads and in programs that were started, and fails below the thresholds. Everything
- * runs from source: types are blanked out where they stand, so that all counts are of the same text.
- * `coverage/uncovered.txt` names each branch that never ran.
+ * `npm run test:coverage`: runs all tests, each once, but for `*.long.test.ts`. Those of the layers and what they come together in run first: what
+ * ran of their modules is counted in the tests' own processes, in worker threads and in programs that were started, and too little fails.
+ * They run from source: types are blanked out where they stand, so that all counts are of the same text. The others run after them, on
+ * what was built. `coverage/uncovered.txt` names each branch that never ran.
  */
 const thresholds = {
   v2: 95,
@@ -33,10 +33,8 @@ const thresholds = {
   proxy: 90,
 }
 const folders = Object.keys(thresholds) as (keyof typeof thresholds)[]
-const tests = [
-  ...folders.map((name) => `test/${name}/`),
-  ...['test/e2e/', 'test/walls/', 'test/cli/journal.test.ts', 'test/cli/workers/'],
-]
+const ofCli = ['test/cli/journal.test.ts', 'test/cli/workers/']
+const counted = [...folders.map((name) => `test/${name}/`), 'test/e2e/', 'test/walls/', ...ofCli]
 /** Programs here kill or stop themselves, and a process that is killed counts nothing. */
 const withoutCounts = ['test/e2e/resends.slow.test.ts', 'test/e2e/paused-instance.slow.test.ts']
 
@@ -44,27 +42,19 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const output = join(root, 'coverage')
 const raw = join(output, 'v8')
 
-function runTests(): boolean {
-  rmSync(output, { recursive: true, force: true })
-  mkdirSync(raw, { recursive: true })
+/** What is not counted: other folders, and files whose programs are killed. */
+const others = [...readdirSync(join(root, 'test')).map((name) => `test/${name}`), ...withoutCounts].filter(
+  (path) => !counted.some((own) => `${path}/`.startsWith(own)) || withoutCounts.includes(path),
+)
+
+function runTests(tests: readonly string[], excluded: readonly string[], env: NodeJS.ProcessEnv): boolean {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const { status } = spawnSync(
-    process.execPath,
-    [
-      vitest,
-      'run',
-      '--mode',
-      'all',
-      ...withoutCounts.map((file) => `--exclude=${file}`),
-      ...process.argv.slice(2),
-      ...tests,
-    ],
-    {
-      cwd: root,
-      env: { ...process.env, NODE_V8_COVERAGE: raw },
-      stdio: 'inherit',
-    },
-  )
+  const args = [...excluded.map((file) => `--exclude=${file}`), ...process.argv.slice(2), ...tests]
+  const { status } = spawnSync(process.execPath, [vitest, 'run', '--mode', 'all', ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+  })
   return status === 0
 }
 
@@ -102,7 +92,16 @@ function percent({ covered, total }: { covered: number; total: number }): number
   return total === 0 ? 100 : (100 * covered) / total
 }
 
-const passed = runTests()
+rmSync(output, { recursive: true, force: true })
+mkdirSync(raw, { recursive: true })
+const passed = [
+  runTests(counted, withoutCounts, { NODE_V8_COVERAGE: raw }),
+  runTests(
+    others,
+    ofCli.map((path) => `${path}${path.endsWith('/') ? '**' : ''}`),
+    {},
+  ),
+].every(Boolean)
 const seen = readCoverage(raw, pathToFileURL(join(root, 'src/')).href)
 const missed: string[] = []
 const below: string[] = []
