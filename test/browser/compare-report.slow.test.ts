@@ -129,8 +129,8 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
       `[...document.querySelectorAll('svg[role=img]')].map((one) => one.getAttribute('aria-label'))`,
     )
     expect(charts).toEqual([
-      'Verdicts: Same 3,461, Equivalent 600, Differs 199, Unknown 15',
-      'Records that ask for attention by day, 5 Jan 2026 to 30 Jan 2026. Highest: 18 on 15 Jan 2026.',
+      'Verdicts: Same 3,460, Equivalent 600, Differs 200, Unknown 15',
+      'Records that ask for attention by day, 5 Jan 2026 to 30 Jan 2026. Highest: 20 on 15 Jan 2026.',
     ])
     const headings = await page.locator('.chart h3').allTextContents()
     expect(headings).toEqual(['Over time', 'By field', 'By code class', 'By kind', 'Delay'])

@@ -26,8 +26,11 @@ test.each(['send', 'check', 'record', 'rollout', 'compare'])('%s --help loads no
 })
 
 test.each([
-  { args: ['check', 'fixtures/class-register/body.txt'], packages: ['commander', 're2js', 'zod'] },
-  { args: ['check', 'fixtures', '--config', 'nowhere.yaml'], packages: ['commander', 're2js', 'zod'] },
+  { args: ['check', 'fixtures/class-register/body.txt'], packages: ['commander', 're2js', 'undici', 'zod'] },
+  {
+    args: ['check', 'fixtures', '--config', 'nowhere.yaml'],
+    packages: ['commander', 're2js', 'undici', 'zod'],
+  },
   { args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'], packages: ['commander', 're2js', 'undici'] },
   { args: ['config', 'schema'], packages: ['commander', 'yaml', 'zod'] },
 ])('$args loads $packages', async ({ args, packages }) => {

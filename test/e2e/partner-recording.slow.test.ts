@@ -64,9 +64,9 @@ async function work(adapter: Adapter, faces: Awaited<ReturnType<typeof startFace
   return 5
 }
 
-const settings = (v2: string, stage: string, record: object, more: object = {}) => ({
+const settings = (v2: string, stage: string, record: object | undefined, more: object = {}) => ({
   v2: { baseUrl: v2 },
-  partners: [{ id: 'acme', match: { any: true }, clients: 'open', stage, compare: { percent: 0 }, record, ...more }], // prettier-ignore
+  partners: [{ id: 'acme', match: { any: true }, clients: 'open', stage, compare: { percent: 0 }, ...(record === undefined ? {} : { record }), ...more }], // prettier-ignore
 })
 
 /** Everything below a folder as text. */
@@ -176,7 +176,7 @@ describe('a partner with record', () => {
     const url = `http://127.0.0.1:${(v2.address() as AddressInfo).port}`
     const to = await makeFolder()
     const [plain, recorded] = await Promise.all([
-      startAdapter('http://127.0.0.1:9', settings(url, 'legacy', { to: `${to}2`, key, percent: 0 })),
+      startAdapter('http://127.0.0.1:9', settings(url, 'legacy', undefined)),
       startAdapter('http://127.0.0.1:9', settings(url, 'legacy', { to, key })),
     ])
     const { headers, body } = batchOf(flatRecords(3))
@@ -217,10 +217,10 @@ describe('a partner with record', () => {
     const to = await makeFolder()
     const adapter = await startAdapter('http://127.0.0.1:9', {
       ...settings(url, stage, { to, key }),
-      v2: { baseUrl: url, connections: 1 },
       ...(journal ? { journal: journalFile() } : {}),
     })
-    const bodies = [1, 2, 3].map((n) => batchOf(flatRecords(n * 300)).body)
+    // More than the connections to V2.
+    const bodies = Array.from({ length: 70 }, (_, n) => batchOf(flatRecords(100 + n)).body)
     const upload = async (body: string): Promise<void> => {
       const client = await RawClient.open(adapter.port)
       const { headers } = batchOf([])
@@ -229,11 +229,13 @@ describe('a partner with record', () => {
         client.send(body.slice(at, at + 50_000))
         await new Promise((resolve) => setTimeout(resolve, 30))
       }
-      for await (const chunk of client.socket) expect(String(chunk)).toContain('200 OK')
+      let reply = ''
+      for await (const chunk of client.socket) reply += String(chunk)
+      expect(reply).toContain('200 OK')
     }
     await Promise.all(bodies.map(upload))
     expect(got.sort()).toEqual([...bodies].sort())
-    await fatesOf(adapter, 3)
+    await fatesOf(adapter, 70)
     const found = await Promise.all(
       (await listRecordings(to)).map((one) => readRecording(one, Buffer.from(KEY, 'hex'))),
     )
@@ -260,7 +262,7 @@ describe('a partner with record', () => {
     expect(await fatesOf(adapter, 4)).toEqual({ stopped: 3, recorded: 1 })
     expect(await stopped()).toBe(0)
     // Without the key nothing is copied any longer.
-    await adapter.app.reload(() => adapterConfig(faces.v3Url, settings(faces.v2Url, 'legacy', { ...own.partners[0]?.record, percent: 0 }))) // prettier-ignore
+    await adapter.app.reload(() => adapterConfig(faces.v3Url, settings(faces.v2Url, 'legacy', undefined))) // prettier-ignore
     await postBatch(adapter, batchOf([faces.mark(4)]), sandboxHeaders)
     expect(await fatesOf(adapter, 4)).toEqual({ stopped: 3, recorded: 1 })
   })

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-import { SEALED } from '../../compare/recording/index.ts'
+import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { AdapterError } from '../../errors.ts'
 import { isLoopback } from '../../http/loopback.ts'
 

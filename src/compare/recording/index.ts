@@ -10,6 +10,6 @@ export {
   type Recorder,
   type RecordingTarget,
 } from './recorder.ts'
-export { listRecordings, readRecording, SEALED } from './recording-files.ts'
+export { listRecordings, readRecording } from './recording-files.ts'
 export { createRecordingSource } from './recording-source.ts'
 export { openRecordingStore, type RecordingStore } from './recording-store.ts'

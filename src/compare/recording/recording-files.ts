@@ -1,4 +1,3 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
@@ -7,10 +6,8 @@ import * as z from 'zod'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { type Exchange, type Headers, keptHeadersOf, recordedKinds } from './exchange.ts'
+import { openSealed, SEALED } from './sealed-file.ts'
 import { RECORDED_HOST, type V3Script } from './v3-script.ts'
-
-/** The ending of an encrypted file of a recording. */
-export const SEALED = '.sealed'
 
 /** What no message of an exchange says; without `served` it is `v2`. */
 const noteForm = z.object({
@@ -182,46 +179,3 @@ function split(
   })
   return { start, headers, body: bytes.subarray(end + 4) }
 }
-
-const MAGIC = Buffer.from('MBREC1\n')
-const KEY_ID = 8
-const NONCE = 12
-const TAG = 16
-
-/** Encrypts a file with AES-256-GCM, bound to its folder and name, so that none can take the place of another. */
-export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
-  const nonce = randomBytes(NONCE)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
-  cipher.setAAD(Buffer.from(place))
-  const text = Buffer.concat([cipher.update(plain), cipher.final()])
-  return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
-}
-
-/** Undoes `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that was changed or moved. */
-function openSealed(key: Uint8Array, place: string, bytes: Buffer): Buffer {
-  const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
-  if (!isSealed) throw new AdapterError('ADP_USAGE', `${place} is not a sealed file of a recording.`)
-  let at = MAGIC.length
-  const take = (length: number): Buffer => bytes.subarray(at, (at += length))
-  if (!take(KEY_ID).equals(idOf(key)))
-    throw new AdapterError(
-      'ADP_CONFIGURATION',
-      `${place} is encrypted with another key. Give the key that it was recorded with.`,
-    )
-  try {
-    const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
-    cipher.setAAD(Buffer.from(place))
-    cipher.setAuthTag(take(TAG))
-    return Buffer.concat([cipher.update(bytes.subarray(at)), cipher.final()])
-  } catch (cause) {
-    throw new AdapterError(
-      'ADP_USAGE',
-      `${place} was changed, cut or moved since it was recorded: it cannot be opened.`,
-      { cause },
-    )
-  }
-}
-
-/** Tells keys apart and says nothing of them. */
-const idOf = (key: Uint8Array): Buffer =>
-  createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

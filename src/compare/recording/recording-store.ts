@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { byCounter, type RecordingFiles, SEALED, sealFile } from './recording-files.ts'
+import { byCounter, type RecordingFiles } from './recording-files.ts'
+import { SEALED, sealFile } from './sealed-file.ts'
 
 export interface StoreOptions {
   readonly folder: string

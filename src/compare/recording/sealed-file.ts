@@ -1,0 +1,49 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+import { AdapterError } from '../../errors.ts'
+
+/** The ending of an encrypted file of a recording. */
+export const SEALED = '.sealed'
+
+const MAGIC = Buffer.from('MBREC1\n')
+const KEY_ID = 8
+const NONCE = 12
+const TAG = 16
+
+/** Encrypts a file with AES-256-GCM, bound to its folder and name, so that none can take the place of another. */
+export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  cipher.setAAD(Buffer.from(place))
+  const text = Buffer.concat([cipher.update(plain), cipher.final()])
+  return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
+}
+
+/** Undoes `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that was changed or moved. */
+export function openSealed(key: Uint8Array, place: string, bytes: Buffer): Buffer {
+  const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
+  if (!isSealed) throw new AdapterError('ADP_USAGE', `${place} is not a sealed file of a recording.`)
+  let at = MAGIC.length
+  const take = (length: number): Buffer => bytes.subarray(at, (at += length))
+  if (!take(KEY_ID).equals(idOf(key)))
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `${place} is encrypted with another key. Give the key that it was recorded with.`,
+    )
+  try {
+    const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
+    cipher.setAAD(Buffer.from(place))
+    cipher.setAuthTag(take(TAG))
+    return Buffer.concat([cipher.update(bytes.subarray(at)), cipher.final()])
+  } catch (cause) {
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${place} was changed, cut or moved since it was recorded: it cannot be opened.`,
+      { cause },
+    )
+  }
+}
+
+/** Tells keys apart and says nothing of them. */
+const idOf = (key: Uint8Array): Buffer =>
+  createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)
