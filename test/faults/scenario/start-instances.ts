@@ -124,7 +124,7 @@ function stagedConfig(
 ): { readonly upstreams: object; readonly partner: object; readonly sections: object } {
   if (stages === undefined || v2 === undefined) return { upstreams: {}, partner: {}, sections: {} }
   const { begin: stage, resendWindowMs, slowV2Ms = 0 } = stages
-  const patient = { ...timeouts, headersMs: timeouts.headersMs + slowV2Ms }
+  const patient = { connectMs: timeouts.connectMs, headersMs: timeouts.headersMs + slowV2Ms }
   return {
     upstreams: { v2: { baseUrl: v2, timeouts: patient } },
     partner: { stage, canary: { header: schoolHeader } },

@@ -265,7 +265,7 @@ async function startInstances(
       listen: { port },
       upstreams: {
         v3: { baseUrl: urls.v3, timeouts },
-        v2: { baseUrl: urls.v2, timeouts },
+        v2: { baseUrl: urls.v2, timeouts: { connectMs: timeouts.connectMs, headersMs: timeouts.headersMs } },
       },
       journal: { url: urls.journalUrl },
       partners: [
