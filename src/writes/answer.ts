@@ -23,7 +23,6 @@ import {
   replyContextOf,
   toFaultPart,
   toSupersededPart,
-  toSupersededUnknownPart,
 } from './reply.ts'
 import { runRecords } from './run.ts'
 import { createReplyIds, digestIds, digestRequest, encodeStoredRequest } from './stored-request.ts'
@@ -181,8 +180,7 @@ function withSuperseded(
     if (faults.has(position)) continue
     const isHidden = mayHaveLeft(position) && lastOf.get(record.key) !== position
     if (!isHidden && !superseded(position)) continue
-    const toPart = mayHaveLeft(position) ? toSupersededUnknownPart : toSupersededPart
-    parts.set(position, toPart(record, context))
+    parts.set(position, toSupersededPart(record, context, mayHaveLeft(position)))
   }
   return parts
 }

@@ -6,7 +6,7 @@ import type { Authorisation } from '../partners/partner.ts'
 import { markOrphaned } from './active-records.ts'
 import { checkToken } from './check-token.ts'
 import type { WriteContext } from './context.ts'
-import { type Plan, planStored } from './plan.ts'
+import { planStored } from './plan.ts'
 import { isReadBack } from './read-back.ts'
 import {
   type Answered,
@@ -14,14 +14,18 @@ import {
   isRetryable,
   mayHaveLeft,
   type OpenReply,
-  type Reply,
   replyContextOf,
   settleStored,
   tallyOf,
 } from './reply.ts'
 import { inOrder, runRecords } from './run.ts'
-import { createReplyIds, decodeStoredRequest, type StoredRequest, wasOnV2 } from './stored-request.ts'
-import { openWriteSession, type WriteSession } from './write-session.ts'
+import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
+import { openWriteSession } from './write-session.ts'
+
+/** How long the other sender of a running batch may take before it is asked for the batch: it may lack credentials for it. */
+const ASK_AFTER_MS = 1_000
+/** A batch is read again once this share of its open records has ended: parts come soon, and large ones are read a few times. */
+const SHARE_AT_A_TIME = 1 / 16
 
 /**
  * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
@@ -38,8 +42,7 @@ export async function replayBatch(
   slices: Slices,
 ): Promise<Answered | undefined> {
   try {
-    const replay = await openReplay(context, authorisation, batch, openReply, slices)
-    return replay === undefined ? undefined : await answerReplay(replay)
+    return await replay(context, authorisation, batch, openReply, slices)
   } catch (cause) {
     throw toReplayError(cause)
   }
@@ -60,163 +63,121 @@ const unreadable: Partial<Record<ErrorCode, string>> = {
     'and its rows in the journal are damaged, so they cannot answer it. Nothing was sent again. Look its records up in the service.',
 }
 
-interface Loaded extends StoredBatch {
-  readonly request: StoredRequest
-}
-
-/** One repeated request, from its stored batch to its reply. */
-interface Replay {
-  readonly context: WriteContext
-  readonly authorisation: Authorisation
-  readonly plan: Plan
-  readonly session: WriteSession
-  readonly reply: Reply
-  readonly slices: Slices
-  /** By the clock, ms. */
-  readonly deadlineMs: number
-  /** Records that this request has reopened once: their answer is then the outcome of other requests. */
-  readonly tried: Set<number>
-  /** The batch as it was read last. */
-  stored: Loaded
-  /** V3 has judged this token for the batch. */
-  isChecked: boolean
-  /** The instance that has the batch was asked to hand it over. */
-  hasAsked: boolean
-}
-
-/** How long the other sender of a running batch may take before it is asked for the batch: it may lack credentials for it. */
-const ASK_AFTER_MS = 1_000
-/** A batch is read again once this share of its open records has ended: parts come soon, and large ones are read a few times. */
-const SHARE_AT_A_TIME = 1 / 16
-
-async function openReplay(
+async function replay(
   context: WriteContext,
   authorisation: Authorisation,
   batch: number,
   openReply: OpenReply,
   slices: Slices,
-): Promise<Replay | undefined> {
-  const { partner } = authorisation
-  const deadlineMs = context.clock.nowMs() + partner.budgetMs
-  const stored = await load(context, batch)
-  if (stored === undefined) return undefined
-  const { request, replyId } = stored.request
-  const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasOnV2(stored.request) })
-  const plan = await planStored(stored.request, partner, stored.receivedMs, slices)
-  const reply = openReply(request, createReplyIds(replyId), () => session.timing())
-  const progress = { stored, isChecked: false, hasAsked: false, tried: new Set<number>() }
-  return { context, authorisation, plan, session, reply, slices, deadlineMs, ...progress }
-}
-
-/** Undefined: the other sender was denied, and nothing of the batch is kept. */
-async function answerReplay(replay: Replay): Promise<Answered | undefined> {
-  const { context, authorisation, plan, tried, reply, session, slices } = replay
-  const isOpenAgain = (record: StoredRecord): boolean =>
-    !tried.has(record.position) && isRetryable(record, plan)
-  for (;;) {
-    replay.isChecked ||= await checkToken(context, authorisation, replay.stored, plan)
-    await settleFinal(replay, (record) => !isHeld(record) && !isOpenAgain(record))
-    const { records } = replay.stored
-    const open = records.filter(({ state }) => state === 'open')
-    const retryable = open.length === 0 ? records.filter(isOpenAgain) : []
-    if (open.length > 0) {
-      if (!(await waitForOthers(replay, open))) return undefined
-    } else if (retryable.length > 0) await sendAgain(replay, retryable)
-    else break
-  }
-  const { stored } = replay
-  await settleStored(stored.request, stored.records, plan, reply, slices)
-  await reply.end()
-  const answered = { tally: tallyOf(stored), queuedMs: session.queuedMs(), batch: stored.batch }
-  return { ...answered, replayed: true, askedV3: tried.size > 0 }
-}
-
-/**
- * Waits until some of the records that another run has open have ended. False: the batch was forgotten before any part of it was given
- * out. Error: `ADP_OUTCOME_UNKNOWN` when that takes too long.
- */
-async function waitForOthers(replay: Replay, open: readonly StoredRecord[]): Promise<boolean> {
-  const { context, authorisation, deadlineMs, hasAsked, stored } = replay
-  const { batch } = stored
-  const leftMs = deadlineMs - context.clock.nowMs()
-  const next = open
-    .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
-    .map(({ position }) => ({ batch, position }))
-  const timeoutMs = hasAsked ? leftMs : Math.min(leftMs, ASK_AFTER_MS)
-  const ended = leftMs > 0 && (await context.predecessors.until(next, timeoutMs))
-  if (!ended && timeoutMs < leftMs) {
-    replay.hasAsked = true
-    if (replay.isChecked) await askForOrphan(context, batch, authorisation.client)
-  } else if (!ended)
-    throw new AdapterError(
-      'ADP_OUTCOME_UNKNOWN',
-      'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
-    )
-  const now = await load(context, batch)
-  if (now !== undefined) {
-    replay.stored = now
+): Promise<Answered | undefined> {
+  const { journal, clock, orphans, accepted, predecessors } = context
+  const { partner, client } = authorisation
+  const deadlineMs = clock.nowMs() + partner.budgetMs
+  const first = await journal.load(batch)
+  if (first?.payload === undefined) return undefined
+  /** The batch as it was read last. */
+  let stored: StoredBatch = first
+  const request = decodeStoredRequest(first.payload)
+  const wasV2 = wasOnV2(request)
+  const plan = await planStored(request, partner, first.receivedMs, slices)
+  const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2 })
+  const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
+  /** Records that this request has reopened once: their answer is then the outcome of other requests. */
+  const tried = new Set<number>()
+  let isChecked = false
+  let hasAsked = false
+  const reload = async (): Promise<boolean> => {
+    const now = await journal.load(batch)
+    if (now?.payload === undefined) return false
+    stored = now
     return true
   }
-  if (open.length === stored.records.length) return false
-  throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
-}
-
-/** Opens records again, posts them or reads them back, and answers them. */
-async function sendAgain(replay: Replay, records: readonly StoredRecord[]): Promise<void> {
-  const { context, authorisation, plan, session, reply } = replay
-  const { journal, accepted, orphans, clock } = context
-  const before = replay.stored
-  const { batch, receivedMs, request } = before
-  const positions = records.map(({ position }) => position)
-  for (const position of positions) replay.tried.add(position)
-  const opened = await journal.reopen(batch, positions, toKeep(context, authorisation, before))
-  replay.stored = (await load(context, batch)) ?? before
-  if (opened.after.size === 0) return
-  accepted.sends(batch, authorisation.client)
-  try {
-    replay.isChecked ||= await checkToken(context, authorisation, replay.stored, plan)
-  } catch (cause) {
-    markOrphaned(orphans, batch, opened.after, opened.lease, clock.nowMs())
-    throw cause
+  const check = async (): Promise<void> => {
+    isChecked ||= await checkToken(context, authorisation, stored, plan)
   }
-  const { records: now } = replay.stored
-  // Another run may have sent it between the two reads: then it was opened once more.
-  const wasSentMeanwhile = (position: number): boolean =>
-    now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
-  // Records that other requests have reopened are answered when those have settled them.
-  await settleFinal(replay, (record) => !isHeld(record))
-  try {
+  const isOpenAgain = (record: StoredRecord): boolean =>
+    !tried.has(record.position) && isRetryable(record, plan)
+  /** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
+  const settleFinal = async (isFinal: (record: StoredRecord) => boolean): Promise<void> => {
+    const final = stored.records.filter(isFinal)
+    if (final.length === 0) return
+    await settleStored(request, final, plan, reply, slices)
+    reply.begin()
+  }
+  /** Waits until some of the records that another run has open have ended. False: the batch was forgotten before any part was given out. */
+  const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
+    const leftMs = deadlineMs - clock.nowMs()
+    const next = open
+      .slice(0, Math.ceil(open.length * SHARE_AT_A_TIME))
+      .map(({ position }) => ({ batch, position }))
+    const timeoutMs = hasAsked ? leftMs : Math.min(leftMs, ASK_AFTER_MS)
+    const ended = leftMs > 0 && (await predecessors.until(next, timeoutMs))
+    if (!ended && timeoutMs >= leftMs)
+      throw new AdapterError(
+        'ADP_OUTCOME_UNKNOWN',
+        'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
+      )
+    if (!ended) {
+      hasAsked = true
+      if (isChecked) await askForOrphan(context, batch, client)
+    }
+    if (await reload()) return true
+    if (open.length === stored.records.length) return false
+    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
+  }
+  /** Opens records again, posts them or reads them back, and answers them. */
+  const sendAgain = async (positions: readonly number[]): Promise<void> => {
+    const before = stored
+    for (const position of positions) tried.add(position)
+    const { lease, after } = await journal.reopen(batch, positions, toKeep(context, authorisation, before))
+    await reload()
+    if (after.size === 0) return
+    accepted.sends(batch, client)
+    try {
+      await check()
+    } catch (cause) {
+      markOrphaned(orphans, batch, after, lease, clock.nowMs())
+      throw cause
+    }
+    const now = stored.records
+    // Another run may have sent it between the two reads: then it was opened once more.
+    const wasSentMeanwhile = (position: number): boolean =>
+      now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
+    // Records that other requests have reopened are answered when those have settled them.
+    await settleFinal((record) => !isHeld(record))
     const run = {
-      batch,
-      receivedMs,
-      plan,
-      lease: opened.lease,
-      after: opened.after,
-      positions: inOrder(opened.after.keys()),
+      ...{ batch, lease, after, plan },
+      receivedMs: before.receivedMs,
+      positions: inOrder(after.keys()),
       wasParked: (position: number) => before.records[position]?.state === 'parked',
       mayHaveLeft: (position: number) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
-      isChecked: wasOnV2(request) && isReadBack(authorisation.partner),
+      isChecked: wasV2 && isReadBack(partner),
       clientWaits: true,
       replyContext: replyContextOf(request.request, context.newId),
     }
-    await runRecords(context, session, run, reply)
-    replay.isChecked = true
-  } catch (cause) {
-    // Another instance has them now: their answer is what it makes of them. The client may know the answer to the others already.
-    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
+    try {
+      await runRecords(context, session, run, reply)
+      isChecked = true
+    } catch (cause) {
+      // Another instance has them now: their answer is what it makes of them. The client may know the answer to the others already.
+      if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
+    }
+    await reload()
   }
-  replay.stored = (await load(context, batch)) ?? replay.stored
-}
-
-/** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
-async function settleFinal(
-  { stored, plan, reply, slices }: Replay,
-  isFinal: (record: StoredRecord) => boolean,
-): Promise<void> {
-  const final = stored.records.filter(isFinal)
-  if (final.length === 0) return
-  await settleStored(stored.request, final, plan, reply, slices)
-  reply.begin()
+  for (;;) {
+    await check()
+    await settleFinal((record) => !isHeld(record) && !isOpenAgain(record))
+    const open = stored.records.filter(({ state }) => state === 'open')
+    const retryable = open.length === 0 ? stored.records.filter(isOpenAgain) : []
+    if (open.length > 0) {
+      if (!(await waitForOthers(open))) return undefined
+    } else if (retryable.length > 0) await sendAgain(retryable.map(({ position }) => position))
+    else break
+  }
+  await settleStored(request, stored.records, plan, reply, slices)
+  await reply.end()
+  const answered = { tally: tallyOf(stored), queuedMs: session.queuedMs(), batch }
+  return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
 /**
@@ -242,11 +203,4 @@ async function askForOrphan(
   if (active.has(batch) || orphans.has(batch)) return
   accepted.sends(batch, client)
   await journal.askFor(batch)
-}
-
-async function load(context: WriteContext, batch: number): Promise<Loaded | undefined> {
-  const stored = await context.journal.load(batch)
-  return stored?.payload === undefined
-    ? undefined
-    : { ...stored, request: decodeStoredRequest(stored.payload) }
 }

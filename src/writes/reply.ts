@@ -106,19 +106,19 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
   return toReply(planned, status, faults, context)
 }
 
-/** The part of a record that a newer one of its learner and event has superseded: it was not applied and never will be. */
-export function toSupersededPart(planned: PlannedRecord, context: ReplyContext): PartReply {
-  const code = 'ADP_SUPERSEDED'
-  const message =
-    'A newer mark of this learner and event was taken. This one was not applied and will not be.'
-  return toReply(planned, errorRules[code].status, [{ code, message }], context)
-}
-
-/** As `toSupersededPart`, for a record that V2 was sent and may have applied. */
-export function toSupersededUnknownPart(planned: PlannedRecord, context: ReplyContext): PartReply {
-  const code = 'ADP_SUPERSEDED_UNKNOWN'
-  const message =
-    'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.'
+/**
+ * The part of a record that a newer one of its learner and event has superseded: it is not sent again. `mayHaveLeft`: V2 was sent it and
+ * may have applied it; else it was not applied.
+ */
+export function toSupersededPart(
+  planned: PlannedRecord,
+  context: ReplyContext,
+  mayHaveLeft: boolean,
+): PartReply {
+  const code = mayHaveLeft ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_SUPERSEDED'
+  const message = mayHaveLeft
+    ? 'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.'
+    : 'A newer mark of this learner and event was taken. This one was not applied and will not be.'
   return toReply(planned, errorRules[code].status, [{ code, message }], context)
 }
 
@@ -221,7 +221,7 @@ function toStoredPart(
 ): PartReply {
   // Answered "not applied", its client would send it again for ever.
   if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
-    return toSupersededPart(planned, contextOf())
+    return toSupersededPart(planned, contextOf(), false)
   // Its stored answer says that it was not applied; recovery may post it at any time.
   if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
   // Without an answer of its own a record was denied together with its whole batch.
