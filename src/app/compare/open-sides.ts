@@ -33,7 +33,7 @@ const PAGE_BUDGET_MS = 300_000
 /** The rate that the service allows one integrator (service-facts 9), unless the partner has another. */
 const SERVICE_LIMIT = 5
 
-export interface SidesOptions {
+interface SidesOptions {
   readonly config: Config
   readonly partner: PartnerConfig
   /** The base address of V2. */
@@ -72,7 +72,14 @@ export function openSides(options: SidesOptions): OpenedSides {
     expectAuthorised(await authoriseWithout(partner, limits, identify, options.v3Credentials))
   const readers: V3Reader[] = []
   const open = (baseUrl: URL, below: string, timeouts: UpstreamTimeouts, wholePages: boolean): V3Reader => {
-    const reader = openReader({ baseUrl, below, timeouts, wholePages, acquireMs: config.tuning.acquireMs })
+    const { acquireMs } = config.tuning
+    const where = { baseUrl, below, timeouts, wholePages, acquireMs }
+    const reader = createV3Reader({
+      ...where,
+      connections: CONNECTIONS,
+      nowMs: Date.now,
+      clock: systemClock,
+    })
     readers.push(reader)
     return reader
   }
@@ -135,18 +142,6 @@ function v2LimitOf(
   const isShared = v2.origin === config.upstreams.v3.baseUrl.origin && v3Rate !== undefined
   const limits = isShared ? v3Limits : createRateLimits(systemClock)
   return limits.of(v2Credentials.subscriptionKey, rate)
-}
-
-interface ReaderOptions {
-  readonly baseUrl: URL
-  readonly below: string
-  readonly timeouts: UpstreamTimeouts
-  readonly wholePages: boolean
-  readonly acquireMs: number
-}
-
-function openReader(where: ReaderOptions): V3Reader {
-  return createV3Reader({ ...where, connections: CONNECTIONS, nowMs: Date.now, clock: systemClock })
 }
 
 function openSession(

@@ -13,7 +13,7 @@ import type { V3Credentials } from '../../v3/index.ts'
 // What the thread of comparisons and the main thread call each other for. All of it is plain values.
 
 /** A partner without what calls services: its keys and tokens are asked for. */
-export type PostedPartner = Omit<Partner, 'v2' | 'tokens' | 'subscriptionKey'> & {
+type PostedPartner = Omit<Partner, 'v2' | 'tokens' | 'subscriptionKey'> & {
   readonly v2: string | undefined
   readonly tokens: undefined
   readonly subscriptionKey: undefined
@@ -64,7 +64,7 @@ export interface ThreadCalls {
 }
 
 /** What V3 is asked with for a client. */
-export interface PostedAuthorisation {
+interface PostedAuthorisation {
   readonly credentials: V3Credentials
   readonly canRenew: boolean
 }

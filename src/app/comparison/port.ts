@@ -6,14 +6,14 @@ type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => u
 /** The line to another thread. Calls arrive in their order. */
 export interface Line<Calls extends Callable<Calls>> {
   /** Calls a function of the other thread. Rejects with `AdapterError`. */
-  call<Name extends keyof Calls & string>(
+  readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>
-  ): Promise<Awaited<ReturnType<Calls[Name]>>>
+  ) => Promise<Awaited<ReturnType<Calls[Name]>>>
   /** Sets the functions that the other thread calls. */
-  answer(functions: Readonly<Record<string, (...args: never[]) => unknown>>): void
+  readonly answer: (functions: Readonly<Record<string, (...args: never[]) => unknown>>) => void
   /** Rejects all calls without an answer: the other thread has ended. */
-  end(cause: AdapterError): void
+  readonly end: (cause: AdapterError) => void
 }
 
 /** Either end of the messages between two threads. */

@@ -40,7 +40,7 @@ import {
 } from './calls.ts'
 import { connect, type Line } from './port.ts'
 
-export interface ComparisonParts {
+interface ComparisonParts {
   readonly config: Config
   readonly limits: () => BatchLimits
   readonly registry: Pick<PartnerRegistry, 'of' | 'partners'>
@@ -62,7 +62,7 @@ export interface ComparisonParts {
 }
 
 /** A comparison whose settings follow the configuration. */
-export interface ReloadableComparison extends LiveComparison {
+interface ReloadableComparison extends LiveComparison {
   /** Another configuration is in use. */
   reload(config: Config): void
 }
@@ -342,7 +342,7 @@ function headOf(exchange: OfferedExchange): ExchangeHead {
 }
 
 /** The thread of comparisons, as the others see it. */
-export interface ComparisonThread extends Pick<Line<ThreadCalls>, 'call'> {
+interface ComparisonThread extends Pick<Line<ThreadCalls>, 'call'> {
   /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
   close(): Promise<void>
   /** Ends it at once. */

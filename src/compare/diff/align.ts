@@ -8,7 +8,7 @@ export interface AlignedRecord {
   readonly v3At: number
 }
 
-export interface Alignment {
+interface Alignment {
   /** In the order of V2, then what only V3 has in its own order. */
   readonly records: readonly AlignedRecord[]
   /** Rows that no key names: no objects, or objects without an id. */

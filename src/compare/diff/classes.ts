@@ -55,7 +55,7 @@ export function countClass(count: number): string {
 }
 
 /** What both booleans of a mark say of its code. */
-export type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
+type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
 
 /** The class of a mark's code by the record's own booleans; undefined where they are none. */
 export function codeClassOf(mark: Members): CodeClass | undefined {

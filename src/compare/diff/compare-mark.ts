@@ -60,7 +60,7 @@ const isEmpty = (histories: unknown): boolean =>
   histories === undefined || histories === null || (Array.isArray(histories) && histories.length === 0)
 
 /** A mark as reports group it and evidence counts it. Ids and code are of the record: hash them before keeping, never log them. */
-export interface MarkDescription {
+interface MarkDescription {
   readonly learner: string | undefined
   readonly code: string | undefined
   /** Of the session, `YYYY-MM-DD` in UTC. */

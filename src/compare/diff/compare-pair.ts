@@ -12,7 +12,7 @@ import { idOf, memberOf, type Members } from './values.ts'
  * What the order of rows means. `unasked`: no order was asked for, so another one is equivalent (rule `order-unasked`). `asked`: another
  * one is a difference. `free`: the rows were collected in no order of their own, so positions say nothing.
  */
-export type RowOrder = 'unasked' | 'asked' | 'free'
+type RowOrder = 'unasked' | 'asked' | 'free'
 
 /** What both sides answered to one question. */
 export interface Pair extends MarkOptions {

@@ -1,13 +1,6 @@
 export { classOf } from './classes.ts'
 export { compareMark, describeMark } from './compare-mark.ts'
-export {
-  comparePair,
-  MAX_PAIR_ROWS,
-  type Pair,
-  type RecordDiff,
-  type RowOrder,
-  withoutNoise,
-} from './compare-pair.ts'
+export { comparePair, MAX_PAIR_ROWS, type Pair, type RecordDiff, withoutNoise } from './compare-pair.ts'
 export { isServiceMember } from './compare-values.ts'
 export { Findings, plainly } from './findings.ts'
 export {

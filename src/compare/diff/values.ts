@@ -78,7 +78,7 @@ export function isControlName(name: string): boolean {
 /** Deeper documents are no records of the service; without a bound, one could exhaust the stack. */
 export const MAX_DEPTH = 16
 
-export interface KeyOptions {
+interface KeyOptions {
   /** Members of the outermost object that do not count. */
   readonly without?: ReadonlySet<string>
   /** True: texts and nulls as they are, so that equal keys are equal values. */

@@ -157,7 +157,7 @@ function toUpstreamError(status: number, errors: readonly FlatMark[]) {
 }
 
 /** The parts of V2's reply by the records that they answer. */
-export interface MatchedParts {
+interface MatchedParts {
   /** In the order of the records; undefined: V2 has no part for it. */
   readonly parts: readonly ({ readonly form: ReplyPartForm; readonly isInOrder: boolean } | undefined)[]
   /** Parts that answer no record. */

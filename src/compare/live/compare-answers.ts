@@ -84,7 +84,7 @@ export function unfitRead({ kind, query }: AnsweredRead, isContinued: boolean): 
   return isCut && !names.has('$orderby') ? 'unordered' : undefined
 }
 
-export interface AnswersOptions {
+interface AnswersOptions {
   /** The partner's own. */
   readonly rules?: OwnRules | undefined
   /** True for a mark that was changed between the two answers: it is unknown. Default: none was. */

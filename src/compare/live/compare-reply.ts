@@ -28,7 +28,7 @@ export interface AcceptedMark {
   readonly place: MarkPlace
 }
 
-export type ReplyResult =
+type ReplyResult =
   | { readonly kind: 'skipped'; readonly reason: SkipReason }
   | {
       readonly kind: 'compared'
@@ -38,7 +38,7 @@ export type ReplyResult =
       readonly hidden: readonly AcceptedMark[]
     }
 
-export interface ReplyComparison {
+interface ReplyComparison {
   readonly limits: BatchLimits
   /** The partner's own rules. */
   readonly rules: OwnRules | undefined

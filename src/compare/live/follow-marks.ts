@@ -21,7 +21,7 @@ export interface FollowedMark {
 export type AskMarks = (filter: string) => Promise<SideAnswer>
 
 /** The side that served the marks. */
-export interface ServingSide {
+interface ServingSide {
   readonly ask: AskMarks
   /** When the write was received, by the clock. */
   readonly receivedMs: number
@@ -31,7 +31,7 @@ export interface ServingSide {
   readonly isCorrection: (followed: FollowedMark, seen: FlatMark) => boolean
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   /** Asks the other side. */
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: FlatMark | undefined) => Comparison
@@ -97,7 +97,8 @@ export async function followMarks(
   let open = sampled(marks).map(toOpen)
   let unsent: SkipReason | undefined
   const endMs = clock.nowMs() + settleMs
-  for (let pauseMs = FIRST_PAUSE_MS; open.length > 0 && !stopped.aborted; pauseMs *= 2) {
+  const isStopped = (): boolean => stopped.aborted
+  for (let pauseMs = FIRST_PAUSE_MS; open.length > 0 && !isStopped(); pauseMs *= 2) {
     const isLast = clock.nowMs() >= endMs
     open = open.filter(({ followed }) => !followed.place.isSuperseded())
     for (const group of groupsOf(open)) {
@@ -112,7 +113,7 @@ export async function followMarks(
       delaysMs.push(atMs - sinceMs)
     }
     open = open.filter(({ comparison }) => !isFound(comparison))
-    if (unsent !== undefined || isLast || stopped.aborted || open.length === 0) break
+    if (unsent !== undefined || isLast || isStopped() || open.length === 0) break
     await waitFor(Math.max(0, Math.min(pauseMs, endMs - atMs)), clock, stopped)
   }
   const left = open.filter(
@@ -123,7 +124,7 @@ export async function followMarks(
     ...(serving === undefined ? settled.map(toJudged) : await leaveNewer(settled, serving, options)),
   )
   compared.push(...left.filter(({ isSettled }) => !isSettled).map(toUnknown))
-  const reason = stopped.aborted ? 'stopped' : (unsent ?? 'superseded')
+  const reason = isStopped() ? 'stopped' : (unsent ?? 'superseded')
   return { compared, delaysMs, skipped: compared.length === 0 ? reason : undefined }
 }
 

@@ -1,5 +1,5 @@
 /** The order of the writes that this instance has seen of each learner and event. It holds keys of marks, and leaves with the process. */
-export interface LatestMarks {
+interface LatestMarks {
   /** Notes a write of these keys. */
   wrote(partner: string, keys: readonly (string | undefined)[]): void
   /** Notes a write of these keys, and gives the place of each record in the order of its key. */

@@ -66,7 +66,7 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
 export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
 
 /** What is said of one exchange while it is compared. */
-export interface ExchangeEvents {
+interface ExchangeEvents {
   /** Its turn has come: it holds no place of the queue any more. */
   readonly onBegun: () => void
   readonly onEnd: (check: CheckKind, end: CheckEnd) => void
@@ -76,7 +76,7 @@ export interface ExchangeEvents {
 }
 
 /** What compares the exchanges that were drawn. */
-export interface ComparisonEngine {
+interface ComparisonEngine {
   /**
    * Compares an exchange after those that were given before, and resolves once nothing of it is under way. `sinceMs`: when its client had the
    * reply, by the clock. Rejects with an error of the comparison itself; its checks that have not ended do not end then.
@@ -86,7 +86,7 @@ export interface ComparisonEngine {
   wrote(partner: string, keys: readonly (string | undefined)[]): void
 }
 
-export interface ComparisonEngineOptions {
+interface ComparisonEngineOptions {
   readonly limits: () => BatchLimits
   readonly share: ProcessorShare
   readonly clock: Clock

@@ -133,20 +133,20 @@ async function readRoom(
   transaction: Transaction<JournalTables>,
   period: number,
 ): Promise<{ requests: number; pairs: number; written: number }> {
-  const isPair = sql`checks & ${sql.lit(COMPARED)}`
+  const isPair = sql`(checks & ${sql.lit(COMPARED)}) <> 0`
   const sizes = await transaction
     .selectFrom('evidence_hashes')
     .select([
       sql<number>`count(*) - count(school)`.as('requests'),
-      sql<number>`sum(case when ${isPair} <> 0 then 1 else 0 end)`.as('pairs'),
-      sql<number>`sum(case when school is not null and ${isPair} = 0 then 1 else 0 end)`.as('written'),
+      sql<number>`sum(case when ${isPair} then 1 else 0 end)`.as('pairs'),
+      sql<number>`sum(case when school is not null and not ${isPair} then 1 else 0 end)`.as('written'),
     ])
     .where('period', '=', period)
     .executeTakeFirst()
   return {
-    requests: MAX_REQUESTS - Number(sizes?.requests ?? 0),
-    pairs: MAX_PAIRS - Number(sizes?.pairs ?? 0),
-    written: MAX_WRITTEN - Number(sizes?.written ?? 0),
+    requests: MAX_REQUESTS - (sizes?.requests ?? 0),
+    pairs: MAX_PAIRS - (sizes?.pairs ?? 0),
+    written: MAX_WRITTEN - (sizes?.written ?? 0),
   }
 }
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
  * `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `code <check> <fingerprint> compared|seen`,
  * `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
  */
-export type CountGroup =
+type CountGroup =
   | 'exchange'
   | 'schoolDay'
   | 'learned'

@@ -8,7 +8,7 @@ import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './periods.ts'
 import type { EvidenceScope } from './read-kept.ts'
 
 /** What is added with the next group. */
-export interface PendingEntry {
+interface PendingEntry {
   /** About how many hashes it has. */
   readonly size: number
   /** Undefined: it was made with the key of a period that has ended, and is lost. */
@@ -34,7 +34,7 @@ export interface EvidenceKeeper {
   stop(): Promise<void>
 }
 
-export interface EvidenceKeeperOptions {
+interface EvidenceKeeperOptions {
   readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
   readonly clock: Pick<Clock, 'after'>
   /** Evidence could not be kept: its exchanges count as missed. Reported once until it can again. Partner empty: old keys could not be destroyed. */
@@ -85,8 +85,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
     if (checks.length > 0) onKept(scope.partner, checks.length, false)
   }
   const report = (partner: string, cause: unknown): void => {
-    if (!failing.has(partner))
-      onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
+    if (!failing.has(partner)) onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
     failing.add(partner)
   }
   const keepScope = async ({ scope, entries, missed }: Waiting): Promise<void> => {

@@ -32,7 +32,7 @@ const pairCounts = z.strictObject({
 })
 
 /** What the hashes of one period add up to. */
-export type PairCounts = Readonly<z.infer<typeof pairCounts>>
+type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
 /** All evidence of one scope. */
 export interface KeptEvidence {
@@ -127,13 +127,13 @@ export async function readPairCounts(db: Kysely<JournalTables>, period: number):
     .where('school', 'is not', null)
     .groupBy('school')
     .execute()
-  const sum = (name: 'pairs' | 'differing'): number => rows.reduce((all, row) => all + Number(row[name]), 0)
+  const sum = (name: 'pairs' | 'differing'): number => rows.reduce((all, row) => all + row[name], 0)
   return {
     pairs: sum('pairs'),
     differing: sum('differing'),
     schools: ([0, 1, 2, 3, 4, 5] as const).map((bit) =>
       rows
-        .map((row) => Number(row[`bit${bit}`]))
+        .map((row) => row[`bit${bit}`])
         .filter((hashes) => hashes > 0)
         .sort((one, other) => other - one)
         .slice(0, MAX_SCHOOLS),

@@ -32,7 +32,7 @@ export interface LiveSeen {
   stop(): Promise<void>
 }
 
-export interface LiveSeenOptions {
+interface LiveSeenOptions {
   readonly evidence: Pick<EvidenceKeeper, 'add'>
   readonly store: Pick<RolloutStore, 'updateEvidence'>
   readonly clock: Pick<Clock, 'after'>

@@ -66,7 +66,7 @@ export function parseNote(text: string | undefined): SeenNote {
 }
 
 /** What was seen of the writes of a partner on one side at one stage and share. */
-export interface SeenSide {
+interface SeenSide {
   readonly batches: number
   /** Distinct records, `MAX_WRITTEN` at most. */
   readonly records: number

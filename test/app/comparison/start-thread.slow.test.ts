@@ -89,7 +89,9 @@ describe('the thread of comparisons', () => {
     'leaves the processor to the threads that serve clients',
     async () => {
       const thread = startComparisonThread(startOf(), noCalls, () => undefined)
-      onTestFinished(async () => void (await thread.terminate()))
+      onTestFinished(async () => {
+        await thread.terminate()
+      })
       await thread.call('wrote', 'acme', ['key'])
       expect(niceValues().filter((nice) => nice === 19)).toHaveLength(1)
     },
