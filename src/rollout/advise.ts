@@ -5,7 +5,7 @@ import { placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
 import { nextOf } from './steps.ts'
 
 /** What was seen of a partner's writes on one side since its stage began. */
-export interface SeenWrites {
+interface SeenWrites {
   /** Distinct records: a repeated one counts once. */
   readonly records: number
   readonly batches: number

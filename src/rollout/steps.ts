@@ -1,10 +1,10 @@
 import { placeOf, type Stage, type StageSetting, stages } from './stage.ts'
 
 /** Which way a change moves units. `forward`: at least one to V3; `none`: it moves none. */
-export type Direction = 'forward' | 'back' | 'none'
+type Direction = 'forward' | 'back' | 'none'
 
 /** The judgement of a change. */
-export interface JudgedStep {
+interface JudgedStep {
   readonly direction: Direction
   /** Why the change is refused, for the operator; undefined: it is allowed. */
   readonly error?: string

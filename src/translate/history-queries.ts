@@ -6,7 +6,7 @@ import { createRowReader } from './read-rules.ts'
 const MARKS_PER_QUERY = 40
 
 /** One V3 read of `StatutoryAttendanceRecordHistorys`: raw, without `?`. */
-export type HistoryQuery = string
+type HistoryQuery = string
 
 /**
  * The queries for the changes of exactly these marks, each for at most 40 of them. A mark is identified by its learner and event:

@@ -202,11 +202,11 @@ function formatTime(ms: number): string {
 }
 
 /** Days that one attendance read may span (service.md 8; service-facts 1 and 2). */
-export const MAX_WINDOW_DAYS = 90
+const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 
 /** Session starts that a filter can match, milliseconds since 1970, both ends inclusive; absent: not bounded. */
-export interface DateRange {
+interface DateRange {
   readonly fromMs?: number
   readonly toMs?: number
 }
@@ -221,7 +221,7 @@ export interface Window {
  * The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. A list of
  * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
  */
-export function dateRangeOf(node: TypedExpr): DateRange {
+function dateRangeOf(node: TypedExpr): DateRange {
   switch (node.kind) {
     case 'and':
       return node.operands.map(dateRangeOf).reduce(narrow, {})
@@ -235,7 +235,7 @@ export function dateRangeOf(node: TypedExpr): DateRange {
 }
 
 /** Cuts a range of more than 90 days into windows, in order of time; undefined if one read is enough or a bound is missing. */
-export function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | undefined {
+function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | undefined {
   if (fromMs === undefined || toMs === undefined) return undefined
   const stepMs = MAX_WINDOW_DAYS * DAY_MS
   if (toMs - fromMs <= stepMs) return undefined
@@ -247,7 +247,7 @@ export function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | und
 }
 
 /** The number of windows of a range, without creating them. */
-export function windowCount({ fromMs = 0, toMs = 0 }: DateRange): number {
+function windowCount({ fromMs = 0, toMs = 0 }: DateRange): number {
   return Math.floor((toMs - fromMs) / (MAX_WINDOW_DAYS * DAY_MS)) + 1
 }
 

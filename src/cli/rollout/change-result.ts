@@ -6,7 +6,7 @@ import type { CoolDown } from './advice.ts'
 import { describe, describePending, pendingToJson, settingToJson } from './stage-view.ts'
 
 /** What became of a change. */
-export type ChangeOutcome =
+type ChangeOutcome =
   | ApplyResult
   | DriveResult
   | { readonly kind: 'unchanged'; readonly revision: number }

@@ -170,7 +170,7 @@ function nameOf(unit: string): string {
 export const GUARD_NAME = 'guard'
 
 /** Why a guard takes a partner back. */
-export interface GuardReason {
+interface GuardReason {
   readonly partner: string
   /** The revision of the stage that the alarm is about; 0: that of the file. */
   readonly revision: number

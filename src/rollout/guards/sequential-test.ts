@@ -21,7 +21,7 @@ const FACTORS = [3, 12, 50]
 const MAX_WITHOUT = 24
 
 /** Trials of one side, with those of each bad outcome. */
-export type TrialCounts = Readonly<Record<BadOutcome | 'trials', number>>
+type TrialCounts = Readonly<Record<BadOutcome | 'trials', number>>
 
 /** Both sides in the same windows. */
 export type CountedSides = Readonly<Record<Side, TrialCounts>>

@@ -51,7 +51,7 @@ export interface TrialWindows {
   close(nowMs: number): readonly TrialWindow[]
 }
 
-export interface TrialWindowOptions {
+interface TrialWindowOptions {
   readonly windowMs: number
   /** A trial that has not ended then counts as unknown: it is not waited for any longer. */
   readonly maxTrialMs: number
@@ -69,8 +69,8 @@ interface Entry {
 interface OpenWindow {
   readonly startMs: number
   readonly entries: Map<string, Entry>
-  /** As they were when the window began: a threshold that its own trials move would not be fair. */
-  readonly slowAboveMs: ReturnType<SlowThresholds['current']>
+  /** By class of size, as they were when the window began: a threshold that its own trials move would not be fair. */
+  readonly slowAboveMs: ReadonlyMap<number, number>
   open: number
 }
 
@@ -82,15 +82,21 @@ interface OpenWindow {
  */
 export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions): TrialWindows {
   const windows: OpenWindow[] = []
-  const thresholds = createSlowThresholds()
+  /** The latest latencies on V2, by class of size. */
+  const latencies = new Map<number, number[]>()
   const windowAt = (receivedMs: number): OpenWindow => {
     const startMs = Math.floor(receivedMs / windowMs) * windowMs
     const last = windows.at(-1)
     // A clock that went back: the write belongs to the latest window.
     if (last !== undefined && last.startMs >= startMs) return last
-    const window = { startMs, entries: new Map<string, Entry>(), slowAboveMs: thresholds.current(), open: 0 }
+    const slowAboveMs = new Map([...latencies].map(([stratum, all]) => [stratum, slowAbove(all)]))
+    const window = { startMs, entries: new Map<string, Entry>(), slowAboveMs, open: 0 }
     windows.push(window)
     return window
+  }
+  const keep = (stratum: number, latencyMs: number | undefined): void => {
+    if (latencyMs !== undefined)
+      latencies.set(stratum, [...(latencies.get(stratum) ?? []), latencyMs].slice(-MAX_SAMPLES))
   }
   const isOver = ({ startMs, open }: OpenWindow, nowMs: number): boolean =>
     nowMs >= startMs + windowMs && (open === 0 || nowMs >= startMs + windowMs + maxTrialMs)
@@ -119,8 +125,9 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
       const closed: TrialWindow[] = []
       for (let window = windows[0]; window !== undefined && isOver(window, nowMs); window = windows[0]) {
         windows.shift()
-        closed.push(toTrialWindow(window, windowMs, thresholds))
-        thresholds.windowOver()
+        closed.push(toTrialWindow(window, windowMs))
+        for (const { side, stratum, result } of window.entries.values())
+          if (side === 'v2' && result !== 'open') keep(stratum, result.latencyMs)
       }
       return closed
     },
@@ -129,18 +136,12 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
 
 const unended: TrialResult = { outcome: 'unknown' }
 
-function toTrialWindow(
-  { startMs, entries, slowAboveMs }: OpenWindow,
-  windowMs: number,
-  thresholds: SlowThresholds,
-): TrialWindow {
-  const trials: CountedTrial[] = []
-  for (const { unit, side, stratum, result } of entries.values()) {
-    const { outcome, latencyMs } = result === 'open' ? unended : result
-    const isSlow = latencyMs !== undefined && latencyMs > (slowAboveMs(stratum) ?? Infinity)
-    if (side === 'v2' && latencyMs !== undefined) thresholds.add(stratum, latencyMs)
-    trials.push({ unit, side, stratum, outcome: outcome === 'good' && isSlow ? 'slow' : outcome })
-  }
+function toTrialWindow({ startMs, entries, slowAboveMs }: OpenWindow, windowMs: number): TrialWindow {
+  const trials = [...entries.values()].map(({ unit, side, stratum, result }): CountedTrial => {
+    const { outcome, latencyMs = 0 } = result === 'open' ? unended : result
+    const isSlow = latencyMs > (slowAboveMs.get(stratum) ?? Infinity)
+    return { unit, side, stratum, outcome: outcome === 'good' && isSlow ? 'slow' : outcome }
+  })
   return { endMs: startMs + windowMs, trials }
 }
 
@@ -152,62 +153,15 @@ function stratumOf(records: number): number {
   return found === -1 ? sizes.length : found
 }
 
-/** Above which latency a write counts as slow, for each class of size. */
-interface SlowThresholds {
-  /** The thresholds as they are now; later samples do not change them. Undefined: too few samples. */
-  current(): (stratum: number) => number | undefined
-  /** Adds the latency of a write that V2 served. */
-  add(stratum: number, latencyMs: number): void
-  /** Older windows count less. */
-  windowOver(): void
-}
-
-/** Half of the weight is in the last 100 windows. */
-const DECAY = 0.5 ** (1 / 100)
-const MIN_SAMPLES = 50
+/** The latest writes on V2 of one size by which slowness is judged, and how many it takes. */
+const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
 /** V3 may be slower than V2 in each of its calls without any harm. */
 const TIMES_P95 = 3
 const FLOOR_MS = 2_000
-/** Each bucket ends at a quarter of an octave above the one before. */
-const BUCKETS_PER_OCTAVE = 4
 
-interface Histogram {
-  readonly weights: number[]
-  total: number
-}
-
-/** Creates thresholds of three times the 95th percentile of V2's latency in the windows before, and at least 2 s. */
-function createSlowThresholds(): SlowThresholds {
-  const histograms = new Map<number, Histogram>()
-  return {
-    current: () => {
-      const above = new Map([...histograms].map(([stratum, histogram]) => [stratum, thresholdOf(histogram)]))
-      return (stratum) => above.get(stratum)
-    },
-    add: (stratum, latencyMs) => {
-      const histogram = histograms.get(stratum) ?? { weights: [], total: 0 }
-      histograms.set(stratum, histogram)
-      const bucket = Math.min(
-        100,
-        Math.max(0, Math.ceil(Math.log2(Math.max(1, latencyMs)) * BUCKETS_PER_OCTAVE)),
-      )
-      while (histogram.weights.length <= bucket) histogram.weights.push(0)
-      histogram.weights[bucket] = (histogram.weights[bucket] ?? 0) + 1
-      histogram.total += 1
-    },
-    windowOver: () => {
-      for (const histogram of histograms.values()) {
-        histogram.weights.forEach((weight, bucket) => (histogram.weights[bucket] = weight * DECAY))
-        histogram.total *= DECAY
-      }
-    },
-  }
-}
-
-function thresholdOf({ weights, total }: Histogram): number | undefined {
-  if (total < MIN_SAMPLES) return undefined
-  let below = 0
-  const bucket = weights.findIndex((weight) => (below += weight) >= 0.95 * total)
-  const p95Ms = 2 ** ((bucket === -1 ? weights.length - 1 : bucket) / BUCKETS_PER_OCTAVE)
-  return Math.max(FLOOR_MS, TIMES_P95 * p95Ms)
+/** Above which latency a write counts as slow: three times the 95th percentile of V2's, and at least 2 s. */
+function slowAbove(latenciesMs: readonly number[]): number {
+  if (latenciesMs.length < MIN_SAMPLES) return Infinity
+  const sorted = latenciesMs.toSorted((one, other) => one - other)
+  return Math.max(FLOOR_MS, TIMES_P95 * (sorted[Math.floor(0.95 * sorted.length)] ?? 0))
 }

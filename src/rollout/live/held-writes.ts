@@ -11,7 +11,7 @@ export type Wait = 'changing' | 'stale' | 'asking'
 /** Lets a write in, or says why it has to wait; `last`: it has waited for as long as it may. */
 export type Attempt = (last: boolean) => StageEntry | Wait
 
-export interface HeldWrites {
+interface HeldWrites {
   /**
    * Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait, and the latest one of the
    * partner, and of its unit, with the most of them has no place.
@@ -29,7 +29,7 @@ export interface HeldEvents {
   refused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
 }
 
-export interface HeldWritesOptions {
+interface HeldWritesOptions {
   readonly clock: Clock
   readonly max: number
   /** How long a write waits, by the reason, from its beginning. */
@@ -38,7 +38,7 @@ export interface HeldWritesOptions {
 }
 
 /** Whose write it is. */
-export interface HeldWrite {
+interface HeldWrite {
   readonly partner: string
   readonly unit: string
 }

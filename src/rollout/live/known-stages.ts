@@ -86,7 +86,7 @@ export interface KnownStages {
 export const nothingKnown: KnownStages = { view: undefined, progress: new Map(), overrides: new Map() }
 
 /** An answer of the store, and what belongs to it. */
-export interface StagesRead {
+interface StagesRead {
   readonly snapshot: RolloutSnapshot
   /** When it was asked for, and the lease that was held then. */
   readonly asked: ClockReading

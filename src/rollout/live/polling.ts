@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 
 /** A question that is repeated until it is stopped. */
-export interface Polling {
+interface Polling {
   /** Begins; resolves once the first answer is there, or is late. */
   start(): Promise<void>
   /** Asks at once; a question that is under way does not count, since it may have been answered before. */
@@ -9,7 +9,7 @@ export interface Polling {
   stop(): void
 }
 
-export interface PollingOptions {
+interface PollingOptions {
   readonly clock: Clock
   /** Between an answer and the next question. */
   readonly everyMs: number

@@ -64,7 +64,7 @@ export interface ReaderOptions {
 }
 
 /** The state of a reader at one moment; a later one is another value. */
-export interface ReaderState {
+interface ReaderState {
   readonly known: KnownStages
   /** Grows where others may have taken this instance for dead between two reads: what was decided before does not hold any longer. */
   readonly era: number
@@ -81,7 +81,7 @@ export interface ReaderState {
 }
 
 /** Reads the store for one instance, and acknowledges what it has read. */
-export interface StageReader {
+interface StageReader {
   state(): ReaderState
   /** Time since the stages were read; before that since the start. */
   unreadMs(): number

@@ -20,7 +20,7 @@ import {
 } from './stage-reader.ts'
 
 /** Receives how the stages fare. Values are ids of partners, words and counts. */
-export interface StageEvents extends ReaderEvents, HeldEvents {}
+interface StageEvents extends ReaderEvents, HeldEvents {}
 
 export interface StoredStagesOptions extends ReaderOptions {
   /** All instances have the same; undefined while the journal cannot be opened. */
@@ -33,10 +33,10 @@ export interface StoredStagesOptions extends ReaderOptions {
 }
 
 /** Numbers of writes on each side. */
-export type SideCounts = Readonly<Record<Side, number>>
+type SideCounts = Readonly<Record<Side, number>>
 
 /** A partner as it is served now. */
-export interface DescribedStage {
+interface DescribedStage {
   readonly partner: string
   readonly stage: Stage
   readonly percent: number

@@ -28,7 +28,7 @@ export interface DriveOptions {
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
 /** A forward change with what it asks for. */
-export interface ForwardChange extends Change {
+interface ForwardChange extends Change {
   /** As in `ProposedChange`. */
   readonly quietMs: number
   /** Set: the change waits so long for another operator's approval. */

@@ -8,7 +8,7 @@ import type { PartnerRollout, PendingChange, StageState } from './rollout-store.
 
 export type Db = Kysely<JournalTables>
 export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
-export type StageRow = JournalTables['rollout_stages']
+type StageRow = JournalTables['rollout_stages']
 
 /** A pending change as it is kept. */
 export interface KeptChange extends PendingChange {

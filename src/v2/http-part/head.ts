@@ -123,7 +123,7 @@ const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
 /** The target in the request line of a part. */
-export type TargetKind = 'collection' | 'entity'
+type TargetKind = 'collection' | 'entity'
 
 const COLLECTION = 'attendancerecords'
 

@@ -11,7 +11,7 @@ const TAB = 0x09
 /** Header lines of one part: names in lower case, values trimmed and unfolded, in order. */
 export type HeaderLines = readonly (readonly [name: string, value: string])[]
 
-export interface HeaderBlock {
+interface HeaderBlock {
   readonly lines: HeaderLines
   /** First byte after the blank line. */
   readonly end: number

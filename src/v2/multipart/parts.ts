@@ -6,7 +6,7 @@ export interface PartRange {
   readonly end: number
 }
 
-export interface SplitOptions {
+interface SplitOptions {
   readonly maxPadding: number
   readonly near?: NearDelimiters
   /** The name of the multipart body, for errors. */

@@ -37,7 +37,7 @@ export function encodeFlatReply(reply: FlatRow, context: string, metadata: Metad
 }
 
 /** The JSON of AttendanceHistorys. */
-export function encodeHistories(reply: FlatRow): string {
+function encodeHistories(reply: FlatRow): string {
   return JSON.stringify(toStates(reply))
 }
 
