@@ -60,94 +60,24 @@ describe('advice', () => {
   })
 
   it.each<[string, Partial<AdviceInput>, string, string]>([
-    [
-      'few records',
-      { seen: { v2: enough, v3: { ...enough, records: 999 } } },
-      'inconclusive',
-      '999 of 1000 distinct records were seen on V3.',
-    ],
-    [
-      'few batches',
-      { seen: { v2: enough, v3: { ...enough, batches: 9 } } },
-      'inconclusive',
-      '9 of 100 batches were seen on V3.',
-    ],
-    [
-      'few schools',
-      { seen: { v2: enough, v3: { ...enough, schools: 1 } } },
-      'inconclusive',
-      '1 of 3 schools were seen on V3.',
-    ],
-    [
-      'codes that only V2 saw',
-      { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } },
-      'inconclusive',
-      'V2 saw 2 attendance codes that V3 has not seen.',
-    ],
-    [
-      'inconclusive guards',
-      { guards },
-      'inconclusive',
-      'The guards have too few writes of both sides to judge V3.',
-    ],
-    [
-      'few days',
-      { stageSinceMs: nowMs - 30 * HOUR_MS },
-      'not yet',
-      'The partner has been at this stage for 1.2 of 5 days.',
-    ],
-    [
-      'unreadable writes',
-      { unreadable: 3 },
-      'not yet',
-      '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.',
-    ],
-    [
-      'cool-down',
-      { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } },
-      'not yet',
-      'A guard acted: V3 does worse. No step forward is taken for another 2 min.',
-    ],
-    [
-      'an unrecorded batch',
-      { lastUnrecordedMs: nowMs - 600_000 },
-      'not yet',
-      'A batch may have been relayed to V2 unrecorded, and it may be sent again for another 5 min.',
-    ],
-    [
-      'instances',
-      { unacknowledged: ['b'] },
-      'not yet',
-      'Instances that have not acknowledged the present revision: b.',
-    ],
-    [
-      'a lost instance',
-      { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] },
-      'not yet',
-      'Instance 12 (far, process 77) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss 12.',
-    ],
+    ['few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1000 distinct records were seen on V3.'],
+    ['few batches', { seen: { v2: enough, v3: { ...enough, batches: 9 } } }, 'inconclusive', '9 of 100 batches were seen on V3.'],
+    ['few schools', { seen: { v2: enough, v3: { ...enough, schools: 1 } } }, 'inconclusive', '1 of 3 schools were seen on V3.'],
+    ['codes that only V2 saw', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', 'V2 saw 2 attendance codes that V3 has not seen.'],
+    ['inconclusive guards', { guards }, 'inconclusive', 'The guards have too few writes of both sides to judge V3.'],
+    ['few days', { stageSinceMs: nowMs - 30 * HOUR_MS }, 'not yet', 'The partner has been at this stage for 1.2 of 5 days.'],
+    ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.'],
+    ['cool-down', { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } }, 'not yet', 'A guard acted: V3 does worse. No step forward is taken for another 2 min.'],
+    ['an unrecorded batch', { lastUnrecordedMs: nowMs - 600_000 }, 'not yet', 'A batch may have been relayed to V2 unrecorded, and it may be sent again for another 5 min.'],
+    ['instances', { unacknowledged: ['b'] }, 'not yet', 'Instances that have not acknowledged the present revision: b.'],
+    ['a lost instance', { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] }, 'not yet', 'Instance 12 (far, process 77) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss 12.'],
     ['a pending change', { pending: true }, 'not yet', 'Another change of the stage is pending.'],
-    [
-      'credentials not tried',
-      { credentials: 'notTried' },
-      'not yet',
-      'V3 has not accepted the credentials of this partner yet.',
-    ],
-    [
-      'refused credentials',
-      { credentials: 'refused' },
-      'blocked',
-      'V3 refuses the credentials of this partner.',
-    ],
-    [
-      'a peak beyond what V3 allows',
-      { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } },
-      'blocked',
-      'The peak of 12.3 records per second exceeds the 5 that V3 allows: raise v3.callsPerSecond or send batches.',
-    ],
+    ['credentials not tried', { credentials: 'notTried' }, 'not yet', 'V3 has not accepted the credentials of this partner yet.'],
+    ['refused credentials', { credentials: 'refused' }, 'blocked', 'V3 refuses the credentials of this partner.'],
+    ['a peak beyond what V3 allows', { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } }, 'blocked', 'The peak of 12.3 records per second exceeds the 5 that V3 allows: raise v3.callsPerSecond or send batches.'],
   ])('names %s', (_, change, verdict, sentence) => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [sentence] })
-  })
+  }) // prettier-ignore
 
   it('names an alarm with its figures', () => {
     const figures = {

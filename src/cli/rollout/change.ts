@@ -12,7 +12,7 @@ import {
   type DriveOptions,
 } from '../../rollout/store/drive-change.ts'
 import type { Change, DismissResult } from '../../rollout/store/rollout-store.ts'
-import { type CoolDown, movesToV3, readCoolDown } from './advice.ts'
+import { movesToV3, readCoolDown } from './advice.ts'
 import {
   type ChangeResult,
   exitStatusOf,
@@ -57,39 +57,34 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
     throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
-  return change(partner, options, async ({ store, config, view, trailIsSound, driving, coolDown }) => {
-    if (restartEvidence && view.stored?.stage !== stage) {
-      const now = view.stored === undefined ? 'damaged' : view.stored.stage
-      const message = `its stage is ${now}: --restart-evidence begins the evidence anew at the stage where it is.`
-      return { partner, from: view.stored, outcome: { kind: 'refused', message } }
-    }
-    const to = targetOf(view, options)
+  return change(partner, options, async ({ store, config, view, driving, beforeForward }) => {
     const from = view.stored ?? lowest
+    if (restartEvidence && view.stored?.stage !== stage)
+      return refused(
+        `its stage is ${view.stored?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
+      )
+    const to = targetOf(view, options)
     const { direction, error } = judgeStep(from, to)
     const { name: by } = expectMay(config, direction === 'back' ? 'back' : 'set')
-    const result = { partner, from: view.stored, to }
-    if (error !== undefined) return { ...result, outcome: { kind: 'refused', message: error } }
+    if (error !== undefined) return { to, ...refused(error) }
     if (!restartEvidence && isSameSetting(view, to))
-      return { ...result, outcome: { kind: 'unchanged', revision: view.revision } }
-    const reasonGiven = restartEvidence ? `${options.reason} (evidence begun anew)` : options.reason
-    const step = changeOf(view, to, { by, reason: reasonGiven })
-    if (direction !== 'forward') return { ...result, outcome: await applyChange(store, step, 'set') }
-    if (view.stored === undefined || view.file === undefined) {
-      const message =
-        view.file === undefined
-          ? 'the configuration file has no such partner, so it can only go back.'
-          : 'its stage in the journal is damaged, so it can only go back: markbridge rollout back.'
-      return { ...result, outcome: { kind: 'refused', message } }
-    }
-    if (!trailIsSound) return { ...result, outcome: damagedTrail }
-    const held = await coolDown()
-    if (held !== undefined && options.despiteHold !== true)
-      return { ...result, outcome: { kind: 'held', ...held } }
+      return { to, outcome: { kind: 'unchanged', revision: view.revision } }
+    const given = restartEvidence ? `${options.reason} (evidence begun anew)` : options.reason
+    if (direction !== 'forward')
+      return { to, outcome: await applyChange(store, changeOf(view, to, by, given), 'set') }
+    if (view.file === undefined)
+      return { to, ...refused('the configuration file has no such partner, so it can only go back.') }
+    if (view.stored === undefined)
+      return {
+        to,
+        ...refused('its stage in the journal is damaged, so it can only go back: markbridge rollout back.'),
+      }
+    const { reason, outcome } = await beforeForward(given, options)
+    if (outcome !== undefined) return { to, outcome }
     const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
     const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
-    const reason = reasonDespite(options.reason, held)
-    const forward = { ...step, reason, quietMs, ...approval }
-    return { ...result, outcome: await driveForward(store, forward, driving) }
+    const forward = { ...changeOf(view, to, by, reason), quietMs, ...approval }
+    return { to, outcome: await driveForward(store, forward, driving) }
   })
 }
 
@@ -97,53 +92,49 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
 export async function goBack(partner: string, options: ReasonOptions): Promise<number> {
   return change(partner, options, async ({ store, config, view }) => {
     const { name: by } = expectMay(config, 'back')
-    const reason = options.reason ?? ''
     const stage = backOf((view.stored ?? highest).stage)
     for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
-      const from = now.stored ?? highest
+      const from = now.stored
       // What another one has changed meanwhile counts: it goes back to this stage, and no further.
-      const isThere = placeOf(from.stage) <= placeOf(stage)
-      const to = { ...from, stage: isThere ? from.stage : stage }
-      const result = { partner, from: now.stored, to }
-      if (isThere && now.stored !== undefined && now.pending === undefined)
-        return { ...result, outcome: { kind: 'unchanged', revision: now.revision } }
-      const outcome = await applyChange(store, changeOf(now, to, { by, reason }), 'back')
-      if (outcome.kind !== 'stale') return { ...result, outcome }
+      const isThere = placeOf((from ?? highest).stage) <= placeOf(stage)
+      const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
+      if (isThere && from !== undefined && now.pending === undefined)
+        return { from, to, outcome: { kind: 'unchanged', revision: now.revision } }
+      const outcome = await applyChange(store, changeOf(now, to, by, options.reason ?? ''), 'back')
+      if (outcome.kind !== 'stale') return { from, to, outcome }
     }
   })
 }
 
 /** Approves a step of another operator and takes it; returns the exit status. */
 export async function approveStep(partner: string, options: ApproveOptions): Promise<number> {
-  return change(partner, options, async ({ store, config, view, trailIsSound, driving, coolDown }) => {
+  return change(partner, options, async ({ store, config, view, driving, beforeForward }) => {
     const actor = expectMay(config, 'approve')
-    const { pending } = view
-    if (pending?.needsApproval !== true)
-      return {
-        partner,
-        from: view.stored,
-        outcome: { kind: 'refused', message: 'no step waits for an approval.' },
-      }
-    expectOther(actor, pending.by, operatorsOf(config))
-    if (!trailIsSound) return { partner, from: view.stored, to: pending, outcome: damagedTrail }
-    const held = await coolDown()
-    if (held !== undefined && options.despiteHold !== true)
-      return { partner, from: view.stored, to: pending, outcome: { kind: 'held', ...held } }
-    const reason = reasonDespite(options.reason ?? '', held)
-    const approval = { partner, revision: pending.revision, by: actor.name, reason }
-    const outcome = await driveApproved(store, approval, driving)
-    return { partner, from: view.stored, to: pending, outcome }
+    const { pending: to } = view
+    if (to?.needsApproval !== true) return refused('no step waits for an approval.')
+    expectOther(actor, to.by, operatorsOf(config))
+    const { reason, outcome } = await beforeForward(options.reason ?? '', options)
+    if (outcome !== undefined) return { to, outcome }
+    const approval = { partner, revision: to.revision, by: actor.name, reason }
+    return { to, outcome: await driveApproved(store, approval, driving) }
   })
 }
+
+/** What became of a change, where `from` is not the stage that was read first. */
+type Changed = Omit<ChangeResult, 'partner'>
+
+const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
 
 /** What a change works with. */
 interface Changing {
   readonly store: OpenedRolloutStore
   readonly config: Config
   readonly view: StageView
-  readonly trailIsSound: boolean
-  /** What a guard did, so short a time ago that no step forward follows. */
-  readonly coolDown: () => Promise<CoolDown | undefined>
+  /** The reason for the audit trail, or why no step forward is taken: the trail is damaged, or a guard acted a short time ago. */
+  readonly beforeForward: (
+    reason: string,
+    flags: DespiteHold,
+  ) => Promise<{ readonly reason: string; readonly outcome?: ChangeResult['outcome'] }>
   readonly driving: DriveOptions
 }
 
@@ -161,7 +152,7 @@ const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 async function change(
   partner: string,
   options: RolloutTarget,
-  act: (changing: Changing) => Promise<ChangeResult>,
+  act: (changing: Changing) => Promise<Changed>,
 ): Promise<number> {
   const config = await loadTarget(options)
   const store = await openTargetStore(config).catch((cause: unknown) => {
@@ -180,20 +171,27 @@ async function change(
   try {
     const snapshot = await store.snapshot()
     const view = viewKnown(partner, config, snapshot)
-    const coolDown = () => readCoolDown(store, partner, config.tuning, snapshot.nowMs)
+    const beforeForward: Changing['beforeForward'] = async (reason, { despiteHold }) => {
+      if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
+      const held = await readCoolDown(store, partner, config.tuning, snapshot.nowMs)
+      if (held === undefined) return { reason }
+      if (despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
+      // The trail says that the operator knew of it.
+      return { reason: `${reason} (despite the guard)`.trimStart() }
+    }
     const driving = {
       drainMs: config.tuning.stageDrainMs,
       clock: systemClock,
       signal: interruption.signal,
       onWaiting: reportWaiting,
     }
-    const trailIsSound = snapshot.trail !== undefined
-    const result = await act({ store, config, view, trailIsSound, coolDown, driving }).catch(
-      (cause: unknown): ChangeResult => {
+    const changed = await act({ store, config, view, beforeForward, driving }).catch(
+      (cause: unknown): Changed => {
         if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
-        return { partner, from: view.stored, outcome: { kind: 'forbidden', message: cause.message } }
+        return { outcome: { kind: 'forbidden', message: cause.message } }
       },
     )
+    const result = { partner, from: view.stored, ...changed }
     const status = exitStatusOf(result)
     if (options.json === true) console.log(JSON.stringify(resultToJson(result)))
     else if (status === 0) console.log(formatResult(result))
@@ -208,15 +206,7 @@ async function change(
   }
 }
 
-/** The trail says that the operator knew of it. */
-const reasonDespite = (reason: string, held: CoolDown | undefined): string =>
-  held === undefined ? reason : `${reason} (despite the guard)`.trimStart()
-
-function changeOf(
-  view: StageView,
-  to: StageSetting,
-  { by, reason }: { readonly by: string; readonly reason: string },
-): Change {
+function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
   const expectedRevision = view.stored === undefined ? 'damaged' : view.revision
   return { partner: view.partner, expectedRevision, from: view.stored ?? lowest, to, by, reason }
 }
