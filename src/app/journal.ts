@@ -37,7 +37,6 @@ export async function openConfiguredJournal(
       failed: (reason) => events.journalFailed({ reason }),
       recovered: () => events.journalRecovered(),
       leaseLost: () => events.journalLeaseLost(),
-      rowsDamaged: (batches) => events.journalRowsDamaged({ batches }),
     },
   })
   sharing.use(journal.rateLimit)

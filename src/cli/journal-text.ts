@@ -98,18 +98,13 @@ function formatReason(reason: string | undefined): string {
 
 /** Describes the damage of a journal, the consequences of accepting it, and how to accept it. */
 export function formatCondition(condition: JournalCondition, replayForMs: number): string {
-  const { place, damage, usable, batches, openRecords, damagedBatches } = condition
+  const { place, damage, usable, batches, openRecords } = condition
   const hours = Math.ceil(replayForMs / 360_000) / 10
   return [
     `journal ${place}: ${damage ?? 'no damage was found'}.`,
     usable
       ? `It holds ${batches} batch(es) with ${openRecords} open record(s), which are kept.`
       : 'It cannot be used: a new journal is created, and existing files are kept under another name.',
-    ...(damagedBatches === 0
-      ? []
-      : [
-          `${damagedBatches} of these batch(es) have damaged rows; their records are neither answered nor sent.`,
-        ]),
     '',
     'Consequences of accepting the loss:',
     '- A repeated batch that the journal has lost is treated as a new batch.',

@@ -1,14 +1,14 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
 
+import { sql } from 'kysely'
+
 import { readAge } from './ageing.ts'
-import { findDamagedRows } from './check-rows.ts'
-import { findContradiction, keepPlace, readKept } from './high-water/check-mark.ts'
-import { replaceMark } from './high-water/mark-file.ts'
-import { migrate, readMeta, writeMeta } from './schema/migrate.ts'
-import { migrations } from './schema/migrations.ts'
-import { openStore } from './store/open-store.ts'
-import type { Store } from './store/store.ts'
+import { findContradiction, keepPlace, readHighWater } from './contradictions.ts'
+import { replaceMark } from './high-water.ts'
+import { readMeta, writeMeta } from './meta.ts'
+import { openStore } from './open-store.ts'
+import { migrate, newIdentity } from './schema.ts'
+import type { Store } from './store.ts'
 
 export interface AdoptOptions {
   readonly url: string
@@ -24,8 +24,6 @@ export interface JournalCondition {
   readonly usable: boolean
   readonly batches: number
   readonly openRecords: number
-  /** Batches with a row that is not as it was written. */
-  readonly damagedBatches: number
 }
 
 /** The result of accepting the loss of a journal. */
@@ -43,29 +41,17 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
   const store = openAny(options, true)
   const { place } = store
   const unusable = (damage: string): JournalCondition => {
-    return { place, damage, usable: false, batches: 0, openRecords: 0, damagedBatches: 0 }
+    return { place, damage, usable: false, batches: 0, openRecords: 0 }
   }
   try {
     const broken = await store.findDamage()
     if (broken !== undefined) return unusable(broken)
-    const damage = await findContradiction(store.db, store.dialect, store.mark)
-    if ((await readKept(store.db, store.dialect)) === 'empty') return unusable(damage ?? 'it is empty')
-    const { batches } = await store.db
-      .selectFrom('journal_batches')
-      .select(({ fn }) => fn.countAll<number | string>().as('batches'))
-      .executeTakeFirstOrThrow()
-    const { open } = await store.db
-      .selectFrom('journal_batches')
-      .select(({ fn }) => fn.sum<number | string | null>('open').as('open'))
-      .executeTakeFirstOrThrow()
-    return {
-      place,
-      damage,
-      usable: true,
-      batches: Number(batches),
-      openRecords: Number(open ?? 0),
-      damagedBatches: await countDamaged(store.db),
-    }
+    const damage = await findContradiction(store)
+    if ((await readHighWater(store.db, store.dialect)) === undefined) return unusable(damage ?? 'it is empty')
+    const { rows } = await sql<{ batches: number; open: number | string | null }>`
+      select count(*) as batches, sum(open) as open from journal_batches`.execute(store.db)
+    const { batches = 0, open = 0 } = rows[0] ?? {}
+    return { place, damage, usable: true, batches, openRecords: Number(open ?? 0) }
   } catch (error) {
     const storeError = store.toStoreError(error)
     if (storeError.kind === 'damaged' || store.dialect === 'sqlite') return unusable(storeError.message)
@@ -73,13 +59,6 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
   } finally {
     await store.close()
   }
-}
-
-/** Checks all rows. Those of an older version, which kept no checksums, count as whole. */
-async function countDamaged(db: Store['db']): Promise<number> {
-  if ((await readMeta(db, 'schema')) !== String(migrations.length)) return 0
-  const all = { sinceMs: -Infinity, afterBatch: 0, nowMs: Date.now(), batches: Infinity }
-  return (await findDamagedRows(db, all)).batches
 }
 
 /**
@@ -95,23 +74,20 @@ export async function adoptJournal(
   const setAside = usable ? [] : setFilesAside(options.url, nowMs)
   const store = openAny(options, false)
   try {
-    const until = Math.ceil(nowMs + replayForMs)
-    const opened = await migrate(store.exclusively, store.dialect, {
-      newSalt: () => randomBytes(16),
-      replayUntilMs: until,
-      check: () => Promise.resolve(),
-    })
-    const readBackUntilMs = Math.max(opened.readBackUntilMs, until)
-    // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
-    // journal, which stays the same one.
-    const identity = store.dialect === 'sqlite' ? randomBytes(16).toString('hex') : opened.mark.identity
-    await store.exclusively(async (db) => {
-      await writeMeta(db, 'identity', identity)
+    const adopted = await store.exclusively(async (db) => {
+      await migrate(db, store.dialect)
+      const before = Number((await readMeta(db, 'read_back_until')) ?? 0)
+      const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
+      // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
+      // journal, which stays the same one.
+      if (store.dialect === 'sqlite') await writeMeta(db, 'identity', newIdentity())
       await keepPlace(db, store.dialect, { anew: true })
       await writeMeta(db, 'read_back_until', String(readBackUntilMs))
       await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
+      return { readBackUntilMs, mark: await readHighWater(db, store.dialect) }
     })
-    if (store.mark !== undefined) replaceMark(store.mark.path, { identity, commits: opened.mark.commits })
+    const { readBackUntilMs, mark } = adopted
+    if (store.markFile !== undefined && mark !== undefined) replaceMark(store.markFile.path, mark)
     return { readBackUntilMs, setAside }
   } finally {
     await store.close()
@@ -119,7 +95,7 @@ export async function adoptJournal(
 }
 
 function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
-  return openStore(url, { timeoutMs: TIMEOUT_MS, replayForMs: 0, wallMs: Date.now, existing, markFile })
+  return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, markFile })
 }
 
 /** Renames the files of an SQLite journal; gives the new names. */

@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely'
 
-import { readMeta, writeMeta } from './schema/migrate.ts'
-import type { JournalTables } from './schema/tables.ts'
 import type { WallClock } from '../clock.ts'
-import type { Store } from './store/store.ts'
+import { readMeta, writeMeta } from './meta.ts'
+import type { Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
 
 /** The highest number of a batch that was there when the journal had this age, ms. */
 type Sighting = readonly [batch: number, ageMs: number]
@@ -57,7 +57,8 @@ export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): 
       const kept = await readKeptAge(db)
       if (isFirst) openedAgeMs = kept.ageMs
       const age = Math.floor(Math.max(kept.ageMs, ageMs()))
-      const sightings = addSighting(kept.sightings, [await newestBatch(db), age], replayForMs)
+      const newest = Number((await readMeta(db, 'last_batch')) ?? 0)
+      const sightings = addSighting(kept.sightings, [newest, age], replayForMs)
       forgotten = Math.max(forgotten, newestOlderThan(sightings, age - replayForMs))
       await writeMeta(db, AGE, formatAge({ ageMs: age, sightings }))
     })
@@ -85,14 +86,6 @@ function toSighting(text: string): Sighting {
 /** As `3600000 17@0 204@900000`: the age, then batches with theirs. */
 function formatAge({ ageMs, sightings }: KeptAge): string {
   return [String(ageMs), ...sightings.map(([batch, seenMs]) => `${batch}@${seenMs}`)].join(' ')
-}
-
-async function newestBatch(db: Kysely<JournalTables>): Promise<number> {
-  const row = await db
-    .selectFrom('journal_batches')
-    .select(({ fn }) => fn.max('id').as('id'))
-    .executeTakeFirst()
-  return row?.id ?? 0
 }
 
 /** Of the sightings that are old enough the newest says all; several instances add no more than one would. */

@@ -1,14 +1,10 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { KEY_BYTES } from './store/hash-key.ts'
-import { isDamagedBatch } from './store/damage.ts'
-import { type SealedFor, type Unsealing, unseal } from './store/seal.ts'
-import type { Store } from './store/store.ts'
-import { unpackAnswers } from './store/answer-pack.ts'
-import { sideCodes, toSide } from './side.ts'
-import type { JournalTables } from './schema/tables.ts'
-import { overwriteDeleted } from './purge.ts'
-import { rewriteFiles } from './rewrite-files.ts'
+import { NO_KEY } from './hashes.ts'
+import { dropPayloads, overwriting, STEP } from './retention.ts'
+import { type Sealed, unpackAnswers, type Unsealing, unseal } from './seal.ts'
+import { isDamagedBatch, type Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
 
 /** What was erased about one learner, as numbers of batches: none of them shows whose they are. */
 export interface Erased {
@@ -30,11 +26,6 @@ export interface LearnerSearch {
   readonly reply: (reply: string) => boolean
 }
 
-/** Batches per transaction. */
-const STEP = 50
-/** Stands for the hash of a key that was erased. */
-const NO_KEY = new Uint8Array(KEY_BYTES)
-
 /**
  * Erases what the journal holds of one learner. A batch is one sealed request of many learners, so all of its request and answers go;
  * its row, its digests and the outcomes stay, and a repetition of it is refused as `ADP_JOURNAL_LOST`, never posted again. Where V2 served
@@ -50,10 +41,9 @@ export async function eraseLearner(store: Store, how: Unsealing, search: Learner
     if (row === undefined) break
     last = row.batch
     try {
-      const of = { batch: row.batch, owner: row.owner_id }
-      const request = await unseal(row, how, 'payload', of)
-      const isOnlyAnswered = toSide(row.side) === 'v2' || request.length === 0
-      if (search.request(request) || (isOnlyAnswered && (await isInReplies(db, how, of, search))))
+      const request = await unseal(row, how, { ...row, kind: 'payload' })
+      const isOnlyAnswered = row.onV2 === 1 || request.length === 0
+      if (search.request(request) || (isOnlyAnswered && (await isInReplies(db, how, row, search))))
         named.push(row.batch)
     } catch (error) {
       if (!isDamagedBatch(error)) throw error
@@ -61,16 +51,13 @@ export async function eraseLearner(store: Store, how: Unsealing, search: Learner
     }
   }
   const erased: number[] = []
-  await overwriteDeleted(store, true)
-  try {
+  await overwriting(store, async () => {
     for (let from = 0; from < named.length; from += STEP) {
-      const ids = named.slice(from, from + STEP)
-      erased.push(...(await db.transaction().execute((at) => dropContent(at, ids))))
+      const ids = sql.join(named.slice(from, from + STEP))
+      erased.push(...(await store.exclusively((at) => dropContent(at, ids))))
     }
-    await dropKeys(db)
-  } finally {
-    await overwriteDeleted(store, false)
-  }
+    await dropKeys(store)
+  })
   const gone = new Set(erased)
   return {
     erased,
@@ -80,79 +67,86 @@ export async function eraseLearner(store: Store, how: Unsealing, search: Learner
   }
 }
 
-const nextPayload = (db: Kysely<JournalTables>, last: number) =>
-  db
-    .selectFrom('journal_payloads as payload')
-    .innerJoin('journal_batches as batch', 'batch.id', 'payload.batch')
-    .select(['payload.batch', 'batch.owner_id', 'batch.side', 'payload.key_id as keyId', 'payload.body'])
-    .where('payload.batch', '>', last)
-    .orderBy('payload.batch')
-    .limit(1)
-    .executeTakeFirst()
+interface PayloadRow extends Sealed {
+  readonly batch: number
+  readonly owner: string
+  readonly onV2: number
+}
+
+async function nextPayload(db: Kysely<JournalTables>, last: number): Promise<PayloadRow | undefined> {
+  const { rows } = await sql<PayloadRow>`
+    select payload.batch, batch.owner, batch.on_v2 as "onV2", payload.key_id as "keyId", payload.body
+    from journal_payloads payload join journal_batches batch on batch.id = payload.batch
+    where payload.batch > ${last} order by payload.batch limit 1`.execute(db)
+  return rows[0]
+}
 
 /** Searches what is kept of V2's answer to one batch. */
 async function isInReplies(
   db: Kysely<JournalTables>,
   how: Unsealing,
-  of: SealedFor,
+  { batch, owner }: PayloadRow,
   search: LearnerSearch,
 ): Promise<boolean> {
-  const packs = await db
-    .selectFrom('journal_answers')
-    .select(['key_id as keyId', 'body'])
-    .where('batch', '=', of.batch)
-    .execute()
+  const { rows: packs } = await sql<Sealed>`
+    select key_id as "keyId", body from journal_answers where batch = ${batch}`.execute(db)
   for (const pack of packs) {
     const replies = new Map<number, string>()
-    unpackAnswers(await unseal(pack, how, 'answers', of), replies)
+    unpackAnswers(await unseal(pack, how, { kind: 'answers', batch, owner }), replies)
     if ([...replies.values()].some(search.reply)) return true
   }
   return false
 }
 
 /** Drops the content of those that are settled, and gives their numbers. */
-async function dropContent(db: Kysely<JournalTables>, ids: readonly number[]): Promise<readonly number[]> {
-  const settled = await db
-    .selectFrom('journal_batches')
-    .select('id')
-    .where('id', 'in', ids)
-    .where('live', '=', 0)
-    .execute()
-  const batches = settled.map(({ id }) => id)
-  if (batches.length === 0) return []
-  for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'] as const) {
-    await db.deleteFrom(table).where('batch', 'in', batches).execute()
-  }
+async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<readonly number[]> {
+  const { rows } = await sql<{ id: number }>`
+    select id from journal_batches where id in (${ids}) and active = 0`.execute(db)
+  const batches = rows.map(({ id }) => id)
+  if (batches.length > 0) await dropPayloads(db, sql.join(batches))
   return batches
 }
 
 /** Erases the hashes of keys of settled batches without a request: with the salt, a learner and an event could be tried on them. */
-async function dropKeys(db: Kysely<JournalTables>): Promise<void> {
+async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
-    const rows = await db
-      .selectFrom('journal_batches')
-      .select('id')
-      .where('id', '>', last)
-      .where('live', '=', 0)
-      .where((eb) =>
-        eb.or([
-          // Of a request that V2 was sent nothing is kept; its row of a payload is empty.
-          eb('side', '=', sideCodes.v2),
-          eb('id', 'not in', eb.selectFrom('journal_payloads').select('batch')),
-        ]),
-      )
-      .orderBy('id')
-      .limit(STEP)
-      .execute()
+    // Of a request that V2 was sent nothing is kept; its row of a payload is empty.
+    const { rows } = await sql<{ id: number }>`select id from journal_batches
+      where id > ${last} and active = 0 and (on_v2 = 1 or id not in (select batch from journal_payloads))
+      order by id limit ${STEP}`.execute(db)
     const end = rows.at(-1)
     if (end === undefined) return
     last = end.id
-    const ids = rows.map(({ id }) => id)
-    await db
-      .updateTable('journal_records')
-      .set({ key: NO_KEY, key_copy: NO_KEY, mark: null })
-      .where('batch', 'in', ids)
-      .where('key', '<>', NO_KEY)
-      .execute()
+    await exclusively((at) =>
+      sql`update journal_records set key = ${NO_KEY}, mark = null
+        where batch in (${sql.join(rows.map(({ id }) => id))}) and key <> ${NO_KEY}`.execute(at),
+    )
+  }
+}
+
+/** Tables with content of requests, and the one with hashes of keys: a change leaves the old version of a row behind. */
+const contents = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records']
+const TRIES = 5
+
+/**
+ * Rewrites the files of a database without the remains of what was deleted: SQLite's pages keep them in unused space and in the log,
+ * PostgreSQL's until a vacuum. Others wait meanwhile. Gives false where that did not work in time: it can be repeated.
+ */
+async function rewriteFiles({ dialect, db, toStoreError }: Store): Promise<boolean> {
+  try {
+    if (dialect === 'postgres') {
+      for (const table of contents) await sql`vacuum full ${sql.table(table)}`.execute(db)
+      return true
+    }
+    await sql`vacuum`.execute(db)
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const { rows } = await sql<{ readonly busy: number }>`pragma wal_checkpoint(truncate)`.execute(db)
+      if (rows[0]?.busy === 0) return true
+    }
+    return false
+  } catch (error) {
+    // A busy database, a full disk or the bound of one statement: what was erased is erased, and only remains are left.
+    if (toStoreError(error).kind === 'transient') return false
+    throw error
   }
 }

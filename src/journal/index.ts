@@ -11,13 +11,12 @@ export type {
   BeginResult,
   ConfirmedMark,
   DueRecords,
-  FoundBatch,
   Journal,
+  KnownBatch,
   KnownMarks,
   NewBatch,
   NewRecord,
   ReopenResult,
-  OlderOpen,
   OlderUnsettled,
   RecordRef,
   RecordState,
@@ -28,30 +27,40 @@ export type {
   TakenOver,
   Verdict,
 } from './journal.ts'
-export { isDamagedBatch } from './store/damage.ts'
+export { isDamagedBatch } from './store.ts'
 export { createLateJournal } from './late-journal.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
-export type { RateLimit, SharedRateLimit } from './rate-limit/rate-limit.ts'
+export type { RateLimit, SharedRateLimit } from './rate-slots.ts'
 export {
   type DatabaseOptions,
   type JournalDatabase,
   openJournalDatabase,
   type OpenedDatabase,
 } from './journal-database.ts'
-export { isLive, type LiveInstance, readLiveInstances } from './lease/live-instances.ts'
-export { dismissLost, dropGone, type LostInstance, readLostInstances } from './lease/lost-instances.ts'
-export { ownIdentity } from './lease/process-identity.ts'
-export { readUncleanEnd } from './lease/unclean-ends.ts'
-export type { JournalTables } from './schema/tables.ts'
-export { unsettledRows } from './unsettled.ts'
-export type { DurableJournal } from './sql-journal.ts'
-export type { JournalEvents } from './sql-journal.ts'
-export type { JournalKey } from './store/store.ts'
-export { type JournalInspector, openInspector } from './inspect/open-inspector.ts'
-export type { BatchReport } from './inspect/open-inspector.ts'
-export type { CheckedBalance } from './inspect/check-balances.ts'
-export type { BatchFilter, BatchSummary } from './inspect/list-batches.ts'
-export type { RecordSummary } from './inspect/list-records.ts'
-export type { Purged, Retention } from './purge.ts'
+export {
+  dismissLost,
+  dropGone,
+  isLive,
+  type LiveInstance,
+  type LostInstance,
+  ownIdentity,
+  readLiveInstances,
+  readLostInstances,
+  readUncleanEnd,
+} from './instances.ts'
+export type { JournalTables } from './tables.ts'
+export { unsettledRows } from './read-records.ts'
+export type { DurableJournal, JournalEvents } from './sql-journal.ts'
+export type { JournalKey } from './seal.ts'
+export {
+  type BatchFilter,
+  type BatchReport,
+  type BatchSummary,
+  type CheckedBalance,
+  type JournalInspector,
+  openInspector,
+  type RecordSummary,
+} from './inspect.ts'
+export type { Purged, Retention } from './retention.ts'
 export type { Erased, LearnerSearch } from './erase-learner.ts'

@@ -1,16 +1,16 @@
 import type { Kysely, RawBuilder } from 'kysely'
 
-import { AdapterError } from '../errors.ts'
 import { backgroundClock } from '../clock.ts'
-import { findContradiction } from './high-water/check-mark.ts'
-import { checkVersion, readMeta } from './schema/migrate.ts'
-import type { Dialect } from './schema/migrations.ts'
-import type { JournalTables } from './schema/tables.ts'
-import { createAvailability } from './store/availability.ts'
-import { damagedStore } from './store/damage.ts'
-import { type MacKey, openMacKey } from './store/mac-key.ts'
-import { openStore } from './store/open-store.ts'
-import type { JournalKey, Store } from './store/store.ts'
+import { AdapterError } from '../errors.ts'
+import { createAvailability } from './availability.ts'
+import { findContradiction } from './contradictions.ts'
+import { type MacKey, openMacKey } from './keys.ts'
+import { readMeta } from './meta.ts'
+import { openStore } from './open-store.ts'
+import type { JournalKey } from './seal.ts'
+import { checkVersion } from './schema.ts'
+import { damagedStore, type Dialect, type Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
 
 /** The database of a journal for what else is kept in it. */
 export interface JournalDatabase {
@@ -55,15 +55,8 @@ export async function openJournalDatabase(options: DatabaseOptions): Promise<Ope
     const salt = Buffer.from((await readMeta(store.db, 'salt')) ?? '', 'hex')
     const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: false })
     const { db, dialect } = store
-    const nowMs = (): RawBuilder<number> => store.nowMs()
-    return {
-      db,
-      dialect,
-      macKey,
-      nowMs,
-      ask: (question) => availability.ask(question),
-      close: () => store.close(),
-    }
+    const { ask } = availability
+    return { db, dialect, macKey, nowMs: () => store.nowMs(), ask, close: () => store.close() }
   } catch (error) {
     await store.close()
     throw toOpeningError(store, error)
@@ -72,13 +65,13 @@ export async function openJournalDatabase(options: DatabaseOptions): Promise<Ope
 
 /** The store of a journal that is there; nothing is opened yet. */
 export const openExisting = (url: string, markFile: string | undefined): Store =>
-  openStore(url, { timeoutMs: TIMEOUT_MS, replayForMs: 0, wallMs: Date.now, existing: true, markFile })
+  openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
 
 /** Sees to it that a store is sound and has the tables that this program knows. */
 export async function checkExisting(store: Store): Promise<void> {
-  const damage = (await store.findDamage()) ?? (await findContradiction(store.db, store.dialect, store.mark))
+  const damage = (await store.findDamage()) ?? (await findContradiction(store))
   if (damage !== undefined) throw damagedStore(store.place, damage)
-  await checkVersion(store.db)
+  await checkVersion(store.db, store.dialect)
 }
 
 /** The error of opening a journal that should be there. */

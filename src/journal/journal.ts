@@ -1,18 +1,12 @@
 import type { RecordState, SettledState } from './lifecycle.ts'
 
-import type { ConfirmedMark } from './store/mark-hash.ts'
-
 export type { RecordState, SettledState } from './lifecycle.ts'
-export type { ConfirmedMark } from './store/mark-hash.ts'
 
 /** One record: the number of its batch and its position there. Older records have smaller numbers, across all instances. */
 export interface RecordRef {
   readonly batch: number
   readonly position: number
 }
-
-/** The nearest older open record of a key, if there is one. `damaged`: the row of the newer record is damaged, so its key is unknown. */
-export type OlderOpen = RecordRef | 'damaged' | undefined
 
 /** A batch that is about to be sent. The journal reads none of its bytes. */
 export interface NewBatch {
@@ -74,6 +68,13 @@ export interface Verdict {
   readonly reason?: string | undefined
 }
 
+/** The mark that the service returned for a confirmed record. */
+export interface ConfirmedMark {
+  readonly externalId: string
+  /** Its `RecordedOn`, ms since the epoch; NaN: none. */
+  readonly recordedMs: number
+}
+
 /** The outcome of one open record. */
 export interface Settled extends Verdict {
   readonly position: number
@@ -91,6 +92,25 @@ export interface Settled extends Verdict {
   readonly deadLetter?: boolean | undefined
 }
 
+/** A batch that is a repetition of one that came before. */
+export interface KnownBatch {
+  readonly kind: 'known'
+  readonly batch: number
+  /** True while one of its records is open. */
+  readonly running: boolean
+  /** That of the batch before. */
+  readonly side?: 'v2' | undefined
+  /** The numbers under which the same batch was begun for V2 before, whether V2 was sent it or not, the newest first. Default: none. */
+  readonly earlier?: readonly number[] | undefined
+  /** There were more batches with the same ids than the journal looks through: `earlier` lacks the oldest. */
+  readonly isCut?: boolean | undefined
+  /**
+   * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
+   * others have superseded records of this batch that the given one does not refuse.
+   */
+  readonly newer?: readonly RecordRef[]
+}
+
 /** The result of `begin`. */
 export type BeginResult =
   | {
@@ -102,37 +122,18 @@ export type BeginResult =
        * For each position whose key has older open records in other batches: the nearest of them. The record is sent only after it
        * has ended and `olderOpen` finds no other one: records do not end in their order.
        */
-      readonly after: ReadonlyMap<number, readonly RecordRef[]>
+      readonly after: Predecessors
       /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
       readonly receivedMs: number
       /** An earlier batch had the same ids and other bytes. */
       readonly idsReused: boolean
     }
-  /** The batch is a repetition: `running` while one of its records is open. `side`: that of the one before. */
-  | {
-      readonly kind: 'known'
-      readonly batch: number
-      readonly running: boolean
-      readonly side?: 'v2' | undefined
-      /** The numbers under which the same batch was begun for V2 before, whether V2 was sent it or not, the newest first. Default: none. */
-      readonly earlier?: readonly number[] | undefined
-      /** There were more batches with the same ids than the journal looks through: `earlier` lacks the oldest. */
-      readonly isCut?: boolean | undefined
-      /**
-       * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
-       * others have superseded records of this batch that the given one does not refuse.
-       */
-      readonly newer?: readonly RecordRef[]
-    }
-
-/** A batch that came before, as `begin` knows it. */
-export type FoundBatch = Pick<Extract<BeginResult, { kind: 'known' }>, 'batch' | 'side' | 'earlier' | 'isCut'>
+  | KnownBatch
 
 /** A batch as the journal stores it. */
 export interface StoredBatch {
   readonly batch: number
   readonly partner: string
-  /** Empty for a batch that was kept before batches had owners. */
   readonly owner: string
   /** `v2`: V2 served it, and nothing of it is ever posted to V3. */
   readonly side?: 'v2' | undefined
@@ -225,7 +226,7 @@ export interface Journal {
    */
   begin(batch: NewBatch): Promise<BeginResult>
   /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
-  find(batch: BatchIdentity): Promise<FoundBatch | undefined>
+  find(batch: BatchIdentity): Promise<KnownBatch | undefined>
   /**
    * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
    * first is retired: its bytes are a new batch from then on, or from when the credentials of the other are accepted. Becomes durable with the next `begin` or shortly after; a process
@@ -252,11 +253,8 @@ export interface Journal {
     batch: number,
     positions: readonly number[],
     credentials: string | undefined,
-    /**
-     * `evenDamaged` also opens damaged records, which may then be settled but never sent. `beforeRelay`: open records that V2 serves
-     * forbid nothing, since they wait for these.
-     */
-    how?: 'evenDamaged' | 'beforeRelay',
+    /** Open records that V2 serves forbid nothing, since they wait for these. */
+    how?: 'beforeRelay',
   ): Promise<ReopenResult>
   /** Reads one batch; undefined: it is not kept any longer. */
   load(batch: number): Promise<StoredBatch | undefined>
@@ -266,7 +264,7 @@ export interface Journal {
    */
   knownMarks(record: RecordRef, sinceMs?: number): Promise<KnownMarks>
   /** For each of the records the nearest older open one of its key, also of its own batch. */
-  olderOpen(records: readonly RecordRef[]): Promise<readonly OlderOpen[]>
+  olderOpen(records: readonly RecordRef[]): Promise<readonly (RecordRef | undefined)[]>
   /** The older records of the keys of these that V3 serves and whose outcome is not certain, as they are at one moment. */
   olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
   /** The records that are still open: a newer record of the same key waits for them. */

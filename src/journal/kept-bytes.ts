@@ -1,8 +1,8 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import type { NewBatch } from './journal.ts'
-import type { JournalTables } from './schema/tables.ts'
+import type { JournalTables } from './tables.ts'
 
 /** The most that is kept of requests, in bytes before they are compressed. */
 export interface KeptLimits {
@@ -30,7 +30,7 @@ const BYTES_PER_BATCH = 4_096
 const BYTES_PER_RECORD = 128
 
 /** What a batch counts with. */
-export const bytesOf = (payload: Uint8Array, records: readonly unknown[]): number =>
+export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
   BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
 
 /** Creates the counts of one process, which are to be refreshed once before they are used. */
@@ -59,14 +59,16 @@ export function createKeptBytes(
     ofOthers += bytes
   }
   return {
-    hasRoom: ({ owner, newcomer = false, payload, records }) => {
+    hasRoom: (batch) => {
+      const { owner, newcomer = false } = batch
       if (!newcomer) accept(owner)
-      const bytes = bytesOf(payload, records)
+      const bytes = bytesOf(batch)
       const kept = accepted.get(owner)
       return kept === undefined ? ofOthers + bytes <= newcomerBytes : kept + bytes <= ownerBytes
     },
-    begun: (batch, { owner, payload, records }) => {
-      const bytes = bytesOf(payload, records)
+    begun: (batch, request) => {
+      const { owner } = request
+      const bytes = bytesOf(request)
       add(owner, bytes)
       batches.set(batch, { owner, bytes })
     },
@@ -81,18 +83,15 @@ export function createKeptBytes(
       if (known !== undefined) add(known.owner, -known.bytes)
     },
     refresh: async () => {
-      const rows = await db
-        .selectFrom('journal_batches')
-        .select(['owner_id', 'newcomer', ({ fn }) => fn.sum<number | string>('bytes').as('bytes')])
-        .where('bytes', '>', 0)
-        .groupBy(['owner_id', 'newcomer'])
-        .execute()
+      const { rows } = await sql<{ owner: string; newcomer: number; bytes: number | string }>`
+        select owner, newcomer, sum(bytes) as bytes from journal_batches
+        where bytes > 0 group by owner, newcomer`.execute(db)
       const known = [...accepted.keys()]
       for (const one of [accepted, others, batches]) one.clear()
       ofOthers = 0
       for (const owner of known) accepted.set(owner, 0)
-      for (const { owner_id: owner, newcomer } of rows) if (newcomer === 0) accepted.set(owner, 0)
-      for (const { owner_id: owner, bytes } of rows) add(owner, Number(bytes))
+      for (const { owner, newcomer } of rows) if (newcomer === 0) accepted.set(owner, 0)
+      for (const { owner, bytes } of rows) add(owner, Number(bytes))
     },
   }
 }

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
+import { decodeMark, type HashKeys, hashMarkId } from './hashes.ts'
 import type { KnownMarks, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
-import { decodeMark, type HashKeys, hashMarkId } from './store/mark-hash.ts'
-import type { JournalTables } from './schema/tables.ts'
+import type { JournalTables } from './tables.ts'
 
 /** A record whose key is asked about. */
 interface Question extends RecordRef {
@@ -19,7 +19,10 @@ const LOOK_BACK_MS = 30 * 3_600_000
 const KEYS_PER_STATEMENT = 500
 /** Ten milliseconds of SQLite for registers of thirty. */
 const BATCHES_PER_STATEMENT = 1_000
-const { open, confirmed, unknown, parked } = stateCodes
+const { confirmed } = stateCodes
+const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state) =>
+  sql.lit(stateCodes[state]),
+)
 
 /** Creates what answers `Journal.knownMarks`: each read goes through the rows of the last day, so questions that wait for one share the next. */
 export function createKnownMarks(
@@ -64,18 +67,15 @@ async function readSome(
   const places = questions.map(
     ({ batch, position }) => sql`(cast(${batch} as bigint), cast(${position} as integer))`,
   )
-  const own = await db
-    .selectFrom('journal_records as record')
-    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
-    .select(['record.batch', 'record.position', 'record.key', 'batch.received_ms'])
-    .where(sql<boolean>`(record.batch, record.position) in (values ${sql.join(places)})`)
-    .execute()
+  const { rows: own } = await sql<RecordRef & { key: string; receivedMs: number }>`
+    select record.batch, record.position, record.key, batch.received_ms as "receivedMs"
+    from journal_records record join journal_batches batch on batch.id = record.batch
+    where (record.batch, record.position) in (values ${sql.join(places)})`.execute(db)
   if (own.length === 0) return questions.map(() => nothing)
-  const keyOf = new Map(own.map((row) => [`${row.batch}/${row.position}`, toHex(row.key)]))
-  const keys = new Map(own.map(({ key }) => [toHex(key), key]))
-  const earliestMs = Math.min(...own.map((row) => row.received_ms)) - LOOK_BACK_MS
-  const rows = await readKeys(db, [...keys.values()], earliestMs)
-  const byKey = Map.groupBy(rows, ({ key }) => toHex(key))
+  const keyOf = new Map(own.map((row) => [`${row.batch}/${row.position}`, row.key]))
+  const earliestMs = Math.min(...own.map((row) => row.receivedMs)) - LOOK_BACK_MS
+  const rows = await readKeys(db, [...new Set(keyOf.values())], earliestMs)
+  const byKey = Map.groupBy(rows, ({ key }) => key)
   const histories = new Map([...byKey].map(([key, records]) => [key, toHistory(records)]))
   return questions.map((question) => {
     const history = histories.get(keyOf.get(`${question.batch}/${question.position}`) ?? '')
@@ -86,52 +86,31 @@ async function readSome(
 /** Reads the records of some keys in their order, those of batches that were received since. Writes go on between two statements. */
 async function readKeys(
   db: Kysely<JournalTables>,
-  keys: readonly Uint8Array[],
+  keys: readonly string[],
   sinceMs: number,
 ): Promise<readonly KeyRecord[]> {
-  const { first, last } = await db
-    .selectFrom('journal_batches')
-    .select((eb) => [
-      eb
-        .selectFrom('journal_batches as older')
-        .select('older.id')
-        .where('older.received_ms', '<', sinceMs)
-        .orderBy('older.id', 'desc')
-        .limit(1)
-        .as('first'),
-      eb.fn.max('id').as('last'),
-    ])
-    .executeTakeFirstOrThrow()
+  const { rows: range } = await sql<{ first: number | null; last: number | null }>`select max(id) as last,
+    (select id from journal_batches where received_ms < ${sinceMs} order by id desc limit 1) as first
+    from journal_batches`.execute(db)
+  const { first = 0, last = 0 } = range[0] ?? {}
   const records: KeyRecord[] = []
-  for (let from = first ?? 0; from < last; from += BATCHES_PER_STATEMENT) {
-    const rows = await db
-      .selectFrom('journal_records as record')
-      .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
-      .select([
-        'record.batch',
-        'record.position',
-        'record.key',
-        'record.state',
-        'record.mark',
-        'batch.received_ms',
-      ])
-      .where('record.batch', '>', from)
-      .where('record.batch', '<=', from + BATCHES_PER_STATEMENT)
-      .where('record.key', 'in', keys)
-      .where('record.state', 'in', [open, confirmed, unknown, parked])
-      .orderBy('record.batch')
-      .orderBy('record.position')
-      .execute()
-    records.push(...rows)
+  for (let from = first ?? 0; from < (last ?? 0); from += BATCHES_PER_STATEMENT) {
+    const { rows } = await sql<KeyRecord>`
+      select record.batch, record.position, record.key, record.state, record.mark, batch.received_ms as "receivedMs"
+      from journal_records record join journal_batches batch on batch.id = record.batch
+      where record.batch > ${from} and record.batch <= ${from + BATCHES_PER_STATEMENT}
+        and record.key in (${sql.join(keys)}) and record.state in (${sql.join(states)})
+      order by record.batch, record.position`.execute(db)
+    for (const row of rows) records.push(row)
   }
   return records
 }
 
 interface KeyRecord extends RecordRef {
-  readonly key: Uint8Array
+  readonly key: string
   readonly state: number
-  readonly mark: Uint8Array | null
-  readonly received_ms: number
+  readonly mark: string | null
+  readonly receivedMs: number
 }
 
 /** The records of one key in their order; `after[i]`: what those from `i` on are. A client may name one key in all of its records. */
@@ -158,7 +137,7 @@ function askHistory(
   const firstOf = (condition: (record: KeyRecord) => boolean): number => firstIndex(records, condition)
   const next = firstOf((one) => one.batch > batch || (one.batch === batch && one.position > position))
   const own = firstOf((one) => one.batch >= batch)
-  const since = firstOf((one) => one.received_ms >= sinceMs)
+  const since = firstOf((one) => one.receivedMs >= sinceMs)
   const later = records.slice(since, own)
   const before = Math.min(since, own)
   const older = [
@@ -167,7 +146,7 @@ function askHistory(
   ]
   const marks = older.flatMap((one) => {
     const isOther = one.batch !== batch || one.position !== position
-    return isOther && one.state === confirmed ? (decodeMark(one.mark) ?? []) : []
+    return isOther && one.state === confirmed && one.mark !== null ? [decodeMark(one.mark)] : []
   })
   return {
     confirmedAt: (externalId) => {
@@ -191,6 +170,3 @@ function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boo
 }
 
 const nothing: KnownMarks = { confirmedAt: () => [], newer: 'none' }
-
-const toHex = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')

@@ -75,7 +75,7 @@ export const reopenableCodes: ReadonlySet<number> = new Set(
   transitions.flatMap((one) => (one.on === 'reopen' ? [stateCodes[one.from]] : [])),
 )
 
-/** `again` of a record that is sent again with its batch. */
+/** `retry` in the tables, of a record that is sent again with its batch. */
 export const RESEND = -1
 
 /** What `retry` of the port is in the tables. */
@@ -84,7 +84,7 @@ export function toRetryCode(retry: 'resend' | number | undefined): number | null
   return retry === undefined ? null : Math.ceil(retry)
 }
 
-/** What `again` of the tables is in the port. */
+/** What `retry` of the tables is in the port. */
 export function toRetry(code: number | null): 'resend' | number | undefined {
   return code === RESEND ? 'resend' : (code ?? undefined)
 }

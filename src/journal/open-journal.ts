@@ -1,22 +1,21 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 
+import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { type Ageing, openAgeing } from './ageing.ts'
-import { type DamagedRows, findDamagedRows } from './check-rows.ts'
+import { openAgeing } from './ageing.ts'
+import { findContradiction, keepPlace, readHighWater } from './contradictions.ts'
+import type { HighWaterMark } from './high-water.ts'
+import { createKeyHash } from './hashes.ts'
+import { ownIdentity } from './instances.ts'
 import { type KeptLimits, keptLimits } from './kept-bytes.ts'
-import { takeLease } from './lease/lease.ts'
-import { ownIdentity } from './lease/process-identity.ts'
-import { findContradiction } from './high-water/check-mark.ts'
-import { migrate, type OpenedTables } from './schema/migrate.ts'
+import { checkKeys, openMacKey } from './keys.ts'
+import { takeLease } from './lease.ts'
+import { readMeta } from './meta.ts'
+import { openStore } from './open-store.ts'
+import { migrate } from './schema.ts'
+import type { JournalKey } from './seal.ts'
 import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
-import { type WallClock, backgroundClock } from '../clock.ts'
-import { damagedStore } from './store/damage.ts'
-import { createKeyHash } from './store/hash-key.ts'
-import { checkKeys } from './store/key-check.ts'
-import { openMacKey } from './store/mac-key.ts'
-import { openStore } from './store/open-store.ts'
-import type { Unsealing } from './store/seal.ts'
-import type { JournalKey, Store } from './store/store.ts'
+import { damagedStore, type Store } from './store.ts'
 
 export interface JournalOptions {
   /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
@@ -52,8 +51,8 @@ const TIMEOUT_MS = 5_000
  * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
-  const { url, timeoutMs = TIMEOUT_MS, replayForMs = REPLAY_MS, clock = backgroundClock, markFile } = options
-  const store = openStore(url, { timeoutMs, replayForMs, wallMs: () => clock.wallMs(), markFile })
+  const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, markFile } = options
+  const store = openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile })
   return openJournalOn(store, options)
 }
 
@@ -65,31 +64,23 @@ export async function openJournalOn(
   const { keys = [], replayForMs = REPLAY_MS, leaseMs = 10_000, clock = backgroundClock } = options
   const plaintextAccepted = options.plaintext === 'accept'
   try {
-    const { salt, readBackUntilMs, readBackFromAgeMs } = await openTables(
-      store,
-      { keys, plaintextAccepted },
-      clock.wallMs() + replayForMs,
-    )
-    const ageing = await openAgeing({ store, clock, replayForMs })
-    const damaged = await checkRows(store, clock.wallMs() - replayForMs, clock.wallMs(), ageing)
-    if (damaged.batches > 0) options.events?.rowsDamaged(damaged.batches)
-    const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: true })
+    const { salt, mark, readBackUntilMs, readBackFromAgeMs } = await openTables(store)
+    await checkKeys(store.exclusively, keys, salt, plaintextAccepted)
+    await store.prepare({ salt, mark, key: keys[0], replayForMs })
     const identity = ownIdentity()
     return await createSqlJournal({
       store,
       unsealing: { keys, plaintextAccepted },
       hashKeys: createKeyHash(salt),
-      macKey,
+      macKey: await openMacKey(store.exclusively, keys, salt, { forInstance: true }),
       linkSecret: createHmac('sha256', salt).update('markbridge next links').digest(),
       readBack: {
-        untilMs: Math.max(readBackUntilMs, damaged.batches > 0 ? damaged.receivedMs + replayForMs : 0),
+        untilMs: readBackUntilMs,
         untilAgeMs: readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs,
-        untilForgotten: damaged.newest,
       },
       clock,
-      ageing,
+      ageing: await openAgeing({ store, clock, replayForMs }),
       identity,
-      leaseMs,
       takeLease: (watch) => takeLease({ store, clock, leaseMs, identity, ...watch }),
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       settleTimeoutMs: options.settleTimeoutMs ?? 60_000,
@@ -98,7 +89,6 @@ export async function openJournalOn(
         keepRecordsMs: Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS),
       },
       kept: options.kept ?? keptLimits,
-      purgeEveryMs: HOUR_MS,
       events: options.events,
     })
   } catch (error) {
@@ -116,48 +106,36 @@ export async function openJournalOn(
   }
 }
 
+/** The facts of a journal whose tables are up to date. */
+interface OpenedTables {
+  readonly salt: Uint8Array
+  readonly mark: HighWaterMark
+  /** Milliseconds since the epoch; 0: never. */
+  readonly readBackUntilMs: number
+  /** The age of the journal when what it may have lost was accepted, ms; undefined: nothing was. */
+  readonly readBackFromAgeMs: number | undefined
+}
+
 /**
- * Checks that the journal is the one of its mark, brings its tables up to date, and hands the store what it needs to write them.
- * Errors: `ADP_JOURNAL_DAMAGED` with nothing changed; those of `migrate` and `checkKeys`.
+ * Checks that the journal is the one of its mark and brings its tables up to date. Errors: `ADP_JOURNAL_DAMAGED` with nothing
+ * changed; those of `migrate`.
  */
-async function openTables(
-  store: Store,
-  { keys, plaintextAccepted }: Unsealing,
-  replayUntilMs: number,
-): Promise<OpenedTables> {
-  checkKeyLengths(keys)
-  expectSound(store, await store.findDamage())
-  const opened = await migrate(store.exclusively, store.dialect, {
-    newSalt: () => randomBytes(16),
-    replayUntilMs,
-    check: async (db) => expectSound(store, await findContradiction(db, store.dialect, store.mark)),
+async function openTables(store: Store): Promise<OpenedTables> {
+  const expectSound = (damage: string | undefined): void => {
+    if (damage !== undefined) throw damagedStore(store.place, damage)
+  }
+  expectSound(await store.findDamage())
+  return store.exclusively(async (db) => {
+    expectSound(await findContradiction({ ...store, db }))
+    await migrate(db, store.dialect)
+    await keepPlace(db, store.dialect, { anew: false })
+    const fromAge = await readMeta(db, 'read_back_from_age')
+    const mark = await readHighWater(db, store.dialect)
+    return {
+      salt: Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex'),
+      mark: mark ?? { identity: '', commits: new Map() },
+      readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
+      readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
+    }
   })
-  await checkKeys(store.exclusively, keys, opened.salt, plaintextAccepted)
-  await store.prepare({ salt: opened.salt, mark: opened.mark, key: keys[0] })
-  return opened
-}
-
-/** The newest batches that are checked at the start, which takes a second or two. */
-const CHECKED_BATCHES = 10_000
-
-/**
- * Checks the rows of batches that may come again, as far as there are not too many. A damaged one may not be recognised any longer, so
- * until it is forgotten new records are looked for before they are posted.
- */
-const checkRows = (
-  { db }: Store,
-  sinceMs: number,
-  nowMs: number,
-  ageing: Pick<Ageing, 'forgottenBatch'>,
-): Promise<DamagedRows> =>
-  findDamagedRows(db, { sinceMs, afterBatch: ageing.forgottenBatch(), nowMs, batches: CHECKED_BATCHES })
-
-function expectSound(store: Store, damage: string | undefined): void {
-  if (damage !== undefined) throw damagedStore(store.place, damage)
-}
-
-function checkKeyLengths(keys: readonly JournalKey[]): void {
-  const wrong = keys.find(({ key }) => key.byteLength !== 32)
-  if (wrong === undefined) return
-  throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
 }

@@ -3,13 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 
 import type { StoredBatch, StoredRecord } from './journal.ts'
-import { intactRecord, summedBatchColumns } from './schema/row-sums.ts'
-import { toSide } from './side.ts'
 import { recordStates, toRetry } from './lifecycle.ts'
-import type { JournalTables } from './schema/tables.ts'
-import { unpackAnswers } from './store/answer-pack.ts'
-import { damagedRecord, expectIntactBatch } from './store/damage.ts'
-import { type Sealed, type SealedFor, type Unsealing, unseal } from './store/seal.ts'
+import { type Sealed, type SealedFor, unpackAnswers, type Unsealing, unseal } from './seal.ts'
+import type { JournalTables } from './tables.ts'
 
 /** Rows that are read with one query. */
 const ROWS_PER_QUERY = 2_000
@@ -32,47 +28,51 @@ export async function readBatch(
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const rows = await reading.execute((at) => readRows(at, batch))
   if (rows === undefined) return undefined
-  const { row, payload, credentials, records, packs } = rows
-  const of = { batch, owner: row.owner_id }
-  const answers = await unpackAll(packs, how, of)
-  const stored: StoredRecord[] = []
-  for (const record of records) {
-    stored.push(toStored(record, answers.get(record.position)))
-    if (stored.length % UNPACKED_RECORDS === 0) await nextTurn()
+  const { partner, owner, onV2, receivedMs, payload, credentials } = rows
+  const open = async (blob: Sealed | undefined, kind: SealedFor['kind']): Promise<Uint8Array | undefined> =>
+    blob && unseal(blob, how, { kind, batch, owner })
+  const answers = await unpackAll(rows.packs, (pack) => unseal(pack, how, { kind: 'answers', batch, owner }))
+  const records: StoredRecord[] = []
+  for (const record of rows.records) {
+    records.push(toStored(record, answers.get(record.position)))
+    if (records.length % UNPACKED_RECORDS === 0) await nextTurn()
   }
+  const secret = await open(credentials, 'credentials')
   return {
     batch,
-    partner: row.partner,
-    owner: row.owner_id,
-    side: toSide(row.side),
-    receivedMs: row.received_ms,
-    payload: payload === undefined ? undefined : await unseal(payload, how, 'payload', of),
-    credentials:
-      credentials === undefined
-        ? undefined
-        : Buffer.from(await unseal(credentials, how, 'credentials', of)).toString(),
-    records: stored,
+    partner,
+    owner,
+    side: onV2 === 1 ? 'v2' : undefined,
+    receivedMs,
+    payload: await open(payload, 'payload'),
+    credentials: secret && Buffer.from(secret).toString(),
+    records,
   }
 }
 
-type RecordRow = Awaited<ReturnType<typeof readRecords>>[number]
-
-async function readRows(at: Kysely<JournalTables>, batch: number) {
-  const row = await at
-    .selectFrom('journal_batches')
-    .select([...summedBatchColumns, 'sum'])
-    .where('id', '=', batch)
-    .executeTakeFirst()
-  if (row === undefined) return undefined
-  expectIntactBatch(batch, row)
-  const payload = await readBlob(at, 'journal_payloads', batch)
-  const credentials = await readBlob(at, 'journal_credentials', batch)
-  const records = await readRecords(at, batch)
-  if (records.some(({ intact }) => intact !== 1)) throw damagedRecord(batch)
-  return { row, payload, credentials, records, packs: await readPacks(at, batch) }
+interface RecordRow {
+  readonly position: number
+  readonly state: number
+  readonly retry: number | null
+  readonly reason: string | null
+  readonly superseded: number
+  readonly attempts: number
 }
 
-const sealed = ['key_id as keyId', 'body'] as const
+async function readRows(at: Kysely<JournalTables>, batch: number) {
+  const { rows } = await sql<{ partner: string; owner: string; onV2: number; receivedMs: number }>`
+    select partner, owner, on_v2 as "onV2", received_ms as "receivedMs" from journal_batches
+    where id = ${batch}`.execute(at)
+  return (
+    rows[0] && {
+      ...rows[0],
+      payload: await readBlob(at, 'journal_payloads', batch),
+      credentials: await readBlob(at, 'journal_credentials', batch),
+      records: await readPaged(ROWS_PER_QUERY, readRecords(at, batch), ({ position }) => position),
+      packs: await readPaged(BLOBS_PER_QUERY, readPacks(at, batch), ({ id }) => id),
+    }
+  )
+}
 
 /** One blob of a batch; undefined: it has none. A large one is read in pieces: the driver of PostgreSQL decodes each at once. */
 async function readBlob(
@@ -80,16 +80,12 @@ async function readBlob(
   table: 'journal_payloads' | 'journal_credentials',
   batch: number,
 ): Promise<Sealed | undefined> {
-  const readPiece = (from: number) =>
-    at
-      .selectFrom(table)
-      .select([
-        'key_id as keyId',
-        sql<number>`length(body)`.as('size'),
-        sql<Uint8Array>`substr(body, ${sql.lit(from)}, ${sql.lit(PIECE_BYTES)})`.as('body'),
-      ])
-      .where('batch', '=', batch)
-      .executeTakeFirst()
+  const readPiece = async (from: number): Promise<(Sealed & { size: number }) | undefined> => {
+    const { rows } = await sql<Sealed & { size: number }>`select key_id as "keyId", length(body) as size,
+      substr(body, ${sql.lit(from)}, ${sql.lit(PIECE_BYTES)}) as body
+      from ${sql.table(table)} where batch = ${batch}`.execute(at)
+    return rows[0]
+  }
   const first = await readPiece(1)
   if (first === undefined || first.size <= PIECE_BYTES) return first
   const pieces = [first.body]
@@ -100,46 +96,26 @@ async function readBlob(
   return { keyId: first.keyId, body: Buffer.concat(pieces) }
 }
 
-/** The records of a batch in their order. */
-function readRecords(at: Kysely<JournalTables>, batch: number) {
-  return readPaged(
-    ROWS_PER_QUERY,
-    (last: number) =>
-      at
-        .selectFrom('journal_records')
-        .select(['position', 'state', 'again', 'reason', 'superseded', 'attempts'])
-        .select(sql.raw<number>(intactRecord()).as('intact'))
-        .where('batch', '=', batch)
-        .where('position', '>', last)
-        .orderBy('position')
-        .limit(ROWS_PER_QUERY)
-        .execute(),
-    ({ position }) => position,
-  )
+/** Reads the records of a batch in their order, from behind a position on. */
+const readRecords = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
+  const { rows } = await sql<RecordRow>`
+    select position, state, retry, reason, superseded, attempts from journal_records
+    where batch = ${batch} and position > ${last} order by position limit ${ROWS_PER_QUERY}`.execute(at)
+  return rows
 }
 
-/** The packs of answers of a batch in their order. */
-function readPacks(at: Kysely<JournalTables>, batch: number) {
-  return readPaged(
-    BLOBS_PER_QUERY,
-    (last: number) =>
-      at
-        .selectFrom('journal_answers')
-        .select(['id', ...sealed])
-        .where('batch', '=', batch)
-        .where('id', '>', last)
-        .orderBy('id')
-        .limit(BLOBS_PER_QUERY)
-        .execute(),
-    ({ id }) => id,
-  )
+/** Reads the packs of answers of a batch in their order, from behind one on. */
+const readPacks = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
+  const { rows } = await sql<Sealed & { id: number }>`select id, key_id as "keyId", body from journal_answers
+    where batch = ${batch} and id > ${last} order by id limit ${BLOBS_PER_QUERY}`.execute(at)
+  return rows
 }
 
 /** All rows, `size` with each query: `read` gives those after the last one. */
 async function readPaged<Row>(
   size: number,
   read: (last: number) => Promise<readonly Row[]>,
-  placeOf: (row: Row) => number,
+  numberOf: (row: Row) => number,
 ): Promise<readonly Row[]> {
   const rows: Row[] = []
   for (let last = -1; ;) {
@@ -147,20 +123,19 @@ async function readPaged<Row>(
     for (const row of page) rows.push(row)
     const end = page.at(-1)
     if (end === undefined || page.length < size) return rows
-    last = placeOf(end)
+    last = numberOf(end)
   }
 }
 
 /** The answers of all packs by position; later packs win. */
 async function unpackAll(
   packs: readonly Sealed[],
-  how: Unsealing,
-  of: SealedFor,
+  open: (pack: Sealed) => Promise<Uint8Array>,
 ): Promise<ReadonlyMap<number, string>> {
   const answers = new Map<number, string>()
   let bytes = 0
   for (const pack of packs) {
-    const body = await unseal(pack, how, 'answers', of)
+    const body = await open(pack)
     unpackAnswers(body, answers)
     bytes += body.length
     if (bytes < UNPACKED_BYTES) continue
@@ -170,17 +145,15 @@ async function unpackAll(
   return answers
 }
 
-function toStored(
-  { position, state, again, reason, superseded, attempts }: RecordRow,
+const toStored = (
+  { position, state, retry, reason, superseded, attempts }: RecordRow,
   answer: string | undefined,
-): StoredRecord {
-  return {
-    position,
-    state: recordStates[state] ?? 'unknown',
-    answer,
-    reason: reason ?? undefined,
-    retry: toRetry(again),
-    superseded: superseded === 1,
-    attempts,
-  }
-}
+): StoredRecord => ({
+  position,
+  state: recordStates[state] ?? 'unknown',
+  answer,
+  reason: reason ?? undefined,
+  retry: toRetry(retry),
+  superseded: superseded === 1,
+  attempts,
+})

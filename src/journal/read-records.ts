@@ -1,68 +1,138 @@
-import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 
-import type { DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
+import { judgeArrival, type Recognition, type SameIds, toHex } from './core/arrival.ts'
+import type { Balance, BatchIdentity, DueRecords, KnownBatch, OlderUnsettled, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
-import { isClosed, isIn, isOpen } from './schema/record-sql.ts'
-import { intactRecord } from './schema/row-sums.ts'
-import { isOnV2 } from './side.ts'
-import type { JournalTables } from './schema/tables.ts'
+import { fromPlace, isOnV2, isOpen, MAX_SAME_IDS, newestOf } from './sql.ts'
+import type { JournalTables } from './tables.ts'
 
-/** So many references go into one statement: databases bound their parameters. */
+/** References in one statement: databases bound their parameters. */
 const REFS_PER_STATEMENT = 1_000
+const NONE: readonly RecordRef[] = []
 
-/** Those of the records that are open, in the given order; what is damaged may be open still. */
+/** PostgreSQL takes parameters for text where nothing else says their type. */
+const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
+  sql`(cast(${batch} as bigint), cast(${position} as integer))`
+
+/** Reads rows for some records at a time. */
+async function readInParts<Item, Row>(
+  items: readonly Item[],
+  read: (part: RawBuilder<unknown>) => RawBuilder<Row>,
+  toValue: (item: Item) => RawBuilder<unknown>,
+  db: Kysely<JournalTables>,
+): Promise<readonly Row[]> {
+  const found: Row[] = []
+  for (let from = 0; from < items.length; from += REFS_PER_STATEMENT) {
+    const part = items.slice(from, from + REFS_PER_STATEMENT)
+    found.push(...(await read(sql.join(part.map(toValue))).execute(db)).rows)
+  }
+  return found
+}
+
+/** The batch that `begin` would know this one for now; undefined: it would be new. */
+export async function findBatch(
+  db: Kysely<JournalTables>,
+  batch: BatchIdentity,
+  recognition: Recognition,
+): Promise<KnownBatch | undefined> {
+  const { owner, ids, content } = batch
+  if (ids === undefined) return undefined
+  const { rows } = await sql<SameIds>`
+    select id as batch, on_v2 as "onV2", content, received_ms as "receivedMs", open, answered from journal_batches
+    where ids = ${toHex(ids)} and owner = ${owner} and retired = 0
+    order by case when content = ${toHex(content)} then 0 else 1 end, id desc limit ${MAX_SAME_IDS}`.execute(
+    db,
+  )
+  return judgeArrival(batch, recognition, rows).known
+}
+
+interface OlderRow extends RecordRef {
+  readonly older: number | null
+  readonly olderPosition: number
+}
+
+const splitOlder = sql.raw(fromPlace('f.older', 'older', '"olderPosition"'))
+
+/** For each of the records the nearest older open one of its key, in any batch; undefined: there is none. */
+export async function readOlderOpen(
+  db: Kysely<JournalTables>,
+  records: readonly RecordRef[],
+): Promise<readonly (RecordRef | undefined)[]> {
+  const older = sql.raw(
+    newestOf('r.key', `${isOpen('o.')} and (o.batch, o.position) < (+r.batch, +r.position)`),
+  )
+  const rows = await readInParts(
+    records,
+    (refs) => sql<OlderRow>`select f.batch, f.position, ${splitOlder} from (
+      select r.batch, r.position, ${older} as older
+      from journal_records r where (r.batch, r.position) in (values ${refs})) f
+      where f.older is not null`,
+    toRow,
+    db,
+  )
+  const found = new Map(rows.map((row) => [`${row.batch}/${row.position}`, row]))
+  return records.map(({ batch, position }) => {
+    const row = found.get(`${batch}/${position}`)
+    return row && { batch: row.older ?? 0, position: row.olderPosition }
+  })
+}
+
+/**
+ * The open records of a batch, each with the nearest older open record of its key in another batch. It is looked for once for
+ * each key, and the records of one key share one list.
+ */
+export async function readOlderOfBatch(
+  db: Kysely<JournalTables>,
+  batch: number,
+): Promise<ReadonlyMap<number, readonly RecordRef[]>> {
+  const older = sql.raw(newestOf('r.key', `${isOpen('o.')} and o.batch < ${batch}`))
+  const { rows: firsts } = await sql<Omit<OlderRow, 'batch'>>`select f.position, ${splitOlder} from (
+    select r.position, ${older} as older from (
+      select min(position) as position, key from journal_records
+      where batch = ${batch} and ${sql.raw(isOpen())} group by key) r) f
+    where f.older is not null`.execute(db)
+  const olderOf = new Map(
+    firsts.map((row) => [row.position, [{ batch: row.older ?? 0, position: row.olderPosition }]]),
+  )
+  const { rows } = await sql<{ readonly position: number; readonly first: number }>`
+    select position, min(position) over (partition by key) as first from journal_records
+    where batch = ${batch} and ${sql.raw(isOpen())} order by position`.execute(db)
+  return new Map(rows.map(({ position, first }) => [position, olderOf.get(first) ?? NONE]))
+}
+
+/** Those of the records that are open, in the given order. */
 export async function readStillOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
 ): Promise<readonly RecordRef[]> {
-  const open = new Set<string>()
-  for (let from = 0; from < records.length; from += REFS_PER_STATEMENT) {
-    const refs = records.slice(from, from + REFS_PER_STATEMENT)
-    const rows = await db
-      .selectFrom('journal_records')
-      .select(['batch', 'position'])
-      .where(sql.raw<SqlBool>(`(${isOpen()} or ${intactRecord()} = 0)`))
-      .where(sql<SqlBool>`(batch, position) in (values ${sql.join(refs.map(toRow))})`)
-      .execute()
-    for (const { batch, position } of rows) open.add(`${batch}/${position}`)
-  }
+  const rows = await readInParts(
+    records,
+    (refs) => sql<RecordRef>`select batch, position from journal_records
+      where ${sql.raw(isOpen())} and (batch, position) in (values ${refs})`,
+    toRow,
+    db,
+  )
+  const open = new Set(rows.map(({ batch, position }) => `${batch}/${position}`))
   return records.filter(({ batch, position }) => open.has(`${batch}/${position}`))
 }
 
 /** The open records of these batches that an open record of the same key in a newer batch waits for. */
-export async function readBlocking(
+export function readBlocking(
   db: Kysely<JournalTables>,
   batches: readonly number[],
 ): Promise<readonly RecordRef[]> {
-  const blocking: RecordRef[] = []
-  for (let from = 0; from < batches.length; from += REFS_PER_STATEMENT) {
-    const rows = await db
-      .selectFrom('journal_records as o')
-      .select(['o.batch', 'o.position'])
-      .where('o.batch', 'in', batches.slice(from, from + REFS_PER_STATEMENT))
-      .where(sql.raw<SqlBool>(isOpen('o.')))
-      .where((eb) =>
-        // Not "exists": PostgreSQL may join for that, which reads all that is live.
-        eb(
-          eb
-            .selectFrom('journal_records as n')
-            .select('n.batch')
-            .whereRef('n.key', '=', 'o.key')
-            .where('n.live', '=', sql.lit(1))
-            .where(sql.raw<SqlBool>(isOpen('n.')))
-            .whereRef('n.batch', '>', 'o.batch')
-            .orderBy('n.batch')
-            .limit(sql.lit(1)),
-          'is not',
-          null,
-        ),
-      )
-      .orderBy('o.batch')
-      .orderBy('o.position')
-      .execute()
-    blocking.push(...rows)
-  }
-  return blocking
+  // Not "exists": PostgreSQL may join for that, which reads all that is active.
+  return readInParts(
+    batches,
+    (numbers) => sql<RecordRef>`select o.batch, o.position from journal_records o
+      where o.batch in (${numbers}) and ${sql.raw(isOpen('o.'))} and (
+        select n.batch from journal_records n
+        where n.key = o.key and n.active = 1 and ${sql.raw(isOpen('n.'))} and n.batch > o.batch
+        order by n.batch limit 1) is not null
+      order by o.batch, o.position`,
+    (batch) => sql`${batch}`,
+    db,
+  )
 }
 
 /** For each of the records the older ones of its key that V3 serves and that are open, or unknown and due at some time. */
@@ -70,32 +140,28 @@ export async function readOlderUnsettled(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
 ): Promise<readonly OlderUnsettled[]> {
-  const found: OlderUnsettled[] = []
-  for (let from = 0; from < records.length; from += REFS_PER_STATEMENT) {
-    const refs = records.slice(from, from + REFS_PER_STATEMENT)
-    const rows = await db
-      .selectFrom('journal_records as r')
-      .innerJoin('journal_records as o', 'o.key', 'r.key')
-      .select(['r.batch', 'r.position', 'o.batch as older', 'o.position as olderPosition', 'o.state'])
-      .where('o.live', '=', sql.lit(1))
-      .where(sql.raw<SqlBool>(`(${isOpen('o.')} or (${isIn('unknown', 'o.')} and o.again >= 0))`))
-      .where(sql.raw<SqlBool>(`not ${isOnV2('o.batch')}`))
-      .where(sql<SqlBool>`(o.batch, o.position) < (+r.batch, +r.position)`)
-      .where(sql<SqlBool>`(r.batch, r.position) in (values ${sql.join(refs.map(toRow))})`)
-      .orderBy('o.batch')
-      .orderBy('o.position')
-      .execute()
-    for (const { batch, position, older, olderPosition, state } of rows) {
-      const isOpen = state === stateCodes.open
-      found.push({ own: { batch, position }, older: { batch: older, position: olderPosition }, isOpen })
-    }
-  }
-  return found
+  const rows = await readInParts(
+    records,
+    (refs) => sql<RecordRef & { older: number; olderPosition: number; state: number }>`
+      select r.batch, r.position, o.batch as older, o.position as "olderPosition", o.state
+      from journal_records r join journal_records o on o.key = r.key and o.active = 1
+        and (${sql.raw(isOpen('o.'))} or (o.state = ${sql.lit(stateCodes.unknown)} and o.retry >= 0))
+        and (o.batch, o.position) < (+r.batch, +r.position) and not ${sql.raw(isOnV2('o.batch'))}
+      where (r.batch, r.position) in (values ${refs})
+      order by o.batch, o.position`,
+    toRow,
+    db,
+  )
+  return rows.map(({ batch, position, older, olderPosition, state }) => ({
+    own: { batch, position },
+    older: { batch: older, position: olderPosition },
+    isOpen: state === stateCodes.open,
+  }))
 }
 
-/** PostgreSQL takes parameters in VALUES for text unless they are told to be something else. */
-const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
-  sql`(cast(${batch} as bigint), cast(${position} as integer))`
+/** True for a record that waits for a time; SQL. `alias` ends with its point. */
+export const isDue = (alias = ''): RawBuilder<boolean> =>
+  sql.raw(`${alias}active = 1 and ${alias}state <> ${stateCodes.open} and ${alias}retry >= 0`)
 
 /** No record is put off for longer: what waits longer was put off by a clock that was set back since. */
 const LONGEST_WAIT_MS = 660_000
@@ -106,25 +172,55 @@ export async function readDue(
   nowMs: number,
   limit: number,
 ): Promise<readonly DueRecords[]> {
-  const rows = await db
-    .selectFrom('journal_records')
-    .select(['batch', 'position'])
-    .where('live', '=', 1)
-    .where(sql.raw<SqlBool>(isClosed()))
-    .where('again', '>=', sql.lit(0))
-    .where((eb) =>
-      eb.or([eb('again', '<=', Math.floor(nowMs)), eb('again', '>', Math.floor(nowMs) + LONGEST_WAIT_MS)]),
-    )
-    .orderBy('again')
-    .orderBy('batch')
-    .orderBy('position')
-    .limit(limit)
-    .execute()
-  const batches = new Map<number, number[]>()
-  for (const { batch, position } of rows) {
-    const positions = batches.get(batch)
-    if (positions === undefined) batches.set(batch, [position])
-    else positions.push(position)
-  }
-  return [...batches].map(([batch, positions]) => ({ batch, positions }))
+  const now = Math.floor(nowMs)
+  const { rows } = await sql<RecordRef>`select batch, position from journal_records
+    where ${isDue()} and (retry <= ${now} or retry > ${now + LONGEST_WAIT_MS})
+    order by retry, batch, position limit ${limit}`.execute(db)
+  return toDueRecords(rows)
+}
+
+/** Records by their batches, in the order in which these come first. */
+export function toDueRecords(rows: readonly RecordRef[]): readonly DueRecords[] {
+  const byBatch = Map.groupBy(rows, ({ batch }) => batch)
+  return [...byBatch].map(([batch, own]) => ({ batch, positions: own.map(({ position }) => position) }))
+}
+
+/** Reads the totals of all partners, by name. */
+export async function readBalances(db: Kysely<JournalTables>): Promise<readonly Balance[]> {
+  const rows = await db.selectFrom('journal_ledger').selectAll().orderBy('partner').execute()
+  return rows.map(({ partner, open, confirmed, refused, unknown, parked }) => {
+    const received = open + confirmed + refused + unknown + parked
+    return { partner, received, open, confirmed, refused, unknown, parked }
+  })
+}
+
+/**
+ * How many records of each partner that V3 serves are open, or are looked at again in the background; a partner without such a record is
+ * left out.
+ */
+export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
+  const unsettled = new Map<string, number>()
+  for (const { partner, records } of await unsettledRows(db).execute())
+    unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
+  return unsettled
+}
+
+/** The counts as rows, which are to be added up by partner. */
+export function unsettledRows(
+  db: Kysely<JournalTables>,
+): SelectQueryBuilder<JournalTables, never, { partner: string; records: number | string }> {
+  // Both parts read a partial index: the work grows with the unsettled records, not with all of them.
+  const open = db
+    .selectFrom('journal_batches')
+    .select(['partner', ({ fn }) => fn.sum<number | string>('open').as('records')])
+    .where('open', '>', 0)
+    .where('on_v2', '=', 0)
+    .groupBy('partner')
+  const due = db
+    .selectFrom('journal_records as record')
+    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
+    .select(['batch.partner', ({ fn }) => fn.countAll<number | string>().as('records')])
+    .where(isDue('record.'))
+    .groupBy('batch.partner')
+  return open.unionAll(due)
 }

@@ -1,37 +1,33 @@
+import type { WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { type Ageing, ageingStepMs } from './ageing.ts'
-import { readBalances } from './balances.ts'
-import { findBatch } from './find-batch.ts'
-import { createKnownMarks } from './known-marks.ts'
-import { createAbandonedSearch } from './find-abandoned.ts'
+import { type Availability, createAvailability } from './availability.ts'
+import { type CommitGate, createGroupCommit, type Operation, type OperationResult } from './group-commit.ts'
+import type { HashKeys } from './hashes.ts'
+import type { ProcessIdentity } from './instances.ts'
 import type { Journal } from './journal.ts'
-import { askForBatch, handOverBatches } from './lease/hand-over.ts'
-import { createKeptBytes, type KeptLimits, tooMuchKept } from './kept-bytes.ts'
-import type { Lease, LeaseWatch } from './lease/lease.ts'
-import type { ProcessIdentity } from './lease/process-identity.ts'
-import { createTakeOver } from './lease/take-over.ts'
-import type { SharedRateLimit } from './rate-limit/rate-limit.ts'
-import { readNote, writeNote } from './notes.ts'
-import { createSharedRateLimit } from './rate-limit/shared-rate-limit.ts'
-import { purge, type Retention } from './purge.ts'
-import { readOlderOpen } from './older-open.ts'
-import { readBatch } from './read-batch.ts'
-import { readBlocking, readDue, readOlderUnsettled, readStillOpen } from './read-records.ts'
-import { createAvailability } from './store/availability.ts'
-import type { WallClock } from '../clock.ts'
 import type { JournalDatabase } from './journal-database.ts'
-import { createCommitLanes } from './store/commit-lanes.ts'
-import type { MacKey } from './store/mac-key.ts'
+import { createKeptBytes, type KeptLimits, tooMuchKept } from './kept-bytes.ts'
+import type { MacKey } from './keys.ts'
+import { createKnownMarks } from './known-marks.ts'
+import type { Lease, LeaseWatch } from './lease.ts'
+import { readMeta, writeMeta } from './meta.ts'
+import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
+import { readBatch } from './read-batch.ts'
 import {
-  type OperationResult,
-  toBegin,
-  toBeginResult,
-  toColumns,
-  toReopenResult,
-} from './store/operations.ts'
-import type { Unsealing } from './store/seal.ts'
-import type { Store } from './store/store.ts'
-import { readUnsettled } from './unsettled.ts'
+  findBatch,
+  readBalances,
+  readBlocking,
+  readDue,
+  readOlderOpen,
+  readOlderUnsettled,
+  readStillOpen,
+  readUnsettled,
+} from './read-records.ts'
+import { purge, type Retention } from './retention.ts'
+import type { Unsealing } from './seal.ts'
+import type { Committed, Store } from './store.ts'
+import { askForBatch, createAbandonedSearch, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */
 export interface JournalEvents {
@@ -40,18 +36,14 @@ export interface JournalEvents {
   recovered(): void
   /** The lease expired: other instances may have finished the batches of this one. */
   leaseLost(): void
-  /** Called at the start with the number of batches that have damaged rows. */
-  rowsDamaged(batches: number): void
 }
 
-/** Until when new records are read back from V3 before they are posted; the phase ends when all of these are reached. */
+/** Until when new records are read back from V3 before they are posted; the phase ends when both are reached. */
 export interface ReadBackPhase {
   /** Milliseconds since the epoch; 0: never. */
   readonly untilMs: number
   /** The age of the journal, ms; 0: never. A wall clock that is set forward does not end the phase. */
   readonly untilAgeMs: number
-  /** The newest batch that has certainly expired; 0: none. */
-  readonly untilForgotten: number
 }
 
 export interface SqlJournalOptions {
@@ -60,19 +52,16 @@ export interface SqlJournalOptions {
   /** Derived from the journal's salt. */
   readonly linkSecret: Uint8Array
   readonly macKey: MacKey
-  /** Hashes keys, 16 bytes each. */
-  readonly hashKeys: (keys: readonly string[]) => Uint8Array
+  readonly hashKeys: HashKeys
   readonly readBack: ReadBackPhase
   readonly clock: WallClock
   readonly ageing: Ageing
   readonly identity: ProcessIdentity
-  readonly leaseMs: number
   readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
   readonly timeoutMs: number
   readonly settleTimeoutMs: number
   readonly retention: Retention
   readonly kept: KeptLimits
-  readonly purgeEveryMs: number
   readonly events: JournalEvents | undefined
 }
 
@@ -86,12 +75,18 @@ export interface DurableJournal extends Journal {
 /** Other settles go between those of a large batch: what it has settled so far stays so, whatever becomes of the rest. */
 const SETTLED_AT_ONCE = 2_000
 
+const PURGE_EVERY_MS = 3_600_000
+
+/** The prefix of the adapter's notes in `journal_meta`, apart from what the journal itself keeps there. */
+const NOTE = 'note: '
+
 /** How long notes of answered batches wait for a `begin` whose transaction they can share. */
 const NOTE_ANSWERED_MS = 25
 
 /** Creates the journal of a store whose tables are up to date, and takes its lease. */
 export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, unsealing, clock, leaseMs, timeoutMs, settleTimeoutMs, events, ageing, readBack } = options
+  const { store, unsealing, clock, timeoutMs, settleTimeoutMs, events, ageing, readBack, hashKeys } = options
+  const { db } = store
   const { replayForMs } = options.retention
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
@@ -112,22 +107,21 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       probe()
     },
   })
-  const lanes = createCommitLanes({ store, clock, lease, availability, ageing })
+  const group = createGroupCommit({ clock, commit: createCommit(options, lease, availability) })
   const abandoned = createAbandonedSearch(store)
-  const knownMarks = createKnownMarks(store.db, options.hashKeys)
-  const kept = createKeptBytes(store.db, options.kept)
+  const knownMarks = createKnownMarks(db, hashKeys)
+  const kept = createKeptBytes(db, options.kept)
   await kept.refresh()
-  const takeOver = createTakeOver({ store, clock, leaseMs, own: options.identity })
-  probe = () => {
-    lanes
-      .of('probe')
-      .submit({ kind: 'probe' }, timeoutMs)
-      .catch(() => undefined)
+  const takeOver = createTakeOver({ store, clock, own: options.identity })
+  const note = (batches: readonly number[]): void => {
+    // Not noted, a batch is found again: its client gets the stored answer.
+    group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
+  probe = () => note([])
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
-  const stopPurging = repeat(clock, options.purgeEveryMs, async () => {
+  const stopPurging = repeat(clock, PURGE_EVERY_MS, async () => {
     await availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch()))
     await availability.ask(() => kept.refresh())
   })
@@ -141,22 +135,16 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     if (answered.length === 0) return
     const batches = answered
     answered = []
-    // Not noted, a batch is found again: its client gets the stored answer.
-    lanes
-      .of('answered')
-      .submit({ kind: 'answered', batches }, timeoutMs)
-      .catch(() => undefined)
+    note(batches)
   }
   const find: Journal['find'] = (batch) =>
-    availability.ask(() =>
-      findBatch(store.db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }),
-    )
+    availability.ask(() => findBatch(db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }))
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
     stopPurging()
     stopAgeing()
     noteAnswered()
-    await lanes.idle()
+    await group.idle()
     // What is not noted makes the journal younger, and batches are recognised for longer.
     await ageing.note().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
     await lease.end().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
@@ -166,17 +154,15 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     durable: true,
     linkSecret: options.linkSecret,
     get readBackUntilMs() {
-      const isOver =
-        ageing.ageMs() >= readBack.untilAgeMs && ageing.forgottenBatch() >= readBack.untilForgotten
-      return isOver ? readBack.untilMs : Infinity
+      return ageing.ageMs() >= readBack.untilAgeMs ? readBack.untilMs : Infinity
     },
     rateLimit: createSharedRateLimit(
       store,
-      (name) => options.hashKeys([name]),
+      (name) => hashKeys([name])[0] ?? '',
       (question) => availability.ask(question),
     ),
     database: {
-      db: store.db,
+      db,
       dialect: store.dialect,
       macKey: options.macKey,
       nowMs: () => store.nowMs(),
@@ -192,58 +178,54 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       // A batch that came before has its answer, however much is kept.
       if (!kept.hasRoom(batch) && (await find(batch)) === undefined) throw tooMuchKept()
       // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
-      const result = await lanes.of('begin').submit(toBegin(batch), timeoutMs, abandoned.beginCall())
+      const result = await group.submit({ kind: 'begin', batch }, timeoutMs, abandoned.beginCall())
       if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
       if (result.kind === 'new') kept.begun(result.batch, batch)
-      return toBeginResult(result)
+      return result
     },
     find,
     settle: async (batch, outcomes, under) => {
       let from = 0
       do {
         const part = outcomes.slice(from, (from += SETTLED_AT_ONCE))
-        const operation = { kind: 'settle', batch, lease: under, ...toColumns(part) } as const
-        const result = await lanes.of('settle').submit(operation, settleTimeoutMs)
-        if (result === 'lost') throw lost()
+        const operation = { kind: 'settle', batch, lease: under, outcomes: part } as const
+        if ((await group.submit(operation, settleTimeoutMs)) === 'lost') throw lost()
       } while (from < outcomes.length)
       if (outcomes.some(({ state }) => state === 'confirmed')) kept.accepted(batch)
     },
     forget: async (batch, open, under) => {
       const operation = { kind: 'forget', batch, open, lease: under } as const
-      if ((await lanes.of('forget').submit(operation, settleTimeoutMs)) === 'lost') throw lost()
+      if ((await group.submit(operation, settleTimeoutMs)) === 'lost') throw lost()
       kept.forgotten(batch)
     },
     reopen: async (batch, positions, credentials, how) => {
-      // Oldest first: a record is left out when a newer one of its key is open.
-      const inOrder = [...positions].sort((one, other) => one - other)
       const operation = {
         kind: 'reopen',
         batch,
-        positions: inOrder,
+        positions,
         credentials,
-        evenDamaged: how === 'evenDamaged',
         beforeRelay: how === 'beforeRelay',
       } as const
       // Records that are opened after this has failed are found as abandoned.
-      const result = await lanes.of('reopen').submit(operation, timeoutMs, abandoned.beginCall())
-      if (typeof result === 'string' || !('opened' in result)) throw unexpected(result)
-      return toReopenResult(result)
+      const result = await group.submit(operation, timeoutMs, abandoned.beginCall())
+      if (typeof result === 'string' || 'kind' in result) throw unexpected(result)
+      return result
     },
-    load: (batch) => availability.ask(() => readBatch(store.db, batch, unsealing)),
-    blocking: (batches) => availability.ask(() => readBlocking(store.db, batches)),
+    load: (batch) => availability.ask(() => readBatch(db, batch, unsealing)),
+    blocking: (batches) => availability.ask(() => readBlocking(db, batches)),
     knownMarks: (record, sinceMs) => availability.ask(() => knownMarks(record, sinceMs)),
-    olderOpen: (records) => availability.ask(() => readOlderOpen(store.db, records)),
-    olderUnsettled: (records) => availability.ask(() => readOlderUnsettled(store.db, records)),
-    stillOpen: (records) => availability.ask(() => readStillOpen(store.db, records)),
+    olderOpen: (records) => availability.ask(() => readOlderOpen(db, records)),
+    olderUnsettled: (records) => availability.ask(() => readOlderUnsettled(db, records)),
+    stillOpen: (records) => availability.ask(() => readStillOpen(db, records)),
     takeOver: () => availability.ask(() => takeOver(lease.instance())),
     findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),
-    askFor: (batch) => availability.ask(() => askForBatch(store.db, batch, lease.instance())),
+    askFor: (batch) => availability.ask(() => askForBatch(db, batch, lease.instance())),
     handOver: (batches) => availability.ask(() => handOverBatches(store, batches, lease.instance())),
-    due: (nowMs, limit) => availability.ask(() => readDue(store.db, nowMs, limit)),
-    readNote: (name) => availability.ask(() => readNote(store.db, name)),
-    writeNote: (name, text) => availability.ask(() => writeNote(store.db, name, text)),
-    balances: () => availability.ask(() => readBalances(store.db)),
-    unsettled: () => availability.ask(() => readUnsettled(store.db)),
+    due: (nowMs, limit) => availability.ask(() => readDue(db, nowMs, limit)),
+    readNote: (name) => availability.ask(() => readMeta(db, NOTE + name)),
+    writeNote: (name, text) => availability.ask(() => writeMeta(db, NOTE + name, text)),
+    balances: () => availability.ask(() => readBalances(db)),
+    unsettled: () => availability.ask(() => readUnsettled(db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
     renewLease: async () => {
       try {
@@ -257,6 +239,39 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     },
     isAvailable: () => availability.isAvailable(),
     close: () => (closed ??= close()),
+  }
+}
+
+/** Creates what commits groups under the lease, which is renewed where others took this instance for dead. */
+function createCommit(
+  { store, clock, ageing }: SqlJournalOptions,
+  lease: Lease,
+  availability: Availability,
+): (operations: readonly Operation[], gate: CommitGate) => Promise<Committed> {
+  const commitOnce = (operations: readonly Operation[], gate: CommitGate): Promise<Committed> =>
+    store.commit({
+      instance: lease.instance(),
+      nowMs: Math.round(clock.wallMs()),
+      forgottenBatch: ageing.forgottenBatch(),
+      operations,
+      gate,
+    })
+  const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
+    const committed = await commitOnce(operations, gate)
+    if (committed.ok || committed.error.kind !== 'expired') return committed
+    // The lease has expired: batches that begin from now on belong to a new number.
+    try {
+      await lease.renew()
+    } catch (error) {
+      return { ok: false, error: { ...store.toStoreError(error), kind: 'transient' } }
+    }
+    return commitOnce(operations, gate)
+  }
+  return async (operations, gate) => {
+    const committed = await commit(operations, gate)
+    if (committed.ok) availability.reached('commit')
+    else availability.failed(committed.error, 'commit')
+    return committed
   }
 }
 
@@ -274,7 +289,7 @@ function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>):
 }
 
 const unexpected = (result: OperationResult): AdapterError => {
-  const kind = typeof result === 'string' ? result : 'kind' in result ? result.kind : 'reopen'
+  const kind = typeof result === 'string' ? result : 'kind' in result ? result.kind : 'reopened'
   return new AdapterError('ADP_INTERNAL', `Internal error: unexpected journal response (kind "${kind}").`)
 }
 

@@ -228,8 +228,6 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     journalRecovered: plain('info', 'journal recovered'),
     /** The lease of this instance has expired; other instances may have finished its batches. */
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
-    /** Damaged rows were found at the start; new records are read back before they are posted. */
-    journalRowsDamaged: event<{ readonly batches: number }>('error', 'journal rows damaged'),
 
     // Stages, guards and comparison
     /** This instance serves a partner by another stage from now on. */

@@ -2,7 +2,7 @@ import { AdapterError } from '../errors.ts'
 import {
   type BatchIdentity,
   type BeginResult,
-  type FoundBatch,
+  type KnownBatch,
   isDamagedBatch,
   type NewBatch,
   type NewRecord,
@@ -123,7 +123,7 @@ async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
   planned: PlannedRequest,
-  known: FoundBatch,
+  known: KnownBatch,
   openReply: OpenReply,
 ): Promise<Answered | SentToV2 | undefined> {
   if (known.side === undefined)

@@ -139,10 +139,7 @@ export function createFinisher(
       // A later attempt cannot read it either.
       const { batch, positions } = next
       const opened =
-        positions === undefined
-          ? orphans.get(batch)
-          : await journal.reopen(batch, positions, undefined, 'evenDamaged')
-      // Records whose state the journal cannot read stay as they are.
+        positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
       if (opened?.after.size === 0) throw cause
       if (opened !== undefined) await deadLetterDamaged(context, batch, opened)
       orphans.delete(batch)

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Journal, OlderOpen, RecordRef } from '../journal/index.ts'
+import type { Journal, RecordRef } from '../journal/index.ts'
 import type { QueueKey } from '../upstream/index.ts'
 
 /** Waits for records that other runs have open. */
@@ -25,7 +25,7 @@ interface Waiter {
 /** Asks the journal for the nearest older record of a key. */
 interface Question {
   readonly own: RecordRef
-  readonly resolve: (older: OlderOpen) => void
+  readonly resolve: (older: RecordRef | undefined) => void
   readonly reject: (cause: unknown) => void
 }
 
@@ -86,7 +86,7 @@ export function createPredecessorWatch(
   }
   let questions: Question[] = []
   /** Questions of the same moment share one call. */
-  const olderOf = (own: RecordRef): Promise<OlderOpen> =>
+  const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
       questions.push({ own, resolve, reject })
       if (questions.length > 1) return
@@ -137,7 +137,7 @@ export function createPredecessorWatch(
         if (leftMs <= 0 || !(await until(known, leftMs))) return false
         try {
           const next = await olderOf(own)
-          if (next === undefined || next === 'damaged') return next === undefined
+          if (next === undefined) return true
           known = [next]
         } catch {
           // The journal cannot be reached: asked again until the time is spent.

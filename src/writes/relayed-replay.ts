@@ -1,5 +1,5 @@
 import { AdapterError, errorRules } from '../errors.ts'
-import type { FoundBatch, StoredBatch, StoredRecord } from '../journal/index.ts'
+import type { KnownBatch, StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'
 import { checkToken, hasRow } from './check-token.ts'
 import type { WriteContext } from './context.ts'
@@ -35,7 +35,7 @@ export async function replayRelayed(
   context: WriteContext,
   authorisation: Authorisation,
   { plan, slices }: Pick<PlannedRequest, 'plan' | 'slices'>,
-  { batch, earlier = [], isCut = false }: FoundBatch,
+  { batch, earlier = [], isCut = false }: Pick<KnownBatch, 'batch' | 'earlier' | 'isCut'>,
 ): Promise<Answered | SentToV2> {
   const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
   const count = plan.records.length

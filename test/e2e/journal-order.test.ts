@@ -7,7 +7,7 @@ import {
   type Journal,
   type NewBatch,
   openJournal,
-  type OlderOpen,
+  type RecordRef,
 } from '../../src/journal/index.ts'
 import { batchOf, batchPath, flatRecord, guid, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
@@ -125,7 +125,7 @@ test('it does not leave at all when that outcome cannot be kept', async () => {
 test('a record waits for every older one of its learner and event, also when the nearest ends before its own older one', async () => {
   const upstream = await startUpstream(echoRecord)
   const kept = createNoJournal()
-  const [older, begun]: [OlderOpen[], NewBatch[]] = [[], []]
+  const [older, begun]: [(RecordRef | undefined)[], NewBatch[]] = [[], []]
   const adapter = await startAdapter(upstream.url, onePartner({}), {
     openJournal: () =>
       Promise.resolve({

@@ -1,19 +1,10 @@
-import { rm } from 'node:fs/promises'
-
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
-import { Secret } from '../../src/config/index.ts'
-import { createSlicing } from '../../src/http/slices.ts'
 import { openJournal } from '../../src/journal/index.ts'
-import { migrations } from '../../src/journal/schema/migrations.ts'
-import { createKeyHash } from '../../src/journal/store/hash-key.ts'
-import { openStore } from '../../src/journal/store/open-store.ts'
-import { encodeStoredRequest } from '../../src/writes/stored-request.ts'
-import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
-import { batchOf, failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { failuresOf, readBatchReply } from '../support/batch-request.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
-import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
-import { type JournalSection, journalFile } from './support/journal-file.ts'
+import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 /*
@@ -266,98 +257,4 @@ describe('with times to the minute an older mark is never posted over a newer on
     expect(statusesOf(await faces.post(adapter, older))).toEqual([504])
     expect(await faces.effects()).toEqual(['V3 1 newer'])
   })
-})
-
-/** A journal of the version that kept no owners, with one open record of an instance that is gone. */
-async function writeOldJournal({ url }: JournalSection, key: string, payload: Buffer): Promise<void> {
-  const store = openStore(url, {
-    timeoutMs: 5_000,
-    replayForMs: 24 * HOUR_MS,
-    wallMs: Date.now,
-    markFile: undefined,
-  })
-  const salt = Buffer.alloc(16, 7)
-  await store.exclusively(async (db) => {
-    await db.schema
-      .createTable('journal_meta')
-      .addColumn('name', 'text', (column) => column.primaryKey())
-      .addColumn('value', 'text', (column) => column.notNull())
-      .execute()
-    for (const step of migrations.slice(0, 2)) await step(db, { dialect: 'sqlite', replayUntilMs: 0 })
-    const meta = [
-      { name: 'schema', value: '2' },
-      { name: 'salt', value: salt.toString('hex') },
-    ]
-    await db.insertInto('journal_meta').values(meta).execute()
-    const insert = async (table: string, row: Readonly<Record<string, unknown>>): Promise<void> => {
-      await db
-        .insertInto(table as 'journal_meta')
-        .values(row as { name: string; value: string })
-        .execute()
-    }
-    await insert('journal_instances', {
-      ...{ id: 1, host: 'gone', boot: 'gone', pid: 1, started: 'gone', lease_until: 1 },
-    })
-    await insert('journal_batches', {
-      ...{ id: 1, partner: 'acme', ids: Buffer.from('ids'), content: Buffer.from('content') },
-      ...{ received_ms: START_MS, owner: 1, open: 1, live: 1 },
-    })
-    await insert('journal_records', {
-      ...{ batch: 1, position: 0, key: createKeyHash(salt)([key]), state: 0, live: 1 },
-    })
-    await insert('journal_payloads', { batch: 1, key_id: null, body: payload })
-    await insert('journal_ledger', { partner: 'acme', slot: 0, open: 1 })
-  })
-  await store.close()
-  await rm(`${url.slice('sqlite:'.length)}.mark`, { force: true })
-}
-
-it('an orphan of an older version is posted once, and not again when its client resends it', async () => {
-  const client = { id: 'app', secret: 'hush', organisation: '1f0c7c3e-0000-4000-8000-000000000001' }
-  const sandbox = await startSandbox({ clients: [client], now: new Date(START_MS).toISOString() })
-  const { body } = await sandbox.json('GET', '/_sandbox/samples')
-  const { learners, events, codes } = body as {
-    learners: string[]
-    events: string[]
-    codes: { id: string }[]
-  }
-  const [learner = '', event = ''] = [learners[1], events[0]]
-  const batch = batchOf([
-    {
-      ...{ Present: true, Absent: false, Learner: learner, AttendableEvent: event },
-      ...{ SchoolAttendanceCode: codes[0]?.id, MinutesLate: null, Comment: 'orphan' },
-    },
-  ])
-  const journal = journalFile()
-  const request = {
-    ...({ kind: 'batch', contentType: batch.headers['Content-Type'], serviceHosts: undefined } as const),
-    ...({
-      context: 'http://x/$metadata',
-      layout: 'flat',
-      dataEnvelope: false,
-      msgtypeResponse: false,
-    } as const),
-    ...{ prefer: '', accept: '' },
-  }
-  const stored = { request, replyId: 'reply', sender: undefined, body: Buffer.from(batch.body) }
-  const payload = await encodeStoredRequest(stored, createSlicing().open())
-  await writeOldJournal(journal, `${learner} ${event}`.toLowerCase(), payload)
-  const auth = {
-    ...{ mode: 'clientCredentials', tokenUrl: `${sandbox.url}/connect/token`, clientId: client.id },
-    ...{ clientSecret: new Secret(client.secret), scope: 'attendance', organisation: client.organisation },
-  }
-  const v3 = { readBackAfterMs: [5, 10, 20], subscriptionKey: new Secret('sandbox'), auth }
-  const nowMs = (): number => START_MS + 40 * SECOND_MS
-  const adapter = await startAdapter(
-    sandbox.url,
-    { ...onePartner({ v3 }), journal, tuning: { leaseMs: 1_000 } },
-    { nowMs },
-  )
-  const effects = async (): Promise<unknown> => {
-    const reply = await sandbox.json('GET', '/_sandbox/effects')
-    return (reply.body as { comment: string }[]).map(({ comment }) => comment)
-  }
-  await vi.waitFor(async () => expect(await effects()).toEqual(['orphan']), { timeout: 60_000 })
-  expect(statusesOf(await postBatch(adapter, batch, sandboxHeaders))).toEqual([201])
-  expect(await effects()).toEqual(['orphan'])
 })

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createAvailability } from '../../src/journal/store/availability.ts'
-import type { StoreError } from '../../src/journal/store/store-error.ts'
+import { createAvailability } from '../../src/journal/availability.ts'
+import type { StoreError } from '../../src/journal/store.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** An availability whose store fails as told, and what it said of itself. */

@@ -10,8 +10,7 @@ import {
   openInspector,
   openJournal,
 } from '../../src/journal/index.ts'
-import { totalOf } from '../../src/journal/high-water/commit-counts.ts'
-import { readMark } from '../../src/journal/high-water/mark-file.ts'
+import { readMark, slotOf, totalOf } from '../../src/journal/high-water.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder } from './open-sqlite.ts'
@@ -122,7 +121,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         const [own, other] = [await open(url, markFile), await open(url)]
         await write(other, 'one')
         await write(own, 'two')
-        const slot = ((own.lease() ?? 0) % 8) * 2
+        const slot = slotOf(own.lease() ?? 0)
         if (witness === 'mark file') await own.close()
         // What a failover without a synchronous standby leaves of the last commits.
         const client = new Client({ connectionString: url })

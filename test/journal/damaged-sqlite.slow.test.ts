@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
-import { ALL_SLOTS } from '../../src/journal/high-water/commit-counts.ts'
-import { readMark } from '../../src/journal/high-water/mark-file.ts'
+import { readMark } from '../../src/journal/high-water.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
@@ -17,7 +16,6 @@ const eventsTo = (heard: string[]) => ({
   failed: (reason: string) => heard.push(`failed: ${reason}`),
   recovered: () => heard.push('recovered'),
   leaseLost: () => heard.push('lease lost'),
-  rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
 })
 
 /** A journal with one batch that was answered, and what it told. */
@@ -177,31 +175,26 @@ describe('an SQLite journal at its start', () => {
     const { key } = await first.store.db.selectFrom('journal_records').select('key').executeTakeFirstOrThrow()
     await first.journal.close()
     const whole = await readFile(file)
-    /** In the table and in its index, and the key once more as its copy. */
-    const places = [Buffer.from(ids ?? []), Buffer.from(key)].flatMap((bytes) => {
+    /** In the table and in its index. */
+    const places = [ids ?? '', key].flatMap((text) => {
       const found: number[] = []
-      for (let at = whole.indexOf(bytes); at >= 0; at = whole.indexOf(bytes, at + 1)) found.push(at)
+      for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) found.push(at)
       return found
     })
-    expect(places).toHaveLength(5)
-    let indexes = 0
+    expect(places).toHaveLength(4)
     for (const place of places) {
       const changed = Buffer.from(whole)
       changed[place] = (whole[place] ?? 0) ^ 1
       await writeFile(file, changed)
-      const heard: string[] = []
-      const opened = await openSqlite(file, { events: eventsTo(heard) }).catch((error: unknown) => error)
-      if (opened instanceof Error) {
-        expect(opened).toMatchObject(refusal(/an index of its file does not fit its table/))
-        indexes += 1
-      } else expect(heard).toEqual(['damaged: 1'])
+      await expect(openSqlite(file)).rejects.toMatchObject(
+        refusal(/an index of its file does not fit its table/),
+      )
     }
-    expect(indexes).toBe(4)
   })
 
   it('starts after kill -9, whatever its mark lags behind', async () => {
     const file = await leftBehind()
-    expect(readMark(`${file}.mark`)).toMatchObject({ commits: new Map([[ALL_SLOTS, 3]]) })
+    expect(readMark(`${file}.mark`)).toMatchObject({ commits: new Map([[1, 3]]) })
     // After a power cut the last marks may be missing.
     const mark = await readFile(`${file}.mark`)
     const { journal } = await openSqlite(file)

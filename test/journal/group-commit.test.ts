@@ -1,15 +1,18 @@
 import { describe, expect, it } from 'vitest'
 
-import { type CommitGate, passGate } from '../../src/journal/store/commit-gate.ts'
-import { type StoreError, gaveUp } from '../../src/journal/store/store-error.ts'
-import { createGroupCommit } from '../../src/journal/store/group-commit.ts'
-import { type Operation, type OperationResult, toBegin } from '../../src/journal/store/operations.ts'
-import type { Committed } from '../../src/journal/store/store.ts'
+import {
+  type CommitGate,
+  createGroupCommit,
+  type Operation,
+  type OperationResult,
+  passGate,
+} from '../../src/journal/group-commit.ts'
+import { type Committed, gaveUp, type StoreError } from '../../src/journal/store.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const operation = (batch: number): Operation => ({ kind: 'answered', batches: [batch] })
-const beginning = (key: string): Operation => toBegin(batchOf([key]))
+const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]) })
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
 /** A store that answers as told, group by group, and then that all is well. */
@@ -66,7 +69,8 @@ describe('group commit', () => {
     const { lane, groups } = createLane([])
     await Promise.all(Array.from({ length: 300 }, (_, n) => lane.submit(operation(n), 1_000)))
     expect(groups.map((group) => group.length)).toEqual([256, 44])
-    const large = toBegin(batchOf(['a'], { payload: new Uint8Array(5 * 1024 * 1024) }))
+    const batch = batchOf(['a'], { payload: new Uint8Array(5 * 1024 * 1024) })
+    const large: Operation = { kind: 'begin', batch }
     await Promise.all([large, large, large].map((one) => lane.submit(one, 1_000)))
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })

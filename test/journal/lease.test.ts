@@ -1,8 +1,8 @@
 import type { KyselyPlugin } from 'kysely'
 import { describe, expect, it, vi } from 'vitest'
 
-import { takeLease } from '../../src/journal/lease/lease.ts'
-import { isGone, ownIdentity } from '../../src/journal/lease/process-identity.ts'
+import { takeLease } from '../../src/journal/lease.ts'
+import { isGone, ownIdentity } from '../../src/journal/instances.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -15,7 +15,6 @@ async function openTwo() {
   const events = {
     failed: ignore,
     recovered: ignore,
-    rowsDamaged: ignore,
     leaseLost: () => lost.push('lost'),
   }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })

@@ -6,8 +6,8 @@ import { onTestFinished } from 'vitest'
 
 import type { DurableJournal } from '../../src/journal/index.ts'
 import { type JournalOptions, openJournalOn } from '../../src/journal/open-journal.ts'
-import { openStore } from '../../src/journal/store/open-store.ts'
-import type { Group, Store } from '../../src/journal/store/store.ts'
+import { openStore } from '../../src/journal/open-store.ts'
+import type { Group, Store } from '../../src/journal/store.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { START_MS } from './batches.ts'
 
@@ -30,9 +30,9 @@ export async function openSqlite(
   file: string,
   options: Omit<JournalOptions, 'url'> = {},
 ): Promise<OpenSqlite> {
-  const { timeoutMs = 5_000, replayForMs = 86_400_000, clock } = options
+  const { timeoutMs = 5_000, clock } = options
   const wallMs = clock === undefined ? Date.now : () => clock.wallMs()
-  const store = openStore(`sqlite:${file}`, { timeoutMs, replayForMs, wallMs })
+  const store = openStore(`sqlite:${file}`, { timeoutMs, wallMs })
   const groups: Group[] = []
   const counting: Store = {
     ...store,

@@ -1,13 +1,11 @@
 import { Pool, type PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
-import { createHighWater } from '../../src/journal/high-water/high-water.ts'
+import { createCommitGate, type Operation } from '../../src/journal/group-commit.ts'
+import { createHighWater } from '../../src/journal/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
-import { createCommitGroups } from '../../src/journal/postgres/commit-group.ts'
-import { connect, placeOf } from '../../src/journal/postgres/connect.ts'
+import { connect, createCommit, placeOf } from '../../src/journal/postgres/store.ts'
 import { toStoreError } from '../../src/journal/postgres/to-store-error.ts'
-import { createCommitGate } from '../../src/journal/store/commit-gate.ts'
-import { toBegin } from '../../src/journal/store/operations.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock } from './open-sqlite.ts'
@@ -28,6 +26,8 @@ it.each([
 ])('%j is %s: %s', (cause, kind, message) => {
   expect(toStoreError(cause)).toEqual({ kind, message, cause })
 })
+
+const beginning = (name: string): Operation => ({ kind: 'begin', batch: batchOf(['a'], { name }) })
 
 /** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
 function cutAtCommit(url: string, written: boolean): Pool {
@@ -77,7 +77,6 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       failed: (reason: string) => heard.push(`failed: ${reason}`),
       recovered: () => heard.push('recovered'),
       leaseLost: () => heard.push('lease lost'),
-      rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
     }
     const journal = await openJournal({ url, ...timeouts, events, ...options })
     onTestFinished(() => journal.close())
@@ -96,8 +95,8 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   const commitOptions = async (url: string) => {
     const [row] = await query(url, "select value from journal_meta where name = 'identity'")
     const mark = { identity: String(row?.['value']), commits: new Map<number, number>() }
-    const secrets = { salt: Buffer.alloc(16), key: undefined, mark }
-    return [createHighWater(mark, undefined), secrets, 86_400_000] as const
+    const secrets = { salt: Buffer.alloc(16), key: undefined, mark, replayForMs: 86_400_000 }
+    return [createHighWater(mark, undefined), secrets] as const
   }
 
   it('refuses what it cannot keep while the server is gone, and settles when it is back', async ({
@@ -180,13 +179,13 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     if (server === undefined) return skip()
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
-    const commit = createCommitGroups(cutAtCommit(url, false), ...(await commitOptions(url)))
+    const commit = createCommit(cutAtCommit(url, false), ...(await commitOptions(url)))
     const gate = createCommitGate()
     const group = {
       instance: 1,
       nowMs: 0,
       forgottenBatch: 0,
-      operations: [toBegin(batchOf(['a'], { name: 'one' }))],
+      operations: [beginning('one')],
       gate,
     }
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
@@ -210,23 +209,23 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const pool = cutAtCommit(url, written)
-    const commit = createCommitGroups(pool, ...(await commitOptions(url)))
+    const commit = createCommit(pool, ...(await commitOptions(url)))
     const gate = createCommitGate()
     const group = {
       instance: 1,
       nowMs: 0,
       forgottenBatch: 0,
-      operations: [toBegin(batchOf(['a'], { name: 'one' }))],
+      operations: [beginning('one')],
       gate,
     }
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
-    const more = { ...group, operations: [...group.operations, toBegin(batchOf(['a'], { name: 'two' }))] }
-    const [one, two] = written ? [1, 2] : [2, 3]
+    const more = { ...group, operations: [...group.operations, beginning('two')] }
+    const begun = { kind: 'new', lease: 1, receivedMs: START_MS, idsReused: false }
     expect(await commit(more)).toEqual({
       ok: true,
       results: [
-        { kind: 'new', batch: one, after: [], lease: 1, receivedMs: START_MS, idsReused: false },
-        { kind: 'new', batch: two, after: [0, one, 0], lease: 1, receivedMs: START_MS, idsReused: false },
+        { ...begun, batch: 1, after: new Map() },
+        { ...begun, batch: 2, after: new Map([[0, [{ batch: 1, position: 0 }]]]) },
       ],
     })
     expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])

@@ -4,8 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 
-import { purge } from '../../src/journal/purge.ts'
-import { commitMarkerOf } from '../../src/journal/schema/commit-markers.ts'
+import { purge } from '../../src/journal/retention.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -83,21 +82,6 @@ it('leaves nothing of it in the file', async () => {
   expect(await countTraces()).toBeGreaterThan(4_400)
   await purge(store, retention, START_MS + 8 * DAY_MS)
   expect(await countTraces()).toBe(0)
-})
-
-it('keeps the marks of the last hundred instances', async () => {
-  const { store } = await openSqlite(`${await makeFolder()}/journal.db`)
-  const values = Array.from({ length: 150 }, (_, n) => ({ name: commitMarkerOf(n + 1), value: 'mark' }))
-  await store.db.insertInto('journal_meta').values(values).execute()
-  await sql`update journal_instances set id = 150`.execute(store.db)
-  await purge(store, retention, START_MS)
-  const kept = await store.db.selectFrom('journal_meta').select('name').where('value', '=', 'mark').execute()
-  expect(kept.map(({ name }) => name).sort()).toEqual(
-    values
-      .slice(50)
-      .map(({ name }) => name)
-      .sort(),
-  )
 })
 
 type OpenedJournal = Awaited<ReturnType<typeof openSqlite>>

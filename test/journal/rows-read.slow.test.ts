@@ -23,19 +23,20 @@ async function fill(client: Client, journal: Journal, live: number): Promise<num
     confirmed(1),
   ])
   await client.query(
-    `insert into journal_batches (partner, owner_id, content, received_ms, owner, open, live)
-     select partner, owner_id, content, received_ms, owner, 0, 1 from journal_batches, generate_series(2, ${live})`,
+    `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, active, on_v2, newcomer, retires, bytes)
+     select n, partner, owner, content, received_ms, instance, 0, 1, 0, 0, '[]', 1 from journal_batches, generate_series(2, ${live}) n`,
   )
   await client.query(
-    `insert into journal_records (batch, position, key, key_copy, state, live, again)
-     select b.id, r.position, r.key, r.key, r.state, r.live, r.again from journal_batches b, journal_records r
+    `insert into journal_records (batch, position, key, state, active, retry)
+     select b.id, r.position, r.key, r.state, r.active, r.retry from journal_batches b, journal_records r
      where b.id > r.batch and r.position = 0`,
   )
   await client.query(
-    `insert into journal_records (batch, position, key, key_copy, state, live)
-     select r.batch, n, decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), r.state, 0
+    `insert into journal_records (batch, position, key, state, active)
+     select r.batch, n, md5(n::text), r.state, 0
      from journal_records r, generate_series(2, ${OTHERS}) n where r.position = 1`,
   )
+  await client.query(`update journal_meta set value = '${live}' where name = 'last_batch'`)
   await client.query('analyze')
   const { rows } = await client.query<{ newest: number }>(
     'select max(id)::int as newest from journal_batches',

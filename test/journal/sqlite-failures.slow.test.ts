@@ -7,8 +7,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
 import { openJournalOn } from '../../src/journal/open-journal.ts'
-import { openStore } from '../../src/journal/store/open-store.ts'
-import type { Store } from '../../src/journal/store/store.ts'
+import { openStore } from '../../src/journal/open-store.ts'
+import type { Store } from '../../src/journal/store.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
@@ -21,7 +21,6 @@ const told = () => {
       failed: (reason: string) => heard.push(`failed: ${reason}`),
       recovered: () => heard.push('recovered'),
       leaseLost: () => heard.push('lease lost'),
-      rowsDamaged: (batches: number) => heard.push(`damaged: ${batches}`),
     },
   }
 }
@@ -29,7 +28,7 @@ const told = () => {
 describe('an SQLite journal that cannot be written', () => {
   it('gives what it opened too late for its caller to whoever finishes what is left', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
     const commit: Store['commit'] = async (group) => {
       await slow
@@ -57,7 +56,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('does not say "not applied" of a batch that it may have kept, and that another finishes when this process dies', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
     const commit: Store['commit'] = async (group) => {
       const committed = await store.commit(group)
@@ -82,7 +81,7 @@ describe('an SQLite journal that cannot be written', () => {
 
   it('keeps nothing of a batch of which it says so, also when the store goes on and the process dies', async () => {
     const file = `${await makeFolder()}/journal.db`
-    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, replayForMs: 1_000, wallMs: Date.now })
+    const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let goOn = (): void => undefined
     const slow = new Promise<void>((resolve) => (goOn = resolve))
     let ended: Promise<unknown> | undefined

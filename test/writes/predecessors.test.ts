@@ -103,13 +103,3 @@ it('asks again what is older than the own record, until nothing is left', async 
   await clock.pass(200)
   expect(seen).toEqual(['b false', 'a true'])
 })
-
-it('does not send a record whose own row is damaged', async () => {
-  const clock = createManualClock()
-  const waiting = createPredecessorWatch(
-    { olderOpen: () => Promise.resolve(['damaged']), stillOpen: () => Promise.resolve([]) },
-    clock,
-  )
-  const own = { batch: 2, position: 9 }
-  expect(await waiting.untilFirst(own, [{ batch: 1, position: 2 }], 1_000)).toBe(false)
-})

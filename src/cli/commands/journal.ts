@@ -40,6 +40,7 @@ Examples:
   markbridge journal ls --dead-letters
   markbridge journal show 42
   markbridge journal reconcile
+  markbridge journal check
   markbridge journal purge --config markbridge.yaml
   markbridge journal purge --config markbridge.yaml --learner - < id.txt
   markbridge journal adopt --config markbridge.yaml
@@ -49,7 +50,7 @@ purge --learner reads requests, with the keys of the configuration.`
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked']
 
-/** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `purge` and `adopt`. */
+/** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `check`, `purge` and `adopt`. */
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
   journal.addHelpText('after', examples)
   withTarget(journal.command('ls'))
@@ -77,6 +78,11 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
   )
     .description('remove handled dead letters from the list; parts are numbered from 1')
     .action(dismissRecords)
+  withTarget(journal.command('check'))
+    .description(
+      'check the whole file of an SQLite journal, and the balance of each partner; exit status 1 if something is wrong',
+    )
+    .action(async (options: JournalTarget) => exitWith(await checkJournal(options)))
   withTarget(journal.command('adopt'))
     .description(
       'accept a journal that was damaged, lost or replaced by an old copy; without --yes only prints the consequences',
@@ -180,6 +186,20 @@ async function dismissRecords(
     const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
     const dismissed = await inspector.dismiss(batch, positions)
     print(options, { dismissed }, () => `${dismissed} dead letter(s) dismissed.`)
+  })
+}
+
+/** Checks the file and the balances of a journal; returns 1 where something is wrong. */
+async function checkJournal(options: JournalTarget): Promise<number> {
+  return withInspector(options, async (inspector) => {
+    const damage = (await inspector.checkIntegrity()) ?? null
+    const balances = await inspector.balances()
+    print(
+      options,
+      { damage, balances },
+      () => `${damage ?? 'No damage was found.'}\n\n${formatBalances(balances)}`,
+    )
+    return damage === null && balances.every(({ holds }) => holds) ? 0 : 1
   })
 }
 

@@ -1,62 +1,76 @@
-import type { RecordRef } from '../journal.ts'
-import { stateCodes } from '../lifecycle.ts'
-import { judgeArrival } from '../judge-arrival.ts'
-import { toSideCode } from '../side.ts'
-import { type SummedBatch, sumOfBatch } from '../schema/row-sums.ts'
-import { packAnswers } from '../store/answer-pack.ts'
-import { type BeginOperation, type CommittedBegin, forAllOfKey } from '../store/operations.ts'
+import type { BeginResult, NewBatch, Predecessors, RecordRef } from '../journal.ts'
 import { bytesOf } from '../kept-bytes.ts'
-import type { BatchRows, BeginRows, ChangeContext, Later } from './rows.ts'
+import { stateCodes } from '../lifecycle.ts'
+import { packAnswers } from '../seal.ts'
+import { judgeArrival, type SameIds, toHex } from './arrival.ts'
+import { type BatchRows, type ByKey, type ChangeContext, move, toReason } from './rows.ts'
 
-/** The name of a batch among those of all owners. */
-export const nameOf = (owner: string, ids: Uint8Array): string =>
-  `${Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength).toString('hex')} ${owner}`
+/** A batch that begins, with the hashes of the keys of its records. */
+export interface Beginning {
+  readonly batch: NewBatch
+  readonly keys: readonly string[]
+}
+
+/** The rows that begins read before they change anything. */
+export interface BeginRows {
+  /** For each of them the batches of its owner and ids that are not retired, the newest first. */
+  readonly sameIds: readonly (readonly SameIds[])[]
+  /** The highest number that was given. */
+  readonly lastBatch: number
+  /** When the newest batch was received; 0: there is none. */
+  readonly latestMs: number
+  /** The newest open record of each key. */
+  readonly newestOpen: ByKey
+  /** The batch whose place the only one of these begins takes; undefined: it takes none, or that one is not kept. */
+  readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
+}
 
 /** Begins batches in their order: each is new, or a repetition. */
 export function begin(
   context: ChangeContext,
-  operations: readonly BeginOperation[],
+  beginnings: readonly Beginning[],
   rows: BeginRows,
-): readonly Later<CommittedBegin>[] {
-  const { instance, write } = context
-  const sameIds = new Map(rows.sameIds)
-  let { latestMs } = rows
-  let begun = 0
-  return operations.map((operation) => {
-    const { owner, ids, content, side, keys, refused } = operation
-    const name = ids === undefined ? undefined : nameOf(owner, ids)
-    const earlier = (name === undefined ? undefined : sameIds.get(name)) ?? []
-    const { known, idsReused, retired, ...others } = judgeArrival(operation, context, earlier)
-    const newer = known === undefined ? newerThan(rows.replaced, operation) : undefined
-    if (newer !== undefined) {
-      const batch = operation.instead ?? 0
-      return () => ({ kind: 'known', batch, running: false, side: 'v2', ...others, newer })
-    }
+): readonly BeginResult[] {
+  const { changes, instance } = context
+  const begun: (SameIds & { readonly name: string })[] = []
+  const newestOpen = new Map(rows.newestOpen)
+  const retired = new Set<number>()
+  let { latestMs, lastBatch } = rows
+  return beginnings.map((beginning, index): BeginResult => {
+    const { batch } = beginning
+    const name = batch.ids === undefined ? undefined : `${toHex(batch.ids)} ${batch.owner}`
+    const earlier = [
+      ...begun.filter((one) => one.name === name).reverse(),
+      ...(rows.sameIds[index] ?? []),
+    ].filter((one) => !retired.has(one.batch))
+    const { known, others, idsReused, retired: answered } = judgeArrival(batch, context, earlier)
+    const newer = known === undefined ? newerThan(rows.replaced, beginning) : undefined
+    if (newer !== undefined)
+      return { kind: 'known', batch: batch.instead ?? 0, running: false, side: 'v2', ...others, newer }
     // Nothing of a request changes what is kept for its owner before its credentials are accepted.
-    const later = operation.newcomer && known === undefined ? retired : []
-    const now = operation.newcomer ? [] : retired
-    if (now.length > 0) write.retire(now)
-    const left = earlier.filter((one) => !now.includes(one.batch))
-    if (name !== undefined) sameIds.set(name, left)
-    if (known !== undefined) {
-      const { batch, running, side } = known
-      return () => ({ kind: 'known', batch, running, side, ...others })
+    const isNewcomer = batch.newcomer === true
+    if (!isNewcomer) {
+      for (const one of answered) retired.add(one)
+      changes.retired.push(...answered)
     }
-    const batch = rows.numbers[begun++] ?? 0
+    if (known !== undefined) return known
+    lastBatch += 1
     // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.
-    latestMs = Math.max(latestMs, operation.receivedMs)
-    const receivedMs = latestMs
-    const open = keys.length - refused.positions.length
+    latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
+    const open = batch.records.filter(({ refused }) => refused === undefined).length
     if (name !== undefined) {
-      sameIds.set(name, [{ batch, side, content, receivedMs, running: open > 0, answered: false }, ...left])
+      const onV2 = batch.side === 'v2' ? 1 : 0
+      const content = toHex(batch.content)
+      begun.push({ name, batch: lastBatch, onV2, content, receivedMs: latestMs, open, answered: 0 })
     }
-    insert(context, operation, { batch, receivedMs, open, retires: later })
-    if (rows.isOlderServed) write.dropSums(batch)
-    const older = open === 0 ? () => [] : write.olderOpen(batch, firstOpen(operation))
-    return () => {
-      const after = forAllOfKey(keys.keys(), (position) => keys[position], older())
-      return { kind: 'new', batch, lease: instance, after, receivedMs, idsReused }
-    }
+    insert(context, beginning, {
+      batch: lastBatch,
+      receivedMs: latestMs,
+      open,
+      retires: isNewcomer ? answered : [],
+    })
+    const after = predecessorsOf(lastBatch, beginning, newestOpen)
+    return { kind: 'new', batch: lastBatch, lease: instance, after, receivedMs: latestMs, idsReused }
   })
 }
 
@@ -65,20 +79,19 @@ export function begin(
  * newer ones were confirmed; undefined: there are none, or the batches do not have the same records.
  */
 function newerThan(
-  replaced: BatchRows | undefined,
-  { keys, refused, instead = 0 }: BeginOperation,
+  replaced: BeginRows['replaced'],
+  { batch: { records, instead = 0 } }: Beginning,
 ): readonly RecordRef[] | undefined {
-  if (replaced === undefined || replaced.records.length !== keys.length) return undefined
-  const closed = new Set(refused.positions)
-  const sent = replaced.records.filter(({ position }) => !closed.has(position))
+  if (replaced === undefined || replaced.records.length !== records.length) return undefined
+  const sent = replaced.records.filter(({ position }) => records[position]?.refused === undefined)
   const newer = sent.flatMap(({ key }) => {
-    const standing = replaced.standing(key)
+    const standing = replaced.standing.get(key)
     return standing === undefined || standing.batch <= instead ? [] : [standing]
   })
-  return newer.length > 0 || sent.some(({ isSuperseded }) => isSuperseded) ? newer : undefined
+  return newer.length > 0 || sent.some(({ superseded }) => superseded === 1) ? newer : undefined
 }
 
-/** What a begun batch has besides its operation. */
+/** What a begun batch has besides its request. */
 interface Begun {
   readonly batch: number
   readonly receivedMs: number
@@ -87,53 +100,60 @@ interface Begun {
 }
 
 function insert(
-  { instance, hasKey, ledger, write }: ChangeContext,
-  operation: BeginOperation,
+  { instance, hasKey, nowMs, changes }: ChangeContext,
+  { batch: given, keys }: Beginning,
   { batch, receivedMs, open, retires }: Begun,
 ): void {
-  const { partner, owner, ids = null, content, payload, credentials, refused } = operation
-  const row: SummedBatch = {
-    partner,
-    owner_id: owner,
-    ids,
-    content,
-    received_ms: receivedMs,
-    owner: instance,
-    open,
-    live: open,
-    answered: 0,
-    retired: 0,
-    side: toSideCode(operation.side),
-  }
-  write.insertBatch({
-    ...row,
+  const { partner, owner, ids, content, payload, credentials, records } = given
+  changes.batches.push({
     id: batch,
-    sum: sumOfBatch(row),
-    newcomer: operation.newcomer ? 1 : 0,
-    retires: retires.length > 0 ? JSON.stringify(retires) : null,
-    bytes: bytesOf(payload, operation.keys),
-    operation,
+    partner,
+    owner,
+    ids: ids === undefined ? null : toHex(ids),
+    content: toHex(content),
+    received_ms: receivedMs,
+    instance,
+    open,
+    active: open,
+    on_v2: given.side === 'v2' ? 1 : 0,
+    newcomer: given.newcomer === true ? 1 : 0,
+    retires: JSON.stringify(retires),
+    bytes: bytesOf(given),
   })
-  const of = { batch, owner }
-  write.seal('payload', of, payload)
-  if (hasKey && credentials !== undefined && open > 0) {
-    write.seal('credentials', of, Buffer.from(credentials))
-  }
-  const pack = packAnswers(refused.positions, refused.answers)
-  if (pack !== undefined) write.seal('answers', of, pack)
-  ledger.move(partner, undefined, stateCodes.open, open)
-  ledger.move(partner, undefined, stateCodes.refused, refused.positions.length)
+  changes.records.push({ batch, keys })
+  records.forEach(({ refused }, position) => {
+    if (refused === undefined) return
+    const ended = { retry: null, dead_letter: 0, superseded: 0, mark: null, settled_ms: nowMs }
+    const state = stateCodes.refused
+    changes.outcomes.push({ batch, position, state, active: 0, reason: toReason(refused.reason), ...ended })
+  })
+  changes.blobs.push({ kind: 'payload', batch, owner, plain: payload })
+  if (hasKey && credentials !== undefined && open > 0)
+    changes.blobs.push({ kind: 'credentials', batch, owner, plain: Buffer.from(credentials) })
+  const pack = packAnswers(records.map(({ refused }, position) => ({ position, answer: refused?.answer })))
+  if (pack !== undefined) changes.blobs.push({ kind: 'answers', batch, owner, plain: pack })
+  move(changes, partner, undefined, stateCodes.open, open)
+  move(changes, partner, undefined, stateCodes.refused, records.length - open)
 }
 
-/** The first open record of each key: what it waits for, the others of its key wait for. */
-function firstOpen({ keys, refused }: BeginOperation): readonly number[] {
-  const closed = new Set(refused.positions)
-  const seen = new Set<string>()
-  const first: number[] = []
-  keys.forEach((key, position) => {
-    if (seen.has(key) || closed.has(position)) return
-    seen.add(key)
-    first.push(position)
+/** For each open record whose key has an older open one in another batch the nearest of them; records of one key share one list. */
+function predecessorsOf(
+  number: number,
+  { batch: { records }, keys }: Beginning,
+  newestOpen: Map<string, RecordRef>,
+): Predecessors {
+  const after = new Map<number, readonly RecordRef[]>()
+  const lists = new Map<string, readonly RecordRef[] | undefined>()
+  records.forEach(({ refused }, position) => {
+    if (refused !== undefined) return
+    const key = keys[position] ?? ''
+    if (!lists.has(key)) {
+      const older = newestOpen.get(key)
+      lists.set(key, older && [older])
+    }
+    const list = lists.get(key)
+    if (list !== undefined) after.set(position, list)
+    newestOpen.set(key, { batch: number, position })
   })
-  return first
+  return after
 }

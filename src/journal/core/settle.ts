@@ -1,122 +1,162 @@
-import { stateCodes, supersededCode } from '../lifecycle.ts'
-import { packAnswers } from '../store/answer-pack.ts'
-import type { SettleOperation } from '../store/operations.ts'
-import type { ChangeContext, KeptOutcome, SettledBatch, SettleRows, WrittenOutcome } from './rows.ts'
+import type { OperationOf } from '../group-commit.ts'
+import type { RecordRef } from '../journal.ts'
+import { encodeMark, type HashKeys } from '../hashes.ts'
+import { stateCodes, supersededCode, toRetryCode } from '../lifecycle.ts'
+import { packAnswers } from '../seal.ts'
+import { type BatchRow, type ChangeContext, count, isNewer, move, type OutcomeRow, toReason } from './rows.ts'
 
-/** The shared changes of the settles of one batch; written when all of them are known. */
-interface BatchChange {
-  readonly row: SettledBatch
-  readonly settled: Map<number, WrittenOutcome>
-  readonly superseded: Set<number>
-  readonly answers: (string | undefined)[]
-  open: number
-  active: number
+/** A record that is to be settled, as it is. */
+export interface SettledRecord extends RecordRef {
+  readonly state: number
+  readonly reason: string | null
+  readonly key: string
 }
+
+/** An active record that is older than one of its key that is to be settled, and that a newer one may supersede. */
+export interface OlderRecord extends SettledRecord {
+  readonly deadLetter: number
+  readonly partner: string
+}
+
+/** The rows that settles read before they change anything. */
+export interface SettleRows {
+  readonly batches: ReadonlyMap<number, BatchRow>
+  /** By batch and position. */
+  readonly records: ReadonlyMap<number, ReadonlyMap<number, SettledRecord>>
+  readonly older: readonly OlderRecord[]
+}
+
+type Settle = OperationOf<'settle'>
+
+/** True for an outcome that may supersede older records of its key: V3's if it was confirmed, V2's also if it is unknown. */
+export const maySupersede = ({ state }: Settle['outcomes'][number]): boolean =>
+  state === 'confirmed' || state === 'unknown'
 
 /**
  * Settles records, each operation as a whole or not at all, and supersedes the older ones of keys that were confirmed. What V2 may have
- * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it. `again`:
- * nothing was written, and the rows are to be read for these operations alone.
+ * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it.
  */
 export function settle(
   context: ChangeContext,
-  operations: readonly SettleOperation[],
+  operations: readonly Settle[],
   rows: SettleRows,
-): readonly ('done' | 'lost' | 'again')[] {
-  const { ledger, write } = context
-  const changes = new Map<number, BatchChange>()
-  const changeOf = (batch: number): BatchChange | undefined => {
-    const row = rows.batches.get(batch)
-    const known = changes.get(batch)
-    if (known !== undefined || row === undefined) return known
-    const change = { row, settled: new Map(), superseded: new Set<number>(), answers: [], open: 0, active: 0 }
-    changes.set(batch, change)
-    return change
-  }
-  const results = operations.map((operation): 'done' | 'lost' => {
-    const change = changeOf(operation.batch)
-    if (change === undefined) return 'lost'
-    const isOwn =
-      change.row.owner === context.instance &&
-      (operation.lease === undefined || operation.lease === context.instance)
-    const open = findOpen(operation, change, rows.closed.get(operation.batch), isOwn)
-    if (open === 'lost') return 'lost'
-    for (const index of open) add(context, change, operation, index)
-    return 'done'
-  })
-  const older = rows.older(operations.filter((_, index) => results[index] === 'done'))
-  if (older === undefined) return results.map((result) => (result === 'done' ? 'again' : result))
-  for (const { batch, position, state } of older) {
-    const change = changeOf(batch)
-    if (change === undefined || change.superseded.has(position)) continue
-    const settled = change.settled.get(position)
-    const now = settled?.state ?? state
-    const next = supersededCode(now)
-    if (next === undefined || settled?.again === null) continue
-    change.superseded.add(position)
-    change.active -= 1
-    if (next !== now) ledger.move(change.row.partner, now, next)
-  }
-  for (const [batch, { settled }] of changes) {
-    const inOrder = [...settled.values()].sort((one, other) => one.position - other.position)
-    if (inOrder.length > 0) write.settle(batch, inOrder)
-  }
-  for (const [batch, { superseded }] of changes) {
-    if (superseded.size > 0) write.supersede(batch, [...superseded])
-  }
-  for (const [batch, { row, settled }] of changes) {
-    const isAccepted = [...settled.values()].some(({ state }) => state === stateCodes.confirmed)
-    if (row.newcomer === 0 || !isAccepted) continue
-    write.accept(batch)
-    if (row.retires !== null) write.retire(row.retires)
-  }
-  for (const [batch, { row, settled, answers, open, active }] of changes) {
-    if (open !== 0 || active !== 0) {
-      write.addCounts(batch, open, active)
-      if (row.active + active === 0) write.dropCredentials(batch)
-    }
-    const pack = packAnswers([...settled.keys()], answers)
-    if (pack !== undefined) write.seal('answers', { batch, owner: row.ownerId }, pack)
+  hashKeys: HashKeys,
+): readonly ('done' | 'lost')[] {
+  const settled = new Map<number, Map<number, OutcomeRow>>()
+  const results = operations.map((operation) => settleOne(context, operation, rows, settled, hashKeys))
+  supersede(context, rows, settled)
+  const { changes } = context
+  for (const [batch, outcomes] of settled) {
+    changes.outcomes.push(...outcomes.values())
+    const { newcomer = 0, retires = '[]' } = rows.batches.get(batch) ?? {}
+    if (newcomer === 0 || ![...outcomes.values()].some(({ state }) => state === stateCodes.confirmed))
+      continue
+    changes.accepted.push(batch)
+    changes.retired.push(...toNumbers(retires))
   }
   return results
 }
 
-/** Which outcomes of an operation are new. The same one once more, after an answer that got lost, is not an error; another one is. */
-function findOpen(
-  { positions, states, reasons }: SettleOperation,
-  { settled }: BatchChange,
-  closed: ReadonlyMap<number, KeptOutcome> | undefined,
-  isOwn: boolean,
-): readonly number[] | 'lost' {
-  const open: number[] = []
-  for (const [index, position] of positions.entries()) {
-    const kept = settled.get(position) ?? closed?.get(position)
-    if (kept === undefined && isOwn) open.push(index)
-    else if (kept?.state !== states[index] || kept?.reason !== reasons[index]) return 'lost'
+/** Adds the outcomes of an operation that are new. The same one once more, after an answer that got lost, is not an error; another one is. */
+function settleOne(
+  { instance, nowMs, changes }: ChangeContext,
+  { batch, outcomes, lease }: Settle,
+  { batches, records }: SettleRows,
+  settled: Map<number, Map<number, OutcomeRow>>,
+  hashKeys: HashKeys,
+): 'done' | 'lost' {
+  const row = batches.get(batch)
+  if (row === undefined) return 'lost'
+  const isOwn = row.instance === instance && (lease === undefined || lease === instance)
+  const own = settled.get(batch) ?? new Map<number, OutcomeRow>()
+  const fresh: Settle['outcomes'][number][] = []
+  for (const outcome of outcomes) {
+    const kept = own.get(outcome.position) ?? records.get(batch)?.get(outcome.position)
+    if (kept?.state === stateCodes.open && isOwn) fresh.push(outcome)
+    else if (kept?.state !== stateCodes[outcome.state] || kept.reason !== toReason(outcome.reason))
+      return 'lost'
   }
-  return open
+  for (const { position, state, retry, reason, deadLetter, superseded: isEnded, mark } of fresh) {
+    const code = stateCodes[state]
+    own.set(position, {
+      batch,
+      position,
+      state: code,
+      active: retry === undefined ? 0 : 1,
+      retry: toRetryCode(retry),
+      reason: toReason(reason),
+      dead_letter: deadLetter === true ? 1 : 0,
+      superseded: isEnded === true ? 1 : 0,
+      mark: mark === undefined ? null : encodeMark(hashKeys, mark),
+      settled_ms: nowMs,
+    })
+    move(changes, row.partner, stateCodes.open, code)
+    count(changes, batch, -1, retry === undefined ? -1 : 0)
+  }
+  settled.set(batch, own)
+  const pack = packAnswers(fresh)
+  if (pack !== undefined) changes.blobs.push({ kind: 'answers', batch, owner: row.owner, plain: pack })
+  return 'done'
 }
 
-function add(
-  { ledger }: ChangeContext,
-  change: BatchChange,
-  { positions, states, retries, reasons, deadLetters, superseded, answers, marks }: SettleOperation,
-  index: number,
+/** Ends the active records that are older than one of their key that was settled now and supersedes them; each once. */
+function supersede(
+  { nowMs, changes }: ChangeContext,
+  { batches, records, older }: SettleRows,
+  settled: ReadonlyMap<number, Map<number, OutcomeRow>>,
 ): void {
-  const position = positions[index] ?? -1
-  const state = states[index] ?? stateCodes.refused
-  const again = retries[index] ?? null
-  change.settled.set(position, {
-    position,
-    state,
-    again,
-    reason: reasons[index] ?? null,
-    deadLetter: deadLetters[index] ?? 0,
-    superseded: superseded[index] ?? 0,
-    mark: marks[index],
-  })
-  change.answers.push(answers[index])
-  change.open -= 1
-  if (again === null) change.active -= 1
-  ledger.move(change.row.partner, stateCodes.open, state)
+  const keyOf = ({ batch, position }: RecordRef): string => records.get(batch)?.get(position)?.key ?? ''
+  const all = [...settled.values()].flatMap((outcomes) => [...outcomes.values()])
+  /** Of each key the newest record that supersedes older ones. */
+  const newest = new Map<string, RecordRef>()
+  for (const outcome of all) {
+    const isOnV2 = batches.get(outcome.batch)?.onV2 === 1
+    if (outcome.state !== stateCodes.confirmed && !(isOnV2 && outcome.state === stateCodes.unknown)) continue
+    const key = keyOf(outcome)
+    const before = newest.get(key)
+    if (before === undefined || isNewer(outcome, before)) newest.set(key, outcome)
+  }
+  const isSuperseded = (one: RecordRef, key: string): boolean => {
+    const newer = newest.get(key)
+    return newer !== undefined && isNewer(newer, one)
+  }
+  for (const outcome of all) {
+    const next = supersededCode(outcome.state)
+    if (outcome.active === 0 || next === undefined || !isSuperseded(outcome, keyOf(outcome))) continue
+    settled
+      .get(outcome.batch)
+      ?.set(outcome.position, { ...outcome, ...superseded(outcome, outcome.reason, next, nowMs) })
+    move(changes, batches.get(outcome.batch)?.partner ?? '', outcome.state, next)
+    count(changes, outcome.batch, 0, -1)
+  }
+  for (const one of older) {
+    const next = supersededCode(one.state)
+    if (next === undefined || !isSuperseded(one, one.key)) continue
+    const { batch, position, deadLetter, reason } = one
+    const ended = superseded(one, reason, next, nowMs)
+    changes.outcomes.push({ batch, position, dead_letter: deadLetter, ...ended })
+    move(changes, one.partner, one.state, next)
+    count(changes, one.batch, 0, -1)
+  }
+}
+
+/** What a superseded record is set to. */
+const superseded = (
+  { state }: { readonly state: number },
+  reason: string | null,
+  next: number,
+  nowMs: number,
+): Omit<OutcomeRow, 'batch' | 'position' | 'dead_letter'> => ({
+  state: next,
+  active: 0,
+  retry: null,
+  reason: next === state ? reason : 'superseded',
+  superseded: 1,
+  mark: null,
+  settled_ms: nowMs,
+})
+
+function toNumbers(list: string): readonly number[] {
+  const parsed: unknown = JSON.parse(list)
+  return Array.isArray(parsed) ? parsed.map(Number) : []
 }

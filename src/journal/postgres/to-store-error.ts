@@ -1,5 +1,4 @@
-import { damageOf } from '../store/damage.ts'
-import type { StoreError } from '../store/store-error.ts'
+import { damageOf, type StoreError } from '../store.ts'
 
 /** SQLSTATE classes and codes (PostgreSQL, appendix A) that an operator can act on; a longer prefix counts first. */
 const messages: readonly (readonly [prefix: string, message: string])[] = [
@@ -17,9 +16,7 @@ const messages: readonly (readonly [prefix: string, message: string])[] = [
 /** What an error of `pg` means. */
 export function toStoreError(error: unknown): StoreError {
   const damage = damageOf(error)
-  if (damage !== undefined) {
-    return { kind: 'damaged', message: damage.what, isolated: damage.isolated, cause: error }
-  }
+  if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
   const code = errorCode(error)
   const isState = /^[0-9A-Z]{5}$/.test(code)
   const known = isState ? messages.find(([prefix]) => code.startsWith(prefix)) : undefined

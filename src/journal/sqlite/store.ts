@@ -2,23 +2,15 @@ import { statSync } from 'node:fs'
 
 import { Kysely, sql, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 
-import { findMissingFile } from '../high-water/check-mark.ts'
-import type { JournalTables } from '../schema/tables.ts'
-import { hasPassed } from '../store/commit-gate.ts'
-import type { Store } from '../store/store.ts'
-import { startDatabaseThread } from './database-thread.ts'
-import { markFileOf } from './open-database.ts'
+import { hasPassed } from '../group-commit.ts'
+import { findMissingFile } from '../contradictions.ts'
+import type { Store } from '../store.ts'
+import type { JournalTables } from '../tables.ts'
+import { markFileOf } from './file.ts'
+import { startDatabaseThread, type ThreadStart } from './thread.ts'
 import { toStoreError } from './to-store-error.ts'
-import { createThreadDriver } from './thread-driver.ts'
-import { createConnectionMutex } from './connection-mutex.ts'
 
-export interface SqliteOptions {
-  readonly path: string
-  /** True: a file that is not there is an error. */
-  readonly existing: boolean
-  /** How long a lock of another process is waited for. */
-  readonly busyMs: number
-  readonly replayForMs: number
+export interface SqliteOptions extends ThreadStart {
   /** Milliseconds since the epoch: all who share a file share a clock. */
   readonly wallMs: () => number
 }
@@ -26,13 +18,15 @@ export interface SqliteOptions {
 /** A file of this size is read whole in a fraction of a second. */
 const CHECKED_BYTES = 64 * 1024 * 1024
 
-/**
- * Checks the pages and indexes of a file that is not large. In a larger one SQLite finds a broken page when it reads it, and the checksums of
- * rows what SQLite does not see.
- */
-async function findBrokenPage(db: Kysely<JournalTables>, path: string): Promise<string | undefined> {
-  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (size === 0 || size > CHECKED_BYTES) return undefined
+/** Names parameters as PostgreSQL does, so that one text serves both. */
+class NumberedQueryCompiler extends SqliteQueryCompiler {
+  protected override getCurrentParameterPlaceholder(): string {
+    return `$${this.numParameters}`
+  }
+}
+
+/** Checks the pages and indexes of a file. */
+async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undefined> {
   const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
   const found = rows[0]?.integrity_check ?? ''
   if (found === 'ok') return undefined
@@ -42,15 +36,14 @@ async function findBrokenPage(db: Kysely<JournalTables>, path: string): Promise<
 }
 
 /** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
-export function createSqliteStore(options: SqliteOptions): Store {
-  const { path, existing, busyMs, replayForMs, wallMs } = options
-  const mark = { path: markFileOf(path), required: true }
-  const thread = startDatabaseThread({ path, existing, busyMs, replayForMs })
-  const turns = createConnectionMutex()
+export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
+  const { path } = start
+  const markFile = { path: markFileOf(path), required: true }
+  const thread = startDatabaseThread(start)
   const db = new Kysely<JournalTables>({
     dialect: {
-      createDriver: () => createThreadDriver(thread, turns),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
+      createDriver: () => thread.driver,
+      createQueryCompiler: () => new NumberedQueryCompiler(),
       createAdapter: () => new SqliteAdapter(),
       createIntrospector: (of) => new SqliteIntrospector(of),
     },
@@ -59,25 +52,27 @@ export function createSqliteStore(options: SqliteOptions): Store {
     dialect: 'sqlite',
     place: `sqlite:${path}`,
     db,
-    mark,
-    findDamage: async () => findMissingFile(path, mark.path) ?? (await findBrokenPage(db, path)),
+    markFile,
+    // In a larger file SQLite finds a broken page when it reads it.
+    findDamage: async () => {
+      const missing = findMissingFile(path, markFile.path)
+      const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+      return missing !== undefined || size === 0 || size > CHECKED_BYTES ? missing : findBrokenPage(db)
+    },
+    checkIntegrity: () => findBrokenPage(db),
     exclusively: (work) => db.transaction().execute(work),
-    settlesApart: false,
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => thread.prepare(secrets),
     commit: async (group) => {
-      const end = await turns.lock()
       try {
         return await thread.commit(group)
       } catch (error) {
         const storeError = toStoreError(error)
         // The thread has ended while it committed.
         return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
-      } finally {
-        end()
       }
     },
-    toStoreError: toStoreError,
+    toStoreError,
     close: () => db.destroy(),
   }
 }

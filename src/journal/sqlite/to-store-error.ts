@@ -1,5 +1,4 @@
-import { damageOf } from '../store/damage.ts'
-import type { StoreError } from '../store/store-error.ts'
+import { damageOf, type StoreError } from '../store.ts'
 
 /** Primary result codes of SQLite (sqlite.org/rescode.html) that an operator can act on. */
 const messages: Readonly<Record<number, string>> = {
@@ -25,9 +24,7 @@ const SHORT_READ = 522
 /** What an error of node:sqlite means. Also for one that was sent by another thread, which keeps no members of its own. */
 export function toStoreError(error: unknown): StoreError {
   const damaged = damageOf(error)
-  if (damaged !== undefined) {
-    return { kind: 'damaged', message: damaged.what, isolated: damaged.isolated, cause: error }
-  }
+  if (damaged !== undefined) return { kind: 'damaged', message: damaged, cause: error }
   const extended = errorCode(error)
   const code = extended & 0xff
   const damage = extended === SHORT_READ ? 'the database file is cut short' : damages[code]

@@ -2,76 +2,115 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 
-import { createHighWater, type HighWater } from '../high-water/high-water.ts'
-import { openMarkFile } from '../high-water/mark-file.ts'
-import { damageOf } from '../store/damage.ts'
-import type { Committed, Group } from '../store/store.ts'
-import { createCommitGroup } from './commit-group.ts'
-import { createFileGuard, type FileGuard } from './file-guard.ts'
-import { markFileOf, openDatabase } from './open-database.ts'
-import type {
-  QueryAnswer,
-  WorkerAnswer,
-  WorkerFailure,
-  WorkerQuestion,
-  WorkerStart,
-} from './worker-messages.ts'
+import { AdapterError } from '../../errors.ts'
+import { createCommitChanges } from '../core/commit-changes.ts'
+import { hasPassed, passGate } from '../group-commit.ts'
+import { createHighWater, type HighWater, openMarkFile } from '../high-water.ts'
+import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
+import { type Committed, damageOf, gaveUp, type Group, type StoreSecrets } from '../store.ts'
+import { createFileGuard, markFileOf, openDatabase } from './file.ts'
+import type { Numbered, QueryAnswer, Request, Response, ThreadFailure, ThreadStart } from './thread.ts'
+import { toCommitError, toStoreError } from './to-store-error.ts'
 
-const start = workerData as WorkerStart
-let database: DatabaseSync | undefined
-let guard: FileGuard | undefined
+const start = workerData as ThreadStart
+let opened: { readonly database: DatabaseSync; readonly guard: () => void } | undefined
 let highWater: HighWater | undefined
-let commitGroup: ((group: Group) => Committed) | undefined
+let commit: ((group: Group) => Promise<Committed>) | undefined
 
-/** Opened by the first question, so that a file that cannot be opened is an answer. */
+/** Opened by the first request, so that a file that cannot be opened is a response. */
 const open = (): DatabaseSync => {
-  if (database !== undefined) return database
-  database = openDatabase(start)
-  guard = createFileGuard(start.path)
+  opened ??= { database: openDatabase(start), guard: createFileGuard(start.path) }
+  return opened.database
+}
+
+const openIntact = (): DatabaseSync => {
+  const database = open()
+  opened?.guard()
   return database
 }
 
-const expectIntact = (): void => {
-  open()
-  guard?.check()
-}
-
-const query = (text: string, parameters: readonly unknown[]): QueryAnswer => {
+function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   // An error may have ended the transaction already (a full disk does): then nothing is left to roll back.
   if (text === 'ROLLBACK' && !open().isTransaction) return { rows: [], changes: 0 }
-  if (text !== 'ROLLBACK') expectIntact()
-  const statement = open().prepare(text)
+  const statement = (text === 'ROLLBACK' ? open() : openIntact()).prepare(text)
   // What Kysely binds comes from this program, and the messages keep its types.
-  const values = parameters as readonly SQLInputValue[]
-  if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 }
-  return { rows: [], changes: statement.run(...values).changes }
+  const values = named(parameters as readonly SQLInputValue[])
+  if (statement.columns().length > 0) return { rows: statement.all(values), changes: 0 }
+  return { rows: [], changes: statement.run(values).changes }
 }
 
-const answer = (question: WorkerQuestion): WorkerAnswer => {
-  const { id } = question
-  switch (question.kind) {
+/** `$1` is the name of a parameter here. */
+const named = (values: readonly SQLInputValue[]): Record<string, SQLInputValue> =>
+  Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]))
+
+/** Creates what makes a group durable: one transaction, one fsync. Never rejects. */
+function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSecrets): typeof commit {
+  const changeRows = createCommitChanges(secrets, mark)
+  const run = createRun(database)
+  let groups = 0
+  return async (group) => {
+    try {
+      openIntact().exec('BEGIN IMMEDIATE')
+      const changed = await changeRows(run, group, (groups += 1))
+      if (!changed.ok || !passGate(group.gate)) {
+        database.exec('ROLLBACK')
+        return { ok: false, error: changed.ok ? gaveUp : changed.error }
+      }
+      database.exec('COMMIT')
+      mark.reached(changed.commits)
+      return { ok: true, results: changed.results }
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK')
+      return { ok: false, error: (hasPassed(group.gate) ? toCommitError : toStoreError)(error) }
+    }
+  }
+}
+
+/** Prepares each statement once. */
+function createRun(database: DatabaseSync): RunStatement {
+  const statements = createStatements('sqlite')
+  const prepared = new Map<StatementName, (values: Record<string, SQLInputValue>) => unknown[]>()
+  const prepare = (name: StatementName) => {
+    const statement = database.prepare(statements[name])
+    const isRead = statement.columns().length > 0
+    return (values: Record<string, SQLInputValue>): unknown[] => {
+      if (isRead) return statement.all(values)
+      statement.run(values)
+      return []
+    }
+  }
+  // The rows are read at once: nothing of a group waits but for what is compressed aside.
+  // eslint-disable-next-line @typescript-eslint/require-await
+  return async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
+    // A full disk ends the transaction: what follows would be kept by itself.
+    if (!database.isTransaction) throw new AdapterError('ADP_INTERNAL', 'The transaction has ended.')
+    const execute = prepared.get(name) ?? prepare(name)
+    prepared.set(name, execute)
+    const [rows] = values
+    const all = Array.isArray(rows) ? rows : [named(values as readonly SQLInputValue[])]
+    // Which columns a statement gives and takes is known where it is run; no driver can check it.
+    return all.flatMap((row: Record<string, SQLInputValue>) => execute(row)) as Row[]
+  }
+}
+
+async function answer(request: Request): Promise<Response> {
+  switch (request.kind) {
     case 'query':
-      return { id, kind: 'query', answer: query(question.sql, question.parameters) }
-    case 'prepare':
-      highWater = createHighWater(
-        question.secrets.mark,
-        openMarkFile(markFileOf(start.path), question.secrets.mark),
-      )
-      commitGroup = createCommitGroup(
-        open(),
-        { check: expectIntact, highWater },
-        question.secrets,
-        start.replayForMs,
-      )
-      return { id, kind: 'done' }
+      return query(request.sql, request.parameters)
+    case 'prepare': {
+      const { mark } = request.secrets
+      highWater = createHighWater(mark, openMarkFile(markFileOf(start.path), mark))
+      commit = createCommit(open(), highWater, request.secrets)
+      return 'done'
+    }
     case 'commit':
-      return { id, kind: 'commit', committed: sendable(commitGroup?.(question.group) ?? notPrepared) }
+      return sendable((await commit?.(request.group)) ?? notPrepared)
     case 'close':
       highWater?.close()
       highWater = undefined
-      database?.close()
-      database = undefined
-      return { id, kind: 'done' }
+      opened?.database.close()
+      opened = undefined
+      return 'done'
   }
 }
 
@@ -83,25 +122,20 @@ const sendable = (committed: Committed): Committed =>
     ? committed
     : { ok: false, error: { ...committed.error, cause: toFailure(committed.error.cause) } }
 
-const toFailure = (error: unknown): WorkerFailure => {
-  const damage = damageOf(error)
-  return {
-    message: error instanceof Error ? error.message : String(error),
-    errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
-    ...(damage === undefined ? {} : { damage }),
-  }
-}
+const toFailure = (error: unknown): ThreadFailure => ({
+  message: error instanceof Error ? error.message : String(error),
+  errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
+  damage: damageOf(error),
+})
 
 /** The folder or the file could not be made: as if SQLite could not open it. */
 const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
 
-parentPort?.on('message', (question: WorkerQuestion) => {
-  let reply: WorkerAnswer
-  try {
-    reply = answer(question)
-  } catch (error) {
-    reply = { id: question.id, kind: 'failed', failure: toFailure(error) }
-  }
-  parentPort?.postMessage(reply)
-  if (question.kind === 'close') parentPort?.close()
+parentPort?.on('message', ({ id, content }: Numbered<Request>) => {
+  void answer(content)
+    .catch((error: unknown): Response => ({ failure: toFailure(error) }))
+    .then((response) => {
+      parentPort?.postMessage({ id, content: response } satisfies Numbered<Response>)
+      if (content.kind === 'close') parentPort?.close()
+    })
 })

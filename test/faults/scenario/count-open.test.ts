@@ -12,7 +12,7 @@ import { countOpen } from './count-open.ts'
 /** The columns of the journal that it looks at: two batches of process 7, one of process 8. */
 const journal = `
   CREATE TABLE journal_instances (id int, pid int);
-  CREATE TABLE journal_batches (owner int, open int);
+  CREATE TABLE journal_batches (instance int, open int);
   INSERT INTO journal_instances VALUES (1, 7), (2, 8);
   INSERT INTO journal_batches VALUES (1, 3), (1, 2), (2, 4);`
 

@@ -14,7 +14,7 @@ export async function countOpen(url: string, pid: number): Promise<number> {
   try {
     await client.connect()
     const { rows } = await client.query<{ open: string }>(
-      `SELECT coalesce(sum(b.open), 0) AS open FROM journal_batches b JOIN journal_instances i ON i.id = b.owner
+      `SELECT coalesce(sum(b.open), 0) AS open FROM journal_batches b JOIN journal_instances i ON i.id = b.instance
        WHERE i.pid = $1`,
       [pid],
     )

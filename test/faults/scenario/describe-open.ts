@@ -4,8 +4,8 @@ import { Client } from 'pg'
 
 /** Open records with their batch, and the process that has them. */
 const openRecords = `
-  SELECT r.batch, r.position, r.attempts, r.reason, b.owner AS instance, i.pid, b.answered
-  FROM journal_records r JOIN journal_batches b ON b.id = r.batch LEFT JOIN journal_instances i ON i.id = b.owner
+  SELECT r.batch, r.position, r.attempts, r.reason, b.instance, i.pid, b.answered
+  FROM journal_records r JOIN journal_batches b ON b.id = r.batch LEFT JOIN journal_instances i ON i.id = b.instance
   WHERE r.state = 0 ORDER BY r.batch, r.position LIMIT 10`
 
 /** Describes the records that are open in a journal: whose they are and how often they were tried. No values. */

@@ -111,12 +111,13 @@ export function describeBegin({ name, promise }: Subject): void {
         batchOf(['a'], { name: 'two' }),
         batchOf(['a']),
       ]
+      const known = { kind: 'known', batch, running: true }
       expect(await Promise.all([one, ...others].map((each) => journal.find(each)))).toEqual([
-        { batch },
+        known,
         ...others.map(() => undefined),
       ])
       await beginNew(journal, batchOf(['b'], { name: 'one' }))
-      expect(await journal.find(one)).toEqual({ batch })
+      expect(await journal.find(one)).toEqual(known)
       expect(await journal.balances()).toMatchObject([{ received: 2 }])
     })
 
@@ -149,7 +150,7 @@ export function describeBegin({ name, promise }: Subject): void {
         const batch = await beginNew(journal, one)
         clock.setWall(30 * HOUR_MS)
         expect([await journal.find(late()), await journal.begin(late())]).toEqual([
-          { batch },
+          { kind: 'known', batch, running: true },
           { kind: 'known', batch, running: true },
         ])
         await clock.pass(2 * HOUR_MS)
@@ -157,7 +158,7 @@ export function describeBegin({ name, promise }: Subject): void {
         // A process that starts with a wrong clock has never seen another time.
         const next = await opener.open({ clock, leaseMs: DAY_MS })
         expect([await next.find(late()), await next.begin(late())]).toEqual([
-          { batch },
+          { kind: 'known', batch, running: true },
           { kind: 'known', batch, running: true },
         ])
       },

@@ -40,7 +40,7 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         await before.close()
         await expect(opener.open({ keys: [key] })).rejects.toMatchObject({
           code: 'ADP_CONFIGURATION',
-          message: expect.stringContaining('journal.plaintext: accept') as unknown,
+          message: expect.stringContaining('{ id: plaintext }') as unknown,
         })
         const accepting = await opener.open({ keys: [key], plaintext: 'accept' })
         expect(textOf(await accepting.load(batch))).toBe('payload of a')

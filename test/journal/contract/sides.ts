@@ -64,13 +64,13 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: true, ...known })
       await journal.settle(batch, [confirmed(0)])
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
-      expect(await journal.find(again)).toEqual(known)
+      expect(await journal.find(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
     promise('knows for V2 what V3 served', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
-      expect(await journal.find(onV2(['a'], 'one'))).toEqual({ batch })
+      expect(await journal.find(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
     promise('lets one batch take the place of those that V2 served', async (journal) => {

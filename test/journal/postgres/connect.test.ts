@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { connect } from '../../../src/journal/postgres/connect.ts'
+import { connect } from '../../../src/journal/postgres/store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 
 describe.skipIf(missingPostgres() !== undefined)('the connections of a journal', () => {

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 
 import { describe, expect, vi } from 'vitest'
 
-import { ownIdentity, type ProcessIdentity } from '../../../src/journal/lease/process-identity.ts'
-import { takeLease } from '../../../src/journal/lease/lease.ts'
-import { openStore } from '../../../src/journal/store/open-store.ts'
+import { ownIdentity, type ProcessIdentity } from '../../../src/journal/instances.ts'
+import { takeLease } from '../../../src/journal/lease.ts'
+import { openStore } from '../../../src/journal/open-store.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, canary, changeTo, serve, type Serving, shadow, soon } from './open-stores.ts'
@@ -77,7 +77,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     await addCutOff(serving)
     await toShadow(serving)
     await takeOver(serving)
-    const own = openStore(url, { timeoutMs: 5_000, replayForMs: 0, wallMs: Date.now })
+    const own = openStore(url, { timeoutMs: 5_000, wallMs: Date.now })
     const ignore = (): void => undefined
     const lease = await takeLease({
       store: own,

@@ -1,0 +1,326 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
+import { createKeyHash, type HashKeys, MARK_LENGTH } from '../hashes.ts'
+import { type CommitCounts, type HighWater, slotOf } from '../high-water.ts'
+import type { BeginResult, RecordRef } from '../journal.ts'
+import { stateCodes } from '../lifecycle.ts'
+import { seal } from '../seal.ts'
+import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
+import { expired, type Group, type StoreError, type StoreSecrets } from '../store.ts'
+import { type SameIds, toHex } from './arrival.ts'
+import { begin, type Beginning } from './begin.ts'
+import { chooseReopened, firstOfKeys, forget, reopen } from './reopen.ts'
+import {
+  type BatchRow,
+  type BatchRows,
+  type ByKey,
+  type ChangeContext,
+  type Changes,
+  isNewer,
+  noChanges,
+  type OutcomeRow,
+  rangesOf,
+  type RecordRow,
+} from './rows.ts'
+import { maySupersede, type OlderRecord, settle, type SettledRecord, type SettleRows } from './settle.ts'
+
+/** What the changes of a group come to, before its transaction is committed. */
+export type Changed =
+  | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: CommitCounts }
+  | { readonly ok: false; readonly error: StoreError }
+
+/** Records whose keys are hashed, and that are written, in one turn of the event loop. */
+const RECORDS_PER_TURN = 2_000
+
+/** A list as a parameter. */
+const json = (list: readonly (number | string)[]): string => JSON.stringify(list)
+
+/** The row of the journal as a whole, once for each slot of commits. */
+interface HeadRow {
+  readonly slot: number
+  readonly commits: number
+  readonly identity: string
+  readonly lastBatch: string
+  readonly latestMs: number | null
+}
+
+/**
+ * Creates what makes the changes of a group within a transaction that no other one runs beside: it counts the group, reads rows, lets
+ * `begin`, `settle` and the others decide, and writes rows. `marker` is kept with the instance. Operations of one group have no order
+ * among each other: each caller waits for the end of its own.
+ */
+export function createCommitChanges(
+  { salt, key, replayForMs }: StoreSecrets,
+  highWater: HighWater,
+): (run: RunStatement, group: Group, marker: number) => Promise<Changed> {
+  const hashKeys = createKeyHash(salt)
+  return async (run, group, marker) => {
+    const { instance, nowMs, forgottenBatch, operations } = group
+    const known = highWater.known()
+    const ofKind = <Kind extends Operation['kind']>(kind: Kind): readonly OperationOf<Kind>[] =>
+      operations.filter((one): one is OperationOf<Kind> => one.kind === kind)
+    const answered = ofKind('answered').flatMap(({ batches }) => batches)
+    const begins = ofKind('begin')
+    const plain = begins.filter(({ batch }) => batch.instead === undefined)
+    const settles = ofKind('settle')
+    const beginnings = await hashAll(plain, hashKeys)
+    const opening = Promise.all([
+      run('countCommit', slotOf(instance)),
+      run<{ id: number }>('claim', instance, marker),
+      run<HeadRow>('head'),
+      answered.length === 0 ? undefined : run('noteAnswered', json(answered)),
+    ])
+    const [[, claimed, head], beginRows, settleRows] = await Promise.all([
+      opening,
+      readBegins(run, beginnings),
+      readSettles(run, settles),
+    ])
+    const commits = new Map(head.map((row) => [row.slot, row.commits]))
+    highWater.check({ identity: head[0]?.identity ?? '', commits }, known, instance)
+    if (claimed.length === 0) return { ok: false, error: expired }
+
+    const results = new Map<Operation, OperationResult>(answeredResults(operations))
+    let changes = noChanges()
+    let last = { lastBatch: Number(head[0]?.lastBatch ?? 0), latestMs: head[0]?.latestMs ?? 0 }
+    const context: ChangeContext = {
+      ...{ instance, nowMs, replayForMs, forgottenBatch, hasKey: key !== undefined },
+      get changes() {
+        return changes
+      },
+    }
+    const keepBegun = (made: readonly OperationOf<'begin'>[], begun: readonly BeginResult[]): void => {
+      made.forEach((one, index) => {
+        const result = begun[index]
+        if (result === undefined) return
+        results.set(one, result)
+        if (result.kind === 'new') last = { lastBatch: result.batch, latestMs: result.receivedMs }
+      })
+    }
+    keepBegun(plain, begin(context, beginnings, { ...last, ...beginRows }))
+    const settled = settle(context, settles, settleRows, hashKeys)
+    settles.forEach((one, index) => results.set(one, settled[index] ?? 'lost'))
+    await writeRows(run, changes, { key, instance })
+    for (const operation of operations) {
+      if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
+      changes = noChanges()
+      if (operation.kind === 'begin') {
+        // It reads by itself: those before it may be newer than the batch whose place it takes.
+        const own = await hashAll([operation], hashKeys)
+        const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
+        keepBegun([operation], begin(context, own, { ...last, ...rows }))
+      } else {
+        const rows = await readBatch(run, operation.batch)
+        if (operation.kind === 'forget') results.set(operation, forget(context, operation, rows))
+        else results.set(operation, await reopenFrom(run, context, operation, rows))
+      }
+      await writeRows(run, changes, { key, instance })
+    }
+    return { ok: true, results: operations.map((one) => results.get(one) ?? 'lost'), commits }
+  }
+}
+
+const answeredResults = (operations: readonly Operation[]): readonly [Operation, 'done'][] =>
+  operations.flatMap((one): [Operation, 'done'][] => (one.kind === 'answered' ? [[one, 'done']] : []))
+
+/** Hashes the keys of batches; others run in between. */
+async function hashAll(
+  begins: readonly OperationOf<'begin'>[],
+  hashKeys: HashKeys,
+): Promise<readonly Beginning[]> {
+  const beginnings: Beginning[] = []
+  for (const { batch } of begins) {
+    const keys: string[] = []
+    for (let from = 0; from < batch.records.length; from += RECORDS_PER_TURN) {
+      if (from > 0) await nextTurn()
+      const part = batch.records.slice(from, from + RECORDS_PER_TURN)
+      keys.push(...hashKeys(part.map((record) => record.key)))
+    }
+    beginnings.push({ batch, keys })
+  }
+  return beginnings
+}
+
+async function readBegins(
+  run: RunStatement,
+  beginnings: readonly Beginning[],
+): Promise<{ readonly sameIds: readonly (readonly SameIds[])[]; readonly newestOpen: ByKey }> {
+  const named = beginnings.flatMap(({ batch: { ids, owner, content } }, n) =>
+    ids === undefined ? [] : [{ n, ids: toHex(ids), owner, content: toHex(content) }],
+  )
+  const keys = new Set(beginnings.flatMap((one) => one.keys))
+  const [found, newest] = await Promise.all([
+    named.length === 0 ? [] : run<SameIds & { n: number }>('sameIds', named),
+    keys.size === 0 ? [] : run<KeyPlace>('newestOpen', json([...keys])),
+  ])
+  const byIndex = Map.groupBy(found, ({ n }) => n)
+  return { sameIds: beginnings.map((_, n) => byIndex.get(n) ?? []), newestOpen: toByKey(newest) }
+}
+
+/** A record with its key. */
+type KeyPlace = RecordRef & { readonly key: string }
+
+const toByKey = (rows: readonly KeyPlace[]): ByKey =>
+  new Map(rows.map(({ key, batch, position }) => [key, { batch, position }]))
+
+async function readSettles(
+  run: RunStatement,
+  settles: readonly OperationOf<'settle'>[],
+): Promise<SettleRows> {
+  if (settles.length === 0) return { batches: new Map(), records: new Map(), older: [] }
+  const places = settles.flatMap(({ batch, outcomes }) =>
+    outcomes.map(({ position }) => ({ batch, position })),
+  )
+  const [rows, found] = await Promise.all([
+    run<BatchRow>('batches', json([...new Set(settles.map(({ batch }) => batch))])),
+    run<SettledRecord>('recordsIn', rangesOf(places).map(toRange)),
+  ])
+  const byBatch = Map.groupBy(found, ({ batch }) => batch)
+  const records = new Map(
+    [...byBatch].map(([batch, own]) => [batch, new Map(own.map((one) => [one.position, one]))]),
+  )
+  const superseding = settles.flatMap(({ batch, outcomes }) =>
+    outcomes.flatMap((outcome) => {
+      const record = records.get(batch)?.get(outcome.position)
+      return record === undefined || !maySupersede(outcome) ? [] : [record]
+    }),
+  )
+  const newest = superseding.reduce<RecordRef>((one, other) => (isNewer(other, one) ? other : one), NOWHERE)
+  const keys = [...new Set(superseding.map(({ key }) => key))]
+  const older =
+    keys.length === 0 ? [] : await run<OlderRecord>('older', json(keys), newest.batch, newest.position)
+  return { batches: new Map(rows.map((row) => [row.batch, row])), records, older }
+}
+
+const NOWHERE: RecordRef = { batch: 0, position: 0 }
+
+const toRange = (range: readonly [RecordRef, ...RecordRef[]]) => {
+  const [{ batch, position: first }] = range
+  return { batch, first, last: range.at(-1)?.position ?? first }
+}
+
+/** Reads a batch with its records; undefined: there is none. */
+async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {
+  const [[row], records] = await Promise.all([
+    run<BatchRow>('batches', json([batch])),
+    run<RecordRow>('recordsOf', batch),
+  ])
+  return row && { batch: row, records }
+}
+
+/** The newest records of the keys of these that are open or may have been applied. */
+async function readStanding(
+  run: RunStatement,
+  records: readonly RecordRow[],
+  { onV3Only }: { readonly onV3Only: boolean },
+): Promise<ByKey> {
+  const keys = [...new Set(records.map(({ key }) => key))]
+  if (keys.length === 0) return new Map()
+  return toByKey(await run<KeyPlace>(onV3Only ? 'standingOnV3' : 'standing', json(keys)))
+}
+
+async function readReplaced(run: RunStatement, { batch: { instead = 0 } }: OperationOf<'begin'>) {
+  const rows = await readBatch(run, instead)
+  return rows && { ...rows, standing: await readStanding(run, rows.records, { onV3Only: false }) }
+}
+
+async function reopenFrom(
+  run: RunStatement,
+  context: ChangeContext,
+  operation: OperationOf<'reopen'>,
+  rows: BatchRows | undefined,
+): Promise<OperationResult> {
+  if (rows === undefined) return { lease: context.instance, after: new Map() }
+  const active = rows.records.filter((one) => one.active === 1)
+  const standing = await readStanding(run, active, { onV3Only: operation.beforeRelay })
+  const opened = chooseReopened(context, operation, rows, standing)
+  const { batch } = operation
+  const first = firstOfKeys(opened).map(({ position }) => position)
+  const older = first.length === 0 ? [] : await run<KeyPlace>('olderOpen', batch, json(first))
+  return reopen(context, operation, rows, opened, toByKey(older))
+}
+
+/** Writes rows; the statements go to the database one after another without waiting for their results. */
+async function writeRows(
+  run: RunStatement,
+  changes: Changes,
+  { key, instance }: Pick<StoreSecrets, 'key'> & Pick<Group, 'instance'>,
+): Promise<void> {
+  const sealed = await Promise.all(
+    changes.blobs.map(async (blob) => ({ ...blob, ...(await seal(blob.plain, key, blob)) })),
+  )
+  const written: Promise<unknown>[] = []
+  const write = (name: StatementName, ...values: StatementValues): void => {
+    const ended = run(name, ...values)
+    // Its failure is that of the group; those of the others that follow from it are none of their own.
+    ended.catch(() => undefined)
+    written.push(ended)
+  }
+  if (changes.batches.length > 0) {
+    write('insertBatches', changes.batches)
+    write('setLastBatch', String(changes.batches.at(-1)?.id))
+  }
+  for (const { batch, keys } of changes.records)
+    for (let from = 0; from < keys.length; from += RECORDS_PER_TURN) {
+      if (from > 0) await nextTurn()
+      write('insertRecords', batch, from, json(keys.slice(from, from + RECORDS_PER_TURN)))
+    }
+  for (const { kind, batch, keyId, body } of sealed) write(kind, batch, keyId, body)
+  if (changes.outcomes.length > 0)
+    write('settle', rangesOf(changes.outcomes, isSameOutcome).map(toSettledRange))
+  for (const [batch, positions] of changes.reopened) {
+    write('reopen', batch, json(positions))
+    write('changeInstance', batch, instance)
+  }
+  if (changes.counts.size > 0) {
+    write(
+      'changeCounts',
+      [...changes.counts].map(([id, { open, active }]) => ({ id, opened: open, activated: active })),
+    )
+    write('dropCredentials', json([...changes.counts.keys()]))
+  }
+  if (changes.retired.length > 0) write('retire', json(changes.retired))
+  if (changes.accepted.length > 0) write('accept', json(changes.accepted))
+  if (changes.forgotten.length > 0) for (const name of deletions) write(name, json(changes.forgotten))
+  const totals = totalsOf(changes)
+  if (totals.length > 0) write('addToLedger', totals)
+  await Promise.all(written)
+}
+
+const isSameOutcome = (one: OutcomeRow, other: OutcomeRow): boolean =>
+  one.state === other.state &&
+  one.retry === other.retry &&
+  one.reason === other.reason &&
+  one.dead_letter === other.dead_letter &&
+  one.superseded === other.superseded
+
+const NO_MARK = ' '.repeat(MARK_LENGTH)
+
+function toSettledRange(range: readonly [OutcomeRow, ...OutcomeRow[]]): object {
+  const [{ batch, position, mark, ...outcome }] = range
+  const marks = range.map((one) => one.mark ?? NO_MARK).join('')
+  return { ...toRange(range), ...outcome, marks }
+}
+
+/** The statements that delete batches with all their rows. */
+export const deletions = [
+  'deletePayloads',
+  'deleteCredentials',
+  'deleteAnswers',
+  'deleteRecords',
+  'deleteBatches',
+] as const
+
+function totalsOf({ totals }: Changes): readonly object[] {
+  const { open, confirmed, refused, unknown, parked } = stateCodes
+  return [...totals]
+    .filter(([, own]) => own.some((n) => n !== 0))
+    .map(([partner, own]) => ({
+      partner,
+      open: own[open],
+      confirmed: own[confirmed],
+      refused: own[refused],
+      unknown: own[unknown],
+      parked: own[parked],
+    }))
+}

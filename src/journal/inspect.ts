@@ -1,0 +1,284 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+
+import { backgroundClock } from '../clock.ts'
+import { createAvailability } from './availability.ts'
+import { type Erased, eraseLearner, type LearnerSearch } from './erase-learner.ts'
+import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
+import { checkExisting, openExisting, toOpeningError } from './journal-database.ts'
+import { recordStates, stateCodes, toRetry } from './lifecycle.ts'
+import { isDue, readBalances, toDueRecords } from './read-records.ts'
+import { remedyFor } from './remedies.ts'
+import { purge, type Purged, type Retention } from './retention.ts'
+import type { Unsealing } from './seal.ts'
+import { isOpen } from './sql.ts'
+import type { Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
+
+/** The filter of a list of batches; an omitted member does not filter. */
+export interface BatchFilter {
+  readonly partner?: string | undefined
+  /** One of its records is in this state. */
+  readonly state?: RecordState | undefined
+  /** Received at or after this time (ms since the epoch). */
+  readonly sinceMs?: number | undefined
+  /** Numbers below this one: the next page of a list. */
+  readonly before?: number | undefined
+  readonly limit: number
+}
+
+/** How many records are in which state. */
+type States = Readonly<Record<RecordState, number>>
+
+/** A batch in a list: counts, without its content. */
+export interface BatchSummary {
+  readonly batch: number
+  readonly partner: string
+  readonly receivedMs: number
+  readonly records: number
+  readonly states: States
+  /** When the next of its records is due; undefined: none is. */
+  readonly nextDueMs: number | undefined
+  readonly deadLetters: number
+}
+
+/** A record in a list: its state and outcome, without its content. */
+export interface RecordSummary {
+  readonly batch: number
+  /** From 0; its part in the reply is one more. */
+  readonly position: number
+  readonly partner: string
+  readonly receivedMs: number
+  readonly state: RecordState
+  readonly reason: string | undefined
+  readonly retry: 'resend' | number | undefined
+  readonly attempts: number
+  readonly superseded: boolean
+  /** True for a dead letter: no longer retried, and its client does not know the outcome. */
+  readonly deadLetter: boolean
+  readonly settledMs: number | undefined
+  /** The remedy of a dead letter. */
+  readonly remedy: string | undefined
+}
+
+/** One batch with the outcomes of its records. */
+export interface BatchReport extends BatchSummary {
+  readonly parts: readonly RecordSummary[]
+}
+
+/** The totals of a partner, compared with the records that are kept. */
+export interface CheckedBalance extends Balance {
+  /** Records in the tables, by state; those of deleted batches are in the totals only. */
+  readonly kept: States
+  /** False where the totals and the records contradict each other: then the journal is damaged. */
+  readonly holds: boolean
+}
+
+/** Which dead letters are listed. */
+interface LetterFilter {
+  readonly partner?: string | undefined
+  readonly limit: number
+}
+
+/**
+ * A journal as an operator sees it, also while it is served: counts, states, times and reasons. It needs no key, since all but
+ * `erase` reads nothing that a client sent. Errors: `ADP_JOURNAL_UNAVAILABLE`.
+ */
+export interface JournalInspector {
+  /** Newest first. */
+  batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
+  /** Undefined: it is not kept. */
+  batch(number: number): Promise<BatchReport | undefined>
+  /** Oldest first. */
+  deadLetters(filter: LetterFilter): Promise<readonly RecordSummary[]>
+  balances(): Promise<readonly CheckedBalance[]>
+  /** What is wrong with the file of an SQLite journal, all of which is read; undefined: nothing. */
+  checkIntegrity(): Promise<string | undefined>
+  /** Makes waiting records due now; a running server picks them up within seconds. Gives what is due now. */
+  makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
+  /** Takes dead letters of a batch off the list; without positions all of them. Gives how many there were. */
+  dismiss(batch: number, positions?: readonly number[]): Promise<number>
+  purge(retention: Retention, nowMs: number): Promise<Purged>
+  /**
+   * Erases the requests and answers of settled batches that name a learner, as `search` reads them. It alone needs the keys of the
+   * journal. Error: `ADP_CONFIGURATION` without them.
+   */
+  erase(how: Unsealing, search: LearnerSearch): Promise<Erased>
+  close(): Promise<void>
+}
+
+/**
+ * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
+ * that is none or a journal of another version; `ADP_JOURNAL_UNAVAILABLE`.
+ */
+export async function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
+  const store = openExisting(url, markFile)
+  const { db } = store
+  const { ask } = createAvailability(store, backgroundClock, () => undefined)
+  try {
+    await checkExisting(store)
+  } catch (error) {
+    await store.close()
+    throw toOpeningError(store, error)
+  }
+  return {
+    batches: (filter) => ask(() => listBatches(db, filter)),
+    batch: (number) => ask(() => readReport(db, number)),
+    deadLetters: ({ partner, limit }) =>
+      ask(() => listRecords(db, sql`r.dead_letter = 1 and ${isOf('b.partner', partner)}`, limit)),
+    balances: () => ask(() => checkBalances(db)),
+    checkIntegrity: () => ask(() => store.checkIntegrity()),
+    makeDue: (nowMs, batch) => ask(() => makeDue(store, nowMs, batch)),
+    dismiss: (batch, positions) => ask(() => dismissDeadLetters(store, batch, positions)),
+    purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
+    erase: (how, search) => ask(() => eraseLearner(store, how, search)),
+    close: () => store.close(),
+  }
+}
+
+/** A condition of a filter; SQL. `column` comes from this program. */
+const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
+  value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
+
+interface SummaryRow extends States {
+  readonly batch: number
+  readonly partner: string
+  readonly receivedMs: number
+  readonly nextDueMs: number | null
+  readonly deadLetters: number
+}
+
+async function listBatches(
+  db: Kysely<JournalTables>,
+  { partner, state, sinceMs, before, limit }: BatchFilter,
+): Promise<readonly BatchSummary[]> {
+  const hasState =
+    state === undefined
+      ? sql`1 = 1`
+      : sql`exists (select 1 from journal_records s where s.batch = b.id and s.state = ${stateCodes[state]})`
+  const condition = sql`${isOf('b.partner', partner)} and ${isOf('b.received_ms', sinceMs, '>=')}
+    and ${isOf('b.id', before, '<')} and ${hasState}`
+  return readSummaries(db, condition, limit)
+}
+
+async function readSummaries(
+  db: Kysely<JournalTables>,
+  condition: RawBuilder<unknown>,
+  limit: number,
+): Promise<readonly BatchSummary[]> {
+  const count = (column: string, code: number): string =>
+    `(select count(*) from journal_records r where r.batch = b.id and r.${column} = ${code})`
+  const states = recordStates.map((state) => `${count('state', stateCodes[state])} as ${state}`)
+  const { rows } = await sql<SummaryRow>`select b.id as batch, b.partner, b.received_ms as "receivedMs",
+      (select min(r.retry) from journal_records r where r.batch = b.id and ${isDue('r.')}) as "nextDueMs",
+      ${sql.raw(`${count('dead_letter', 1)} as "deadLetters", ${states.join()}`)}
+    from journal_batches b where ${condition} order by b.id desc limit ${limit}`.execute(db)
+  return rows.map(({ open, confirmed, refused, unknown, parked, nextDueMs, ...row }) => ({
+    ...row,
+    records: open + confirmed + refused + unknown + parked,
+    states: { open, confirmed, refused, unknown, parked },
+    nextDueMs: nextDueMs ?? undefined,
+  }))
+}
+
+async function readReport(db: Kysely<JournalTables>, batch: number): Promise<BatchReport | undefined> {
+  const [summary] = await readSummaries(db, sql`b.id = ${batch}`, 1)
+  return summary && { ...summary, parts: await listRecords(db, sql`r.batch = ${batch}`) }
+}
+
+interface ListedRow extends RecordRef {
+  readonly partner: string
+  readonly receivedMs: number
+  readonly state: number
+  readonly reason: string | null
+  readonly retry: number | null
+  readonly attempts: number
+  readonly superseded: number
+  readonly deadLetter: number
+  readonly settledMs: number | null
+}
+
+async function listRecords(
+  db: Kysely<JournalTables>,
+  condition: RawBuilder<unknown>,
+  limit = Number.MAX_SAFE_INTEGER,
+): Promise<readonly RecordSummary[]> {
+  const { rows } = await sql<ListedRow>`select r.batch, r.position, b.partner, b.received_ms as "receivedMs",
+      r.state, r.reason, r.retry, r.attempts, r.superseded, r.dead_letter as "deadLetter", r.settled_ms as "settledMs"
+    from journal_records r join journal_batches b on b.id = r.batch
+    where ${condition} order by r.batch, r.position limit ${limit}`.execute(db)
+  return rows.map((row) => {
+    const state = recordStates[row.state] ?? 'unknown'
+    const reason = row.reason ?? undefined
+    const deadLetter = row.deadLetter === 1
+    return {
+      ...row,
+      state,
+      reason,
+      retry: toRetry(row.retry),
+      superseded: row.superseded === 1,
+      deadLetter,
+      settledMs: row.settledMs ?? undefined,
+      remedy: deadLetter ? remedyFor(state, reason) : undefined,
+    }
+  })
+}
+
+/**
+ * Checks at one moment that every record is counted once: nothing that is open was forgotten, and no state has more records
+ * than its total.
+ */
+function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
+  const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  const open = sql.raw(isOpen('r.'))
+  return reading.execute(async (at) => {
+    const { rows } = await sql<{ partner: string; state: number; n: number }>`
+      select b.partner, r.state, count(*) as n from journal_records r join journal_batches b on b.id = r.batch
+      group by b.partner, r.state`.execute(at)
+    const { rows: miscounted } = await sql<{ partner: string }>`select b.partner from journal_batches b
+      where b.open <> (select count(*) from journal_records r where r.batch = b.id and ${open})
+        or b.active <> (select count(*) from journal_records r where r.batch = b.id and r.active = 1)`.execute(
+      at,
+    )
+    const wrong = new Set(miscounted.map(({ partner }) => partner))
+    const balances = await readBalances(at)
+    return balances.map((balance) => {
+      const count = (state: RecordState): number =>
+        rows.find((row) => row.partner === balance.partner && row.state === stateCodes[state])?.n ?? 0
+      const kept = {
+        open: count('open'),
+        confirmed: count('confirmed'),
+        refused: count('refused'),
+        unknown: count('unknown'),
+        parked: count('parked'),
+      }
+      const fits = recordStates.every((state) => kept[state] <= balance[state])
+      return { ...balance, kept, holds: fits && kept.open === balance.open && !wrong.has(balance.partner) }
+    })
+  })
+}
+
+async function makeDue(
+  { exclusively }: Store,
+  nowMs: number,
+  batch: number | undefined,
+): Promise<readonly DueRecords[]> {
+  const soon = sql.lit(Math.floor(nowMs))
+  const { rows } = await exclusively((db) =>
+    sql<RecordRef>`update journal_records set retry = case when retry > ${soon} then ${soon} else retry end
+      where ${isDue()} and ${isOf('batch', batch)} returning batch, position`.execute(db),
+  )
+  return toDueRecords(rows.toSorted((one, other) => one.batch - other.batch || one.position - other.position))
+}
+
+async function dismissDeadLetters(
+  { exclusively }: Store,
+  batch: number,
+  positions: readonly number[] | undefined,
+): Promise<number> {
+  const some = positions === undefined ? sql`1 = 1` : sql`position in (${sql.join(positions)})`
+  const { numAffectedRows = 0n } = await exclusively((db) =>
+    sql`update journal_records set dead_letter = 0
+      where batch = ${batch} and dead_letter = 1 and ${some}`.execute(db),
+  )
+  return Number(numAffectedRows)
+}

@@ -1,0 +1,110 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
+
+/** At most `calls` calls may be sent within any window of `windowMs`. */
+export interface RateLimit {
+  readonly calls: number
+  readonly windowMs: number
+}
+
+/** A rate limit that all instances of a journal share. Errors: `ADP_JOURNAL_UNAVAILABLE`. */
+export interface SharedRateLimit {
+  /** Reserves the next slots of a name; resolves with the time until each in ms, in order. A slot is never given back. */
+  reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
+  /** Reserves no slot of a name for `ms`; never shortens a longer pause. */
+  pauseFor(name: string, ms: number): Promise<void>
+  /** Time since the last pause of a name ended, ms: negative while it lasts, Infinity without one in the last hour. */
+  sincePauseMs(name: string): Promise<number>
+}
+
+/** Slots that are reserved now, and those that later reservations depend on. */
+export interface NextRateSlots {
+  readonly reserved: readonly number[]
+  /** The latest slots, oldest first: as many as a window holds. */
+  readonly kept: readonly number[]
+}
+
+/**
+ * The next slots: none before `fromMs`, none before an earlier one, and each at least a window after the one that is `calls`
+ * slots older. No window ever holds more than `calls` slots.
+ */
+export function nextRateSlots(
+  slots: readonly number[],
+  { calls, windowMs }: RateLimit,
+  count: number,
+  fromMs: number,
+): NextRateSlots {
+  const all = [...slots]
+  for (let reserved = 0; reserved < count; reserved += 1) {
+    const before = all[all.length - calls] ?? -Infinity
+    all.push(Math.ceil(Math.max(fromMs, all.at(-1) ?? -Infinity, before + windowMs)))
+  }
+  return { reserved: all.slice(all.length - count), kept: all.slice(-calls) }
+}
+
+/** Creates the shared rate limit of a store. Slots are in the time of the database: the clocks of its instances do not matter. */
+export function createSharedRateLimit(
+  store: Store,
+  hashName: (name: string) => string,
+  ask: <Result>(question: () => Promise<Result>) => Promise<Result>,
+): SharedRateLimit {
+  const { db } = store
+  const change = <Result>(
+    name: string,
+    work: (at: Kysely<JournalTables>, key: string, row: SlotRow) => Promise<Result>,
+  ): Promise<Result> =>
+    ask(() =>
+      db.transaction().execute(async (at) => {
+        const key = hashName(name)
+        return work(at, key, await lockRow(store, at, key))
+      }),
+    )
+  return {
+    reserve: (name, limit, calls) =>
+      change(name, async (at, key, { slots, pausedUntilMs, nowMs }) => {
+        const next = nextRateSlots(slots, limit, calls, Math.max(nowMs, pausedUntilMs))
+        const idleFrom = Math.ceil((next.kept.at(-1) ?? 0) + limit.windowMs)
+        await sql`update journal_rate_slots set slots = ${JSON.stringify(next.kept)}, idle_from = ${idleFrom}
+          where name = ${key}`.execute(at)
+        return next.reserved.map((atMs) => Math.max(0, atMs - nowMs))
+      }),
+    pauseFor: (name, ms) =>
+      change(name, async (at, key, { pausedUntilMs, nowMs }) => {
+        await sql`update journal_rate_slots set paused_until = ${Math.max(pausedUntilMs, nowMs + Math.ceil(ms))}
+          where name = ${key}`.execute(at)
+      }),
+    sincePauseMs: (name) =>
+      ask(async () => {
+        const { rows } = await sql<{ since: number }>`
+          select ${store.nowMs()} - paused_until as since from journal_rate_slots
+          where name = ${hashName(name)} and paused_until > 0`.execute(db)
+        return rows[0]?.since ?? Infinity
+      }),
+  }
+}
+
+interface SlotRow {
+  readonly slots: readonly number[]
+  readonly pausedUntilMs: number
+  readonly nowMs: number
+}
+
+/** The row of a key, locked until the transaction ends; the time is read once it is locked. */
+async function lockRow(store: Store, db: Kysely<JournalTables>, key: string): Promise<SlotRow> {
+  await sql`insert into journal_rate_slots (name, slots, paused_until, idle_from) values (${key}, '[]', 0, 0)
+    on conflict (name) do nothing`.execute(db)
+  const lock = store.dialect === 'postgres' ? sql`for update` : sql``
+  const { rows } = await sql<{ slots: string; pausedUntilMs: number }>`
+    select slots, paused_until as "pausedUntilMs" from journal_rate_slots where name = ${key} ${lock}`.execute(
+    db,
+  )
+  const time = await sql<{ now: number }>`select ${store.nowMs()} as now`.execute(db)
+  const slots: unknown = JSON.parse(rows[0]?.slots ?? '[]')
+  return {
+    slots: Array.isArray(slots) ? slots.map(Number) : [],
+    pausedUntilMs: rows[0]?.pausedUntilMs ?? 0,
+    nowMs: time.rows[0]?.now ?? 0,
+  }
+}

@@ -1,0 +1,122 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+
+import { RESEND, stateCodes } from './lifecycle.ts'
+import { isOpen } from './sql.ts'
+import type { Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
+import { dropRequests } from './take-over.ts'
+
+/** Retention periods; milliseconds. */
+export interface Retention {
+  /** Of requests and replies. */
+  readonly replayForMs: number
+  readonly keepRecordsMs: number
+}
+
+/** What a purge deleted. */
+export interface Purged {
+  /** Batches of which the request, the answers and the credentials are gone. */
+  readonly payloads: number
+  /** Batches that are gone altogether; the totals still count them. */
+  readonly batches: number
+  /** Batches whose records will not be sent again with the same batch. */
+  readonly expired: number
+}
+
+/** Batches per transaction: others wait for each no longer than for one of their own. */
+export const STEP = 50
+/** How long the refused batches of clients are kept whose credentials were never accepted. */
+const UNACCEPTED_MS = 3_600_000
+/** Longer than clocks differ. */
+const IDLE_SLOTS_MS = 3_600_000
+
+/**
+ * Deletes data past its retention period, in small steps. Records that are open or due keep their batch, and batches above
+ * `forgottenBatch` are kept whole: `nowMs` is a wall clock, which may have been set forward.
+ */
+export async function purge(
+  store: Store,
+  { replayForMs, keepRecordsMs }: Retention,
+  nowMs: number,
+  forgottenBatch = Number.MAX_SAFE_INTEGER,
+): Promise<Purged> {
+  // Keys may come from clients: rows that delay no call are not kept.
+  const idleMs = nowMs - IDLE_SLOTS_MS
+  await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
+    store.db,
+  )
+  await dropRequests(store.db)
+  const olderThan = (ms: number, condition: RawBuilder<unknown>): RawBuilder<{ id: number }> =>
+    sql`select id from journal_batches where received_ms < ${nowMs - ms} and id <= ${forgottenBatch} and ${condition}
+      order by id limit ${STEP}`
+  const unaccepted = sql<{ id: number }>`select id from journal_batches b
+    where received_ms < ${nowMs - UNACCEPTED_MS} and bytes > 0 and newcomer = 1 and open = 0 and not exists (
+      select 1 from journal_records where batch = b.id and state <> ${sql.lit(stateCodes.refused)})
+    order by id limit ${STEP}`
+  const isResent = sql`active > 0 and id in (select batch from journal_records where ${RESENT})`
+  const hasPayload = sql`active = 0 and id in (select batch from journal_payloads)`
+  const isFinal = sql`active = 0`
+  return overwriting(store, async () => ({
+    expired: await inSteps(store, olderThan(replayForMs, isResent), expireResends),
+    payloads: await inSteps(store, olderThan(replayForMs, hasPayload), dropPayloads),
+    batches:
+      (await inSteps(store, unaccepted, dropBatches)) +
+      (await inSteps(store, olderThan(keepRecordsMs, isFinal), dropBatches)),
+  }))
+}
+
+/** A record that is sent again when its client repeats its batch; SQL. */
+const RESENT = sql.raw(`active = 1 and retry = ${RESEND} and not ${isOpen()}`)
+
+/** SQLite leaves what is deleted in the file, unless it is told to write zeros over it; always would slow every settle. */
+export async function overwriting<Result>(
+  { dialect, db }: Store,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (dialect === 'postgres') return work()
+  await sql`PRAGMA secure_delete = ON`.execute(db)
+  try {
+    return await work()
+  } finally {
+    await sql`PRAGMA secure_delete = OFF`.execute(db)
+  }
+}
+
+async function inSteps(
+  { exclusively }: Store,
+  found: RawBuilder<{ id: number }>,
+  change: (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>,
+): Promise<number> {
+  for (let total = 0; ;) {
+    const done = await exclusively(async (db) => {
+      const { rows } = await found.execute(db)
+      if (rows.length > 0) await change(db, sql.join(rows.map(({ id }) => id)))
+      return rows.length
+    })
+    total += done
+    if (done < STEP) return total
+  }
+}
+
+async function expireResends(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<void> {
+  await sql`update journal_batches as b set active = active - (
+    select count(*) from journal_records where batch = b.id and ${RESENT}) where id in (${ids})`.execute(db)
+  await sql`update journal_records set active = 0, retry = null where batch in (${ids}) and ${RESENT}`.execute(
+    db,
+  )
+  await sql`delete from journal_credentials where batch in (
+    select id from journal_batches where id in (${ids}) and active = 0)`.execute(db)
+}
+
+/** Deletes the requests, the answers and the credentials of batches. */
+export async function dropPayloads(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<void> {
+  for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'])
+    await sql`delete from ${sql.table(table)} where batch in (${ids})`.execute(db)
+  await sql`update journal_batches set bytes = 0 where id in (${ids})`.execute(db)
+}
+
+async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<void> {
+  await dropPayloads(db, ids)
+  await sql`delete from journal_records where batch in (${ids})`.execute(db)
+  await sql`delete from journal_batches where id in (${ids})`.execute(db)
+}

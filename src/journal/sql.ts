@@ -1,0 +1,179 @@
+import { MARK_LENGTH } from './hashes.ts'
+import { standingStates, stateCodes, supersedableCodes } from './lifecycle.ts'
+import type { Dialect } from './store.ts'
+
+/*
+ * The SQL on the way of a record, the same for both databases.
+ */
+
+/** A value of a statement; a list of numbers is JSON. */
+export type Value = number | string | null | Uint8Array
+
+/** Rows that a statement reads as its table `u`: it has no other parameters then. */
+export type Rows = readonly object[]
+
+/** The parameters of a statement: rows, or values. */
+export type StatementValues = readonly [Rows] | readonly Value[]
+
+/** Runs one of the statements. */
+export type RunStatement = <Row>(name: StatementName, ...values: StatementValues) => Promise<readonly Row[]>
+
+export type StatementName = keyof ReturnType<typeof createStatements>
+
+/** Batches of one owner with the same ids that are looked through, the newest first among those of the same content. */
+export const MAX_SAME_IDS = 100
+
+/** More than a batch has records: its body would be larger than any that is taken. */
+const POSITIONS = 16_777_216
+
+/**
+ * What differs. `rows`: those of a statement as the table `u`. SQLite runs it once for each row, with a parameter for each column, since
+ * reading columns from JSON takes several times as long; PostgreSQL gets all rows as one JSON text. `elements`: those of a JSON array as
+ * the table `e`, with the columns `value` and `n`, from 0. `update`: `set` may name columns of `u`.
+ */
+const dialects = {
+  sqlite: {
+    rows: (columns: readonly string[]): string =>
+      `(select ${columns.map((column) => `$${nameOf(column)} as ${nameOf(column)}`).join()}) as u`,
+    update: (table: string, _columns: readonly string[], set: string, where: string): string =>
+      `update ${table} set ${set} where ${where}`.replaceAll('u.', '$'),
+    elements: (parameter: string): string => `(select key as n, value from json_each(${parameter})) as e`,
+  },
+  postgres: {
+    rows: (columns: readonly string[]): string => `json_to_recordset($1::json) as u (${columns.join()})`,
+    update: (table: string, columns: readonly string[], set: string, where: string): string =>
+      `update ${table} set ${set} from json_to_recordset($1::json) as u (${columns.join()}) where ${where}`,
+    elements: (parameter: string): string =>
+      `(select n - 1 as n, value from json_array_elements_text(${parameter}::json) with ordinality as j (value, n)) as e`,
+  },
+} as const
+
+const nameOf = (column: string): string => column.split(' ')[0] ?? ''
+
+/** Records of a batch next to each other. */
+const RANGE = ['batch bigint', 'first integer', 'last integer']
+const totals = ['open', 'confirmed', 'refused', 'unknown', 'parked']
+const batchColumns = [
+  ...['id bigint', 'partner text', 'owner text', 'ids text', 'content text', 'received_ms bigint'],
+  ...['instance bigint', 'open integer', 'active integer', 'on_v2 integer', 'newcomer integer'],
+  ...['retires text', 'bytes bigint'],
+]
+const outcomeColumns = [
+  ...['state integer', 'active integer', 'retry bigint', 'reason text', 'dead_letter integer'],
+  ...['superseded integer', 'settled_ms bigint'],
+]
+
+/** True for a record that is open; SQL. `alias` ends with its point. */
+export const isOpen = (alias = ''): string => `${alias}state = ${stateCodes.open}`
+
+/** True where V2 serves the batch of this number; SQL. */
+export const isOnV2 = (batch: string): string =>
+  `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
+
+/** The place of a record in the order of all records, as one number. Not computed in JavaScript, whose numbers it may exceed. */
+export const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
+
+/** Batch and position of a place, as columns. */
+export const fromPlace = (place: string, batch: string, position: string): string =>
+  `${place} / ${POSITIONS} as ${batch}, ${place} % ${POSITIONS} as ${position}`
+
+/** The place of the newest active record of a key that fulfils a condition: one step into the index of active records. */
+export const newestOf = (key: string, condition: string): string =>
+  `(select ${placeOf('o.')} from journal_records o where o.key = ${key} and o.active = 1 and ${condition}
+    order by o.batch desc, o.position desc limit 1)`
+
+/** The statements of a database, by name. */
+export function createStatements(dialect: Dialect) {
+  const { rows, update, elements } = dialects[dialect]
+  const isListed = (column: string, parameter: string): string =>
+    `${column} in (select cast(value as bigint) from ${elements(parameter)})`
+  const names = batchColumns.map(nameOf).join()
+  const supersedable = supersedableCodes.map((code) => `select ${code} as state`).join(' union all ')
+  const standing = (condition: string): string => {
+    const newest = standingStates.map((state) =>
+      newestOf('e.value', `o.state = ${stateCodes[state]} ${condition}`),
+    )
+    return `with f as materialized (${newest
+      .map((place) => `select e.value as key, ${place} as place from ${elements('$1')}`)
+      .join(' union all ')})
+      select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
+  }
+  return {
+    countCommit: `insert into journal_commits as c (slot, commits) values ($1, 1)
+      on conflict (slot) do update set commits = c.commits + 1`,
+    // An instance that others took for dead has no row any longer.
+    claim: 'update journal_instances set commit_marker = $2 where id = $1 returning id',
+    findMarker: 'select commit_marker as "marker" from journal_instances where id = $1',
+    head: `select slot, commits, (select value from journal_meta where name = 'identity') as identity,
+        (select value from journal_meta where name = 'last_batch') as "lastBatch",
+        (select received_ms from journal_batches order by id desc limit 1) as "latestMs"
+      from journal_commits`,
+    // Others with the same ids, however many there are, do not hide a batch.
+    sameIds: `select * from (
+        select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.open, b.answered,
+          row_number() over (partition by u.n order by case when b.content = u.content then 0 else 1 end, b.id desc) as rank
+        from ${rows(['n integer', 'ids text', 'owner text', 'content text'])}
+        join journal_batches b on b.ids = u.ids and b.owner = u.owner and b.retired = 0) s
+      where rank <= ${MAX_SAME_IDS} order by n, rank`,
+    newestOpen: `with f as materialized (
+        select e.value as key, ${newestOf('e.value', isOpen('o.'))} as place from ${elements('$1')})
+      select key, ${fromPlace('place', 'batch', 'position')} from f where place is not null`,
+    standing: standing(''),
+    standingOnV3: standing(`and not ${isOnV2('o.batch')}`),
+    olderOpen: `with f as materialized (
+        select r.key, ${newestOf('r.key', `${isOpen('o.')} and (o.batch, o.position) < (+r.batch, +r.position)`)} as place
+        from journal_records r where r.batch = $1 and ${isListed('r.position', '$2')})
+      select key, ${fromPlace('place', 'batch', 'position')} from f where place is not null`,
+    batches: `select id as batch, partner, owner, instance, open, on_v2 as "onV2", newcomer, retires
+      from journal_batches where ${isListed('id', '$1')}`,
+    recordsIn: `select r.batch, r.position, r.state, r.reason, r.key from ${rows(RANGE)}
+      join journal_records r on r.batch = u.batch and r.position between u.first and u.last`,
+    recordsOf: `select position, state, active, superseded, key from journal_records where batch = $1 order by position`,
+    // What newer records of these keys may supersede, up to a place.
+    older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
+      from ${elements('$1')} cross join (${supersedable}) s
+      join journal_records o on o.key = e.value and o.active = 1 and o.state = s.state and (o.batch, o.position) < ($2, $3)
+      join journal_batches b on b.id = o.batch`,
+    insertBatches: `insert into journal_batches (${names}) select ${names} from ${rows(batchColumns)}`,
+    // The batch, the position of the first, and the keys.
+    insertRecords: `insert into journal_records (batch, position, key, state, active)
+      select $1, $2 + e.n, e.value, ${stateCodes.open}, 1 from ${elements('$3')}`,
+    payload: 'insert into journal_payloads (batch, key_id, body) values ($1, $2, $3)',
+    credentials: `insert into journal_credentials (batch, key_id, body) values ($1, $2, $3)
+      on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body`,
+    answers: 'insert into journal_answers (batch, key_id, body) values ($1, $2, $3)',
+    // Records next to each other with the same outcome, and their marks one after another.
+    settle: update(
+      'journal_records as r',
+      [...RANGE, ...outcomeColumns, 'marks text'],
+      `${outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join()},
+        mark = nullif(trim(substr(u.marks, ${MARK_LENGTH} * (r.position - u.first) + 1, ${MARK_LENGTH})), '')`,
+      'r.batch = u.batch and r.position between u.first and u.last',
+    ),
+    // What it was settled with stays, so that it can be read while it is open.
+    reopen: `update journal_records set state = ${stateCodes.open}, attempts = attempts + 1
+      where batch = $1 and ${isListed('position', '$2')}`,
+    changeCounts: update(
+      'journal_batches as b',
+      ['id bigint', 'opened integer', 'activated integer'],
+      'open = b.open + u.opened, active = b.active + u.activated',
+      'b.id = u.id',
+    ),
+    changeInstance: 'update journal_batches set instance = $2 where id = $1',
+    dropCredentials: `delete from journal_credentials where batch in (
+      select id from journal_batches where ${isListed('id', '$1')} and active = 0)`,
+    retire: `update journal_batches set retired = 1 where ${isListed('id', '$1')}`,
+    accept: `update journal_batches set newcomer = 0, retires = '[]' where ${isListed('id', '$1')}`,
+    noteAnswered: `update journal_batches set answered = 1 where ${isListed('id', '$1')} and answered = 0`,
+    deletePayloads: `delete from journal_payloads where ${isListed('batch', '$1')}`,
+    deleteCredentials: `delete from journal_credentials where ${isListed('batch', '$1')}`,
+    deleteAnswers: `delete from journal_answers where ${isListed('batch', '$1')}`,
+    deleteRecords: `delete from journal_records where ${isListed('batch', '$1')}`,
+    deleteBatches: `delete from journal_batches where ${isListed('id', '$1')}`,
+    setLastBatch: `update journal_meta set value = $1 where name = 'last_batch'`,
+    addToLedger: `insert into journal_ledger as l (partner, ${totals.join()})
+      select partner, ${totals.join()} from ${rows(['partner text', ...totals.map((one) => `${one} bigint`)])}
+      where true
+      on conflict (partner) do update set ${totals.map((one) => `${one} = l.${one} + excluded.${one}`).join()}`,
+  } as const
+}

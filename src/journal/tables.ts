@@ -1,0 +1,118 @@
+import type { Generated } from 'kysely'
+
+import type { RolloutTables } from './rollout-tables.ts'
+
+/**
+ * The tables of the journal, the same for SQLite and PostgreSQL (docs/decisions/006-journal.md). Times are milliseconds since
+ * the epoch; flags are 0 or 1, since SQLite has no booleans; digests and hashes are hexadecimal text, so that lists of rows are JSON.
+ */
+export interface JournalTables extends RolloutTables {
+  /**
+   * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
+   * other. `last_batch`: the highest number that a batch was ever given. `read_back_until`: until then (ms since the epoch) new records
+   * are looked for in V3 before they are posted; `read_back_from_age`: the age of the journal when that began. `age`: the age of the
+   * journal, and which batches were there at which age (ageing.ts). `asked: <batch>`: the instance that asks for a batch (take-over.ts).
+   * `lost: <instance>`: an instance that may still run (instances.ts). `unclean end: <how>`: when an instance was last found gone.
+   * `mac_key`: the sealed key of the MACs of stages (keys.ts). `note: <name>`: a text of the adapter. `database`: in PostgreSQL,
+   * which database the journal is in (high-water.ts).
+   */
+  readonly journal_meta: { readonly name: string; readonly value: string }
+  /** Keys that something here is encrypted with; `proof` tells another key of the same id. */
+  readonly journal_keys: { readonly id: string; readonly proof: string }
+  readonly journal_instances: InstanceTable
+  readonly journal_batches: BatchTable
+  /** The request of a batch. A table of its own: SQLite writes a row anew with all its pages when any column changes. */
+  readonly journal_payloads: SealedTable
+  readonly journal_credentials: SealedTable
+  readonly journal_records: RecordTable
+  /** Answers, several in one row; of two for one position the later row counts. */
+  readonly journal_answers: SealedTable & { readonly id: Generated<number> }
+  /** The totals of a partner. */
+  readonly journal_ledger: { readonly partner: string } & Readonly<
+    Record<'open' | 'confirmed' | 'refused' | 'unknown' | 'parked', number>
+  >
+  readonly journal_rate_slots: RateSlotTable
+  /** Groups that were committed. A slot is of one instance, as far as there are not too many (high-water.ts). */
+  readonly journal_commits: { readonly slot: number; readonly commits: number }
+}
+
+interface InstanceTable {
+  readonly id: Generated<number>
+  readonly host: string
+  /** The machine's start and process namespace; empty where there is none to read. */
+  readonly boot: string
+  readonly pid: number
+  /** When the process started, as the machine counts; empty where there is none to read. */
+  readonly started: string
+  /** Changes with every renewal. */
+  readonly lease_until: number
+  readonly lease_ms: number
+  /** The number of the last group that it committed: tells later whether a commit without an answer was made. */
+  readonly commit_marker: Generated<number>
+}
+
+interface BatchTable {
+  readonly id: number
+  readonly partner: string
+  /** Whose batch it is. */
+  readonly owner: string
+  readonly ids: string | null
+  readonly content: string
+  readonly received_ms: number
+  /** The instance that may settle it. */
+  readonly instance: number
+  /** How many of its records are open. */
+  readonly open: number
+  /** How many of its records are active. */
+  readonly active: number
+  /** 1 once its reply was written out whole. */
+  readonly answered: number
+  /** 1 once its client used its ids for another batch after it had the answer: it is never found again. */
+  readonly retired: number
+  /** 1: V2 serves it; 0: V3. */
+  readonly on_v2: number
+  /** 1 while neither V3 nor V2 has accepted the credentials that it came with. */
+  readonly newcomer: number
+  /** The batches that it retires once they are accepted: numbers in a JSON array. */
+  readonly retires: string
+  /** Of its request, before it is compressed, with some for each record; 0: it is deleted. */
+  readonly bytes: number
+}
+
+interface RecordTable {
+  readonly batch: number
+  readonly position: number
+  /** The salted hash of the key. */
+  readonly key: string
+  /** A code of `lifecycle.ts`. */
+  readonly state: number
+  /** 1 while it is open, due, or may be sent again: only then it is in the index of keys. */
+  readonly active: number
+  /** Null: never. -1: with the same batch. Otherwise when it is due. While open: what it was before. */
+  readonly retry: number | null
+  readonly reason: string | null
+  readonly attempts: number
+  readonly superseded: number
+  readonly dead_letter: number
+  readonly settled_ms: number | null
+  /** Of a confirmed record: the mark of the service (known-marks.ts). */
+  readonly mark: string | null
+}
+
+interface SealedTable {
+  readonly batch: number
+  /** The key that `body` is encrypted with; null: it is not. */
+  readonly key_id: string | null
+  readonly body: Uint8Array
+}
+
+/** When calls with one key may leave, over all instances. */
+interface RateSlotTable {
+  /** Hash of the key, salted. */
+  readonly name: string
+  /** The latest slots that were reserved, oldest first: times in a JSON array. */
+  readonly slots: string
+  readonly paused_until: number
+  /** From then on the slots hold no call back. */
+  readonly idle_from: number
+}

@@ -1,0 +1,185 @@
+import { type Kysely, sql } from 'kysely'
+
+import type { WallClock } from '../clock.ts'
+import {
+  dropGone,
+  isGone,
+  LEASES_MISSED,
+  noteLost,
+  noteUncleanEnd,
+  type ProcessIdentity,
+  type UncleanEnd,
+} from './instances.ts'
+import type { TakenOver } from './journal.ts'
+import { deleteMeta, listMeta, writeMeta } from './meta.ts'
+import { readOlderOfBatch } from './read-records.ts'
+import type { Store } from './store.ts'
+import type { JournalTables } from './tables.ts'
+
+export interface TakeOverOptions {
+  readonly store: Store
+  readonly clock: WallClock
+  readonly own: ProcessIdentity
+}
+
+/** The row of an instance. */
+interface InstanceRow extends ProcessIdentity {
+  readonly id: number
+  readonly leaseUntil: number
+  readonly leaseMs: number
+}
+
+/** An instance as it was seen last. */
+interface Sighting {
+  readonly leaseUntil: number
+  /** By the monotonic clock, when this value was seen first. */
+  readonly sinceMs: number
+}
+
+/**
+ * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
+ * any longer, it has given up its place, or it was seen not to renew its lease for longer than that takes. Resolves with them,
+ * oldest first; `after` has every open record.
+ *
+ * The time that an unchanged lease is watched is measured by this instance's own monotonic clock. Times that others wrote are
+ * only compared for equality: a wall clock that is set forward ends no lease, and one that is set back prolongs none.
+ */
+export function createTakeOver({
+  store,
+  clock,
+  own,
+}: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
+  let sightings = new Map<number, Sighting>()
+  return (instance) =>
+    store.exclusively(async (db) => {
+      const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
+        lease_until as "leaseUntil", lease_ms as "leaseMs" from journal_instances order by id`.execute(db)
+      const nowMs = clock.nowMs()
+      const last = sightings
+      sightings = new Map()
+      const gone: Record<UncleanEnd, InstanceRow[]> = { killed: [], lost: [] }
+      for (const one of all) {
+        const { id, leaseUntil, leaseMs } = one
+        if (id === instance) continue
+        const seen = last.get(id)
+        const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
+        sightings.set(id, { leaseUntil, sinceMs })
+        if (isGone(one, own)) gone.killed.push(one)
+        else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
+      }
+      // The lease has expired: batches taken now would have no owner.
+      if (!all.some(({ id }) => id === instance)) return []
+      await dropGone(db, store, own)
+      for (const kind of ['killed', 'lost'] as const) {
+        if (gone[kind].length > 0) await noteUncleanEnd(db, store, kind)
+        for (const one of gone[kind]) {
+          // It may have renewed its lease since it was read.
+          const { numAffectedRows } = await sql`delete from journal_instances
+            where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
+          if (kind === 'lost' && numAffectedRows === 1n) await noteLost(db, one)
+        }
+      }
+      const { rows: taken } = await sql<{ id: number }>`update journal_batches set instance = ${instance}
+        where open > 0 and instance <> ${instance} and instance not in (select id from journal_instances)
+        returning id`.execute(db)
+      return readOpen(
+        db,
+        instance,
+        taken.map(({ id }) => id),
+      )
+    })
+}
+
+/** The open records of batches that `instance` owns, oldest batch first. */
+async function readOpen(
+  db: Kysely<JournalTables>,
+  instance: number,
+  ids: readonly number[],
+): Promise<readonly TakenOver[]> {
+  const batches: TakenOver[] = []
+  for (const batch of [...ids].sort((one, other) => one - other))
+    batches.push({ batch, lease: instance, after: await readOlderOfBatch(db, batch) })
+  return batches
+}
+
+/** Finds batches of this instance that nothing works on, and knows the calls that may still lead to work. */
+export interface AbandonedSearch {
+  /** Says that a call begins which may open records, and gives what is to be called when it is known what it did. */
+  beginCall(): () => void
+  /** As `Journal.findAbandoned`. */
+  find(instance: number, isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
+}
+
+/** Creates the search in a store. */
+export function createAbandonedSearch({ db }: Store): AbandonedSearch {
+  /** Calls by their number, in their order. */
+  const pending = new Set<number>()
+  let calls = 0
+  /** Unattended batches with the number of the first call that came after they were seen. */
+  let candidates = new Map<number, number>()
+
+  /** True once every call has ended that was made before this one. */
+  const isSettledBefore = (call: number): boolean => {
+    const [oldest] = pending
+    return oldest === undefined || oldest >= call
+  }
+  return {
+    beginCall: () => {
+      const number = calls++
+      pending.add(number)
+      return () => pending.delete(number)
+    },
+    find: async (instance, isAttended) => {
+      const { rows } = await sql<{ id: number }>`select id from journal_batches
+        where instance = ${instance} and open > 0`.execute(db)
+      const before = candidates
+      candidates = new Map()
+      const abandoned: number[] = []
+      for (const { id } of rows) {
+        if (isAttended(id)) continue
+        const firstCall = before.get(id)
+        if (firstCall !== undefined && isSettledBefore(firstCall)) abandoned.push(id)
+        candidates.set(id, firstCall ?? calls)
+      }
+      return readOpen(db, instance, abandoned)
+    },
+  }
+}
+
+/** The prefix of rows in `journal_meta` with the instance that asks for a batch. */
+const ASKED = 'asked: '
+
+/** Asks the instance that has a batch for it. */
+export async function askForBatch(db: Kysely<JournalTables>, batch: number, instance: number): Promise<void> {
+  await writeMeta(db, `${ASKED}${batch}`, String(instance))
+}
+
+/** Makes live instances that asked for one of these batches of `instance` its owners; gives the batches that went to others. */
+export async function handOverBatches(
+  { db, exclusively }: Pick<Store, 'db' | 'exclusively'>,
+  batches: readonly number[],
+  instance: number,
+): Promise<readonly number[]> {
+  const held = new Set(batches)
+  const asked = (await listMeta(db, ASKED))
+    .map(({ name, value }) => ({ batch: Number(name), by: Number(value) }))
+    .filter(({ batch, by }) => held.has(batch) && Number.isSafeInteger(by))
+  if (asked.length === 0) return []
+  return exclusively(async (transaction) => {
+    const given: number[] = []
+    for (const { batch, by } of asked) {
+      await deleteMeta(transaction, `${ASKED}${batch}`)
+      if (by === instance) continue
+      const { numAffectedRows } = await sql`update journal_batches set instance = ${by}
+        where id = ${batch} and instance = ${instance}
+          and exists (select 1 from journal_instances where id = ${by})`.execute(transaction)
+      if (numAffectedRows === 1n) given.push(batch)
+    }
+    return given
+  })
+}
+
+/** Deletes requests that were never answered: their batch was finished meanwhile. */
+export async function dropRequests(db: Kysely<JournalTables>): Promise<void> {
+  await sql`delete from journal_meta where name like ${`${ASKED}%`}`.execute(db)
+}

@@ -1,0 +1,65 @@
+import { sql } from 'kysely'
+import { expect, it } from 'vitest'
+
+import { openInspector, openJournal } from '../../src/journal/index.ts'
+import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
+import { makeFolder, openSqlite } from './open-sqlite.ts'
+
+it('makes its tables in an empty file, and finds them again', async () => {
+  const file = `${await makeFolder()}/journal.db`
+  const first = await openSqlite(file)
+  const batch = await beginNew(first.journal, batchOf(['a', 'b'], { name: 'one' }))
+  await first.journal.settle(batch, [confirmed(0)])
+  await first.journal.close()
+  const { journal, store } = await openSqlite(file)
+  expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
+  expect(await journal.begin(batchOf(['a', 'b'], { name: 'one' }))).toMatchObject({ kind: 'known', batch })
+  // The salt is the journal's own: keys of before are still the same keys.
+  expect(await journal.begin(batchOf(['b']))).toMatchObject({
+    after: new Map([[0, [{ batch, position: 1 }]]]),
+  })
+  const meta = await store.db.selectFrom('journal_meta').selectAll().orderBy('name').execute()
+  expect(meta).toEqual([
+    { name: 'age', value: expect.stringMatching(/^\d+ 0@\d+$/) as unknown },
+    { name: 'identity', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
+    { name: 'last_batch', value: '2' },
+    { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
+    { name: 'version', value: '1' },
+  ])
+})
+
+it.each([
+  [
+    '99',
+    'The journal has version 99 and this program knows up to 1: a newer one has changed it. Start that version again, or name another journal.',
+  ],
+  [
+    undefined,
+    'The journal has tables of a preliminary version of Markbridge, which this version cannot read: finish its open records with the version that wrote it, then name a new journal.',
+  ],
+])('of version %s is refused with what to do, and stays as it is', async (version, message) => {
+  const file = `${await makeFolder()}/journal.db`
+  const { store, journal } = await openSqlite(file)
+  const change =
+    version === undefined
+      ? sql`update journal_meta set name = 'schema', value = '13' where name = 'version'`
+      : sql`update journal_meta set value = ${version} where name = 'version'`
+  await change.execute(store.db)
+  await journal.close()
+  for (let time = 0; time < 2; time += 1) {
+    const refused = { code: 'ADP_CONFIGURATION', message }
+    await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject(refused)
+    await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject(refused)
+  }
+})
+
+it('can be opened by several at the same moment', async () => {
+  // Each time a new file: who comes second finds it, its log and its mark half made.
+  for (let time = 0; time < 5; time += 1) {
+    const file = `${await makeFolder()}/journal.db`
+    const journals = await Promise.all([1, 2, 3].map(() => openJournal({ url: `sqlite:${file}` })))
+    const batches = await Promise.all(journals.map((journal) => beginNew(journal, batchOf(['a']))))
+    expect([...batches].sort()).toEqual([1, 2, 3])
+    await Promise.all(journals.map((journal) => journal.close()))
+  }
+})
