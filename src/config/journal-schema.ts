@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { decodeKey, Secret } from './secret.ts'
-import { keySecret } from './values.ts'
+import { key, keySecret } from './values.ts'
 
 /** For editors, which know no more of an address: `isAddress` decides. */
 const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
@@ -25,46 +25,40 @@ const span = z
 /** The entry without a key, which reads what is not encrypted. */
 const PLAINTEXT = 'plaintext'
 
-const key = z.strictObject({
-  id: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores')
-    .describe('Name of the key, stored with each row that it encrypts.'),
-  key: keySecret
-    .optional()
-    .describe('32 bytes: 64 hexadecimal digits, or base64. Required but for the id plaintext.'),
+const encryptionKey = z.strictObject({
+  id: key(
+    'Name of the key, stored with each row that it encrypts.',
+    z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
+  ),
+  key: key(
+    '32 bytes: 64 hexadecimal digits, or base64. Required but for the id plaintext.',
+    keySecret.optional(),
+  ),
 })
 
 /** Where writes are kept before they are sent, and for how long. */
 export const journalSchema = z
   .strictObject({
-    url: url
-      .prefault('sqlite:./data/journal.db')
-      .describe(
-        'sqlite:<file> for one machine, postgres://… for several, none for no journal; may be a secret.',
-      ),
-    keys: z
-      .array(key)
-      .max(16)
-      .default([])
-      .describe(
-        'Encryption keys: the first encrypts, all decrypt. A last entry { id: plaintext } also accepts rows from before the first key, until they are deleted.',
-      ),
-    replayForMs: span
-      .default(hours(24))
-      .describe(
-        'Retention in milliseconds of requests and replies; as long, a repeated batch is answered from the journal.',
-      ),
-    keepRecordsMs: span
-      .default(hours(90 * 24))
-      .describe('Retention in milliseconds of the outcome of each record.'),
-    stateDir: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'PostgreSQL only: folder of this adapter for the last change and the last stages that it has seen (an SQLite journal keeps both beside its file).',
-      ),
+    url: key(
+      'sqlite:<file> for one machine, postgres://… for several, none for no journal; may be a secret.',
+      url.prefault('sqlite:./data/journal.db'),
+    ),
+    keys: key(
+      'Encryption keys: the first encrypts, all decrypt. A last entry { id: plaintext } also accepts rows from before the first key, until they are deleted.',
+      z.array(encryptionKey).max(16).default([]),
+    ),
+    replayForMs: key(
+      'Retention in milliseconds of requests and replies; as long, a repeated batch is answered from the journal.',
+      span.default(hours(24)),
+    ),
+    keepRecordsMs: key(
+      'Retention in milliseconds of the outcome of each record.',
+      span.default(hours(90 * 24)),
+    ),
+    stateDir: key(
+      'PostgreSQL only: folder of this adapter for the last change and the last stages that it has seen (an SQLite journal keeps both beside its file).',
+      z.string().min(1).optional(),
+    ),
   })
   .superRefine((journal, context) => {
     const refuse = (path: string | (string | number)[], message: string): void =>

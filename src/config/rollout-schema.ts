@@ -1,6 +1,7 @@
 import * as z from 'zod'
 
 import { Secret } from './secret.ts'
+import { key } from './values.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -28,87 +29,67 @@ const tokenSha256 = z
   .transform((text) => new Secret(text.toLowerCase()))
 
 const operator = z.strictObject({
-  name: operatorName.describe('Unique name of the operator in the audit trail.'),
-  tokenSha256: tokenSha256.describe('SHA-256 of the token of the operator in hexadecimal; never printed.'),
-  role: z
-    .enum(['operator', 'approver', 'viewer'])
-    .describe(
-      'operator changes stages and approves changes of others; approver approves and goes back; viewer only reads.',
-    ),
+  name: key('Unique name of the operator in the audit trail.', operatorName),
+  tokenSha256: key('SHA-256 of the token of the operator in hexadecimal; never printed.', tokenSha256),
+  role: key(
+    'operator changes stages and approves changes of others; approver approves and goes back; viewer only reads.',
+    z.enum(['operator', 'approver', 'viewer']),
+  ),
 })
 
 const evidence = z.strictObject({
-  limit: z
-    .number()
-    .min(0.0001)
-    .max(0.5)
-    .default(0.005)
-    .describe(
-      'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
-    ),
-  confidence: z.number().min(0.5).max(0.9999).default(0.95).describe('Confidence of that bound.'),
-  schoolShare: z
-    .number()
-    .min(0.01)
-    .max(1)
-    .default(0.2)
-    .describe(
-      'Share of the counted learners and days that one school may make up; a partner with fewer than five schools needs more than the default.',
-    ),
-  days: z
-    .int()
-    .min(0)
-    .max(90)
-    .default(5)
-    .describe(
-      'Days on which requests have to have been compared, and days that the partner has to have been at its stage.',
-    ),
-  traits: z
-    .array(z.enum(['late', 'comment', 'correction']))
-    .max(3)
-    .default(['late', 'comment', 'correction'])
-    .describe(
-      'What at least one compared record has to have had: late (minutes), comment, correction (of an earlier mark). Leave out what your clients never send.',
-    ),
+  limit: key(
+    'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
+    z.number().min(0.0001).max(0.5).default(0.005),
+  ),
+  confidence: key('Confidence of that bound.', z.number().min(0.5).max(0.9999).default(0.95)),
+  schoolShare: key(
+    'Share of the counted learners and days that one school may make up; a partner with fewer than five schools needs more than the default.',
+    z.number().min(0.01).max(1).default(0.2),
+  ),
+  days: key(
+    'Days on which requests have to have been compared, and days that the partner has to have been at its stage.',
+    z.int().min(0).max(90).default(5),
+  ),
+  traits: key(
+    'What at least one compared record has to have had: late (minutes), comment, correction (of an earlier mark). Leave out what your clients never send.',
+    z
+      .array(z.enum(['late', 'comment', 'correction']))
+      .max(3)
+      .default(['late', 'comment', 'correction']),
+  ),
 })
 
 /** Who may change the stage of a partner, and how a change takes place. */
 export const rolloutSchema = z.strictObject({
-  approval: z
-    .enum(['one', 'two'])
-    .default('one')
-    .describe(
-      'two: a step forward waits for the approval of a second operator, and a partner without a stored stage begins at legacy.',
-    ),
-  operators: z
-    .array(operator)
-    .max(200)
-    .prefault([])
-    .describe(
-      'Who may change stages, each with a token (default: every user of the system who can open the journal).',
-    ),
-  resendWindowMs: z
-    .int()
-    .min(1_000)
-    .max(24 * HOUR_MS)
-    .default(15 * MINUTE_MS)
-    .describe(
-      'Time in milliseconds for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
-    ),
-  guards: z
-    .strictObject({
-      action: z
-        .enum(['back', 'hold', 'notify'])
-        .default('back')
-        .describe(
+  approval: key(
+    'two: a step forward waits for the approval of a second operator, and a partner without a stored stage begins at legacy.',
+    z.enum(['one', 'two']).default('one'),
+  ),
+  operators: key(
+    'Who may change stages, each with a token (default: every user of the system who can open the journal).',
+    z.array(operator).max(200).prefault([]),
+  ),
+  resendWindowMs: key(
+    'Time in milliseconds for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
+    z
+      .int()
+      .min(1_000)
+      .max(24 * HOUR_MS)
+      .default(15 * MINUTE_MS),
+  ),
+  guards: key(
+    'What happens where V3 serves a partner worse than V2 does at the same time.',
+    z
+      .strictObject({
+        action: key(
           'back: the partner goes back to shadow; hold: it stays, and no step forward is taken for an hour; notify: log and metric only.',
+          z.enum(['back', 'hold', 'notify']).default('back'),
         ),
-    })
-    .prefault({})
-    .describe('What happens where V3 serves a partner worse than V2 does at the same time.'),
-  evidence: evidence
-    .prefault({})
-    .describe('What has to be seen and compared before rollout advise says ready.'),
+      })
+      .prefault({}),
+  ),
+  evidence: key('What has to be seen and compared before rollout advise says ready.', evidence.prefault({})),
 })
 
 /** The rollout section of a checked configuration. */

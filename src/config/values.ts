@@ -2,6 +2,10 @@ import * as z from 'zod'
 
 import { decodeKey, Secret } from './secret.ts'
 
+/** A key of the file with its meaning: one sentence, which the JSON schema and docs/configuration.md show beside its default. */
+export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
+  schema.describe(meaning)
+
 /** Node's timers fire at once for more. */
 const MAX_TIMER_MS = 2_147_483_647
 export const ms = z.int().positive().max(MAX_TIMER_MS)
