@@ -91,6 +91,3 @@ export const rolloutSchema = z.strictObject({
   ),
   evidence: key('What has to be seen and compared before rollout advise says ready.', evidence.prefault({})),
 })
-
-/** The rollout section of a checked configuration. */
-export type RolloutConfig = z.infer<typeof rolloutSchema>

@@ -4,7 +4,7 @@ import { parseAddressRange } from '../http/address-list.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { rolloutSchema } from './rollout-schema.ts'
-import type { Tuning } from './tuning.ts'
+import type { Tuning } from './environment.ts'
 import { bytes, httpUrl, key, ms, secret } from './values.ts'
 
 /** Paths that are passed through by default: learners and attendance of service.md 1.1 and 4, lookups and metadata. */
@@ -176,3 +176,53 @@ export function keysOf(config: Config): object {
 
 /** One partner: how it is recognised, and its settings. */
 export type PartnerConfig = Config['partners'][number]
+
+/** The members of a JSON Schema that the configuration's uses. */
+export interface JsonSchemaNode {
+  $schema?: string
+  title?: string
+  description?: string
+  format?: string
+  type?: string
+  pattern?: string
+  properties?: Record<string, JsonSchemaNode>
+  required?: readonly string[]
+  additionalProperties?: boolean
+  items?: JsonSchemaNode
+  anyOf?: JsonSchemaNode[]
+  default?: unknown
+}
+
+const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode => ({
+  type: 'object',
+  properties: { [name]: { type: 'string', description } },
+  required: [name],
+  additionalProperties: false,
+})
+
+/** The reference to a secret in the file; loading replaces it before validation. */
+const secretForms: readonly JsonSchemaNode[] = [
+  secretSource('env', 'Name of the environment variable that holds the secret.'),
+  secretSource('file', 'Path of the file that holds the secret.'),
+]
+
+/**
+ * The configuration file as a JSON Schema (draft-07, which the YAML language server and most editors read), with the meaning
+ * and the default of every key. It covers single values; conflicts between them, such as a partner that no request reaches, are
+ * found by `config check` only.
+ */
+export function createConfigJsonSchema(): JsonSchemaNode {
+  const schema = z.toJSONSchema(configSchema, {
+    io: 'input',
+    target: 'draft-7',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      // Secret is the only custom type of the configuration.
+      if (zodSchema._zod.def.type === 'custom')
+        Object.assign(jsonSchema, { anyOf: structuredClone(secretForms) })
+      // Validators reject this name of zod's; the pattern beside it has the same meaning.
+      if (jsonSchema.format === 'starts_with') delete jsonSchema.format
+    },
+  }) as JsonSchemaNode
+  return { ...schema, title: 'Configuration of Markbridge' }
+}

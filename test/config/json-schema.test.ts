@@ -5,7 +5,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { describe, expect, it } from 'vitest'
 
 import { parseConfig } from '../../src/config/index.ts'
-import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/json-schema.ts'
+import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/schema.ts'
 
 const read = (name: string): Promise<string> => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
 

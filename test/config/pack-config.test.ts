@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 import { parseConfig, Secret } from '../../src/config/index.ts'
 import { changedPaths } from '../../src/config/changes.ts'
-import { type PackedConfig, packConfig, unpackConfig } from '../../src/config/pack-config.ts'
+import { type PackedConfig, packConfig, unpackConfig } from '../../src/config/load.ts'
 
 it('a configuration is the same on the other side of a channel', () => {
   const auth = {

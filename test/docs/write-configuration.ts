@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
-import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/json-schema.ts'
+import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/schema.ts'
 
 /** The page whose tables are made of the schema. `npm run docs` writes it. */
 export const configurationPage = fileURLToPath(new URL('../../docs/configuration.md', import.meta.url))

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import { callsPerSecondOf, type Config, type PartnerConfig } from '../../config/index.ts'
+import type { Config, PartnerConfig } from '../../config/index.ts'
 import { systemClock } from '../../clock.ts'
 import {
   type AdapterSide,
@@ -24,7 +24,7 @@ import {
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
 import { createV3Reader, type V3Credentials, type V3Reader } from '../../v3/index.ts'
-import { toPartner, toTokenSource } from '../partners.ts'
+import { callsPerSecondOf, toPartner, toTokenSource } from '../partners.ts'
 
 /** The calls of a run under way on one side: one window is read while the one before is compared. */
 const CONNECTIONS = 4

@@ -1,6 +1,6 @@
-import { MAX_BATCH_RECORDS } from '../../app/partners.ts'
+import { callsPerSecondOf, MAX_BATCH_RECORDS } from '../../app/partners.ts'
 import { toFigures } from '../../compare/evidence/index.ts'
-import { callsPerSecondOf, type Config } from '../../config/index.ts'
+import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
 import { atRevision as testAt, judge } from '../../rollout/guards/sequential-test.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { callsPerSecondOf, parseConfig, Secret } from '../../src/config/index.ts'
+import { callsPerSecondOf } from '../../src/app/partners.ts'
+import { parseConfig, Secret } from '../../src/config/index.ts'
 import { printConfig } from '../../src/config/yaml.ts'
 
 /** The rate of each partner. */
