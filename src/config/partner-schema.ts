@@ -383,7 +383,7 @@ export const partnerSchema = z.strictObject({
   reads: key('How V2 reads are translated.', reads.prefault({})),
   compare: key('How what V2 and V3 answer is compared.', compare.prefault({})),
   record: key(
-    'Keeps exchanges of this partner as files (docs/comparison.md); key or pseudonyms is required. A reload changes it.',
+    'Keeps exchanges of this partner as files (docs/recordings.md); key or pseudonyms is required. A reload changes it.',
     record.optional(),
   ),
   v3: key('How V3 is called for this partner.', partnerV3.prefault({})),
