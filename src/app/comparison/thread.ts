@@ -10,6 +10,7 @@ import { toEntry } from '../../compare/evidence/index.ts'
 import { createLearning, type LearnedExchange } from '../../compare/learn/index.ts'
 import {
   type CheckEnd,
+  checksOf,
   createAskSides,
   createComparisonEngine,
   fieldOf,
@@ -136,11 +137,18 @@ function runComparison(
     return { kind: 'compared', seen, evidence }
   }
   const compare: ThreadCalls['compare'] = async (id, sinceMicros, posted) => {
-    // A partner that was removed while no thread ran has none.
     const partner = partners.get(posted.client.partner)
-    if (partner === undefined) return
+    if (partner === undefined) {
+      // Removed while no thread ran.
+      for (const check of checksOf(posted))
+        note({ kind: 'ended', id, check, end: { kind: 'dropped', reason: 'closed' } })
+      return
+    }
     const exchange = fromPostedExchange(posted, partner)
     const ending: Promise<void>[] = []
+    const report = (cause: unknown): void => {
+      if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
+    }
     const post = async (check: CheckKind, end: CheckEnd): Promise<void> =>
       note({ kind: 'ended', id, check, end: await toPostedEnd(exchange, check, end) })
     try {
@@ -150,14 +158,14 @@ function runComparison(
           const learned = hasStore ? toLearned(exchange) : undefined
           if (learned !== undefined) learn(exchange, learning.observe(partner.id, learned))
         },
-        onEnd: (check, end) => ending.push(post(check, end)),
+        onEnd: (check, end) => ending.push(post(check, end).catch(report)),
         isHiddenWanted: () => hasStore && learning.isHiddenWanted(partner.id),
         onHidden: (outcome) => learn(exchange, [`mismatch/${outcome}`]),
       })
-      await Promise.all(ending)
     } catch (cause) {
-      if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
+      report(cause)
     }
+    await Promise.all(ending)
   }
   const running = new Set<Promise<void>>()
   return {
