@@ -55,8 +55,8 @@ it('clients whose credentials are refused move no stage, and nothing of them is 
   const store = await openRolloutStore({ url: journal.url, keys: [] })
   const [evidence, seen, guards] = await Promise.all([
     store.evidence.read('acme'),
-    store.readEvidence(seenName('acme')),
-    store.readEvidence(testName('acme')),
+    store.readText(seenName('acme')),
+    store.readText(testName('acme')),
   ])
   await store.close()
   expect([evidence, parseNote(seen).credentials, guards]).toEqual([[], 'notTried', undefined])

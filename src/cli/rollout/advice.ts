@@ -37,7 +37,7 @@ export async function giveAdvice(
     return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
   const { nowMs } = snapshot
   const { rollout, tuning } = config
-  const note = parseNote(await store.readEvidence(seenName(partner)))
+  const note = parseNote(await store.readText(seenName(partner)))
   const kept = (await store.evidence.read(partner)).find(
     ({ scope }) => scope.revision === view.revision && scope.stage === from.stage,
   )

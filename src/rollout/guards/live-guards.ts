@@ -44,7 +44,7 @@ export interface LiveGuards {
 }
 
 export interface LiveGuardsOptions {
-  readonly store: Pick<RolloutStore, 'updateEvidence'>
+  readonly store: Pick<RolloutStore, 'updateText'>
   readonly action: GuardAction
   /** After an action, time without a step forward, and in which a guard that left V3 serving counts nothing. */
   readonly coolDownMs: number
@@ -79,11 +79,8 @@ export function testName(partner: string): string {
 }
 
 /** Reads the stored test of a partner. Errors: `ADP_JOURNAL_DAMAGED`, those of the store. */
-export async function readTest(
-  store: Pick<RolloutStore, 'readEvidence'>,
-  partner: string,
-): Promise<TestState> {
-  return parseTest(await store.readEvidence(testName(partner)))
+export async function readTest(store: Pick<RolloutStore, 'readText'>, partner: string): Promise<TestState> {
+  return parseTest(await store.readText(testName(partner)))
 }
 
 /** The writes of one stage and share of a partner. */
@@ -102,7 +99,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     revision: number,
     windows: readonly TrialWindow[],
   ): Promise<void> => {
-    const text = await store.updateEvidence(testName(partner), (before) => {
+    const text = await store.updateText(testName(partner), (before) => {
       const test = atRevision(parseTest(before), revision)
       const isCounted = ({ endMs }: TrialWindow): boolean => endMs >= (test.actedMs ?? -Infinity) + coolDownMs
       return formatTest(windows.filter(isCounted).reduce(addWindow, test))
@@ -120,7 +117,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     // An operator has decided since: writes of the new stage are judged anew.
     if (action === 'back' && (await options.goBack(partner, revision, figures)) === 'changed') return
     const noted = { isFirst: false }
-    await store.updateEvidence(testName(partner), (text) => {
+    await store.updateText(testName(partner), (text) => {
       const test = parseTest(text)
       noted.isFirst = test.revision === revision && test.episode === episode
       return formatTest(noted.isFirst ? afterAct(test, nowMs()) : test)

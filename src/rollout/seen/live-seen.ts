@@ -34,7 +34,7 @@ export interface LiveSeen {
 
 interface LiveSeenOptions {
   readonly evidence: Pick<EvidenceKeeper, 'add'>
-  readonly store: Pick<RolloutStore, 'updateEvidence'>
+  readonly store: Pick<RolloutStore, 'updateText'>
   readonly clock: Pick<Clock, 'after'>
   /** Notes could not be kept; what they had is lost, so that more has to be seen. Reported once until they can again. */
   readonly onFailure: (partner: string, code: string) => void
@@ -65,9 +65,7 @@ export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOp
     notes = new Map()
     for (const [partner, noted] of taken) {
       try {
-        await store.updateEvidence(seenName(partner), (text) =>
-          formatNote(mergedNotes(parseNote(text), noted)),
-        )
+        await store.updateText(seenName(partner), (text) => formatNote(mergedNotes(parseNote(text), noted)))
         failing.delete(partner)
       } catch (cause) {
         if (!failing.has(partner))

@@ -46,8 +46,8 @@ export function createRolloutStore(database: JournalDatabase): RolloutStore {
     unrecorded: (partner) => ask((db) => readUnrecorded(database, db, partner)),
     history: (filter) => ask((db) => readHistory(db, filter)),
     macOf: (entry) => ask((db) => readMac(db, entry)),
-    readEvidence: (name) => ask((db) => readText(db, name)),
-    updateEvidence: (name, update) => ask((db) => updateText(database, db, name, update)),
+    readText: (name) => ask((db) => readText(db, name)),
+    updateText: (name, update) => ask((db) => updateText(database, db, name, update)),
   }
 }
 

@@ -260,7 +260,7 @@ export interface RolloutStore {
   /** The MAC of a row of the audit trail; undefined: there is none. */
   macOf(entry: number): Promise<string | undefined>
   /** Text that guards keep under a name; undefined: none. */
-  readEvidence(name: string): Promise<string | undefined>
+  readText(name: string): Promise<string | undefined>
   /** Replaces the text by what `update` makes of it; two at once come one after the other. `update` may run again. */
-  updateEvidence(name: string, update: (text: string | undefined) => string): Promise<string>
+  updateText(name: string, update: (text: string | undefined) => string): Promise<string>
 }

@@ -84,7 +84,7 @@ describe('guards while the adapter runs', () => {
     const other = await serve(url)
     const [one, two] = [watch(store), watch(other.store)]
     await one.write(20, () => false)
-    await expect.poll(() => store.readEvidence(testName('acme'))).toBeDefined()
+    await expect.poll(() => store.readText(testName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
     await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme 25 of 25, 0 of 75'])
     await two.guards.stop()
@@ -149,19 +149,19 @@ describe('guards while the adapter runs', () => {
       await guards.stop()
       expect(told).toEqual([])
     }
-    expect(await store.readEvidence(testName('acme'))).toBeUndefined()
+    expect(await store.readText(testName('acme'))).toBeUndefined()
   })
 
   it('report damaged evidence and leave it as it is', async () => {
     const { store } = await serve(journalUrl())
-    await store.updateEvidence(testName('acme'), () => '{"version":1}')
+    await store.updateText(testName('acme'), () => '{"version":1}')
     const { guards, told, write } = watch(store)
     await write(5, (school) => school < 5)
     await expect.poll(() => told).toHaveLength(1)
     await write(5, (school) => school < 5)
     await guards.stop()
     expect(told).toEqual(['failed: acme ADP_JOURNAL_DAMAGED'])
-    expect(await store.readEvidence(testName('acme'))).toBe('{"version":1}')
+    expect(await store.readText(testName('acme'))).toBe('{"version":1}')
   })
 
   it('keep the evidence small and readable whatever a unit is called', async () => {
@@ -169,7 +169,7 @@ describe('guards while the adapter runs', () => {
     const { guards, write } = watch(store, 'back', { unit: 'x'.repeat(100_000), side: 'v3' })
     await write(5, () => true)
     await guards.stop()
-    expect((await store.readEvidence(testName('acme')))?.length).toBeLessThan(2_000)
+    expect((await store.readText(testName('acme')))?.length).toBeLessThan(2_000)
     expect(judge(await readTest(store, 'acme')).kind).toBe('inconclusive')
   })
 })

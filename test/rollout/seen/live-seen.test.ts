@@ -27,7 +27,7 @@ async function start() {
   const failures: string[] = []
   let broken = false
   const store = {
-    updateEvidence: (name: string, update: (text: string | undefined) => string) => {
+    updateText: (name: string, update: (text: string | undefined) => string) => {
       if (broken) return Promise.reject(new Error('gone'))
       texts.set(name, update(texts.get(name)))
       return Promise.resolve(texts.get(name) ?? '')

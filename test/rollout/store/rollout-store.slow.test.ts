@@ -248,12 +248,12 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
 
   test('keep evidence of guards, two writers one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
-    expect(await one.store.readEvidence('acme')).toBeUndefined()
+    expect(await one.store.readText('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)
     await Promise.all(
-      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).store.updateEvidence('acme', count)),
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).store.updateText('acme', count)),
     )
-    expect(await other.store.readEvidence('acme')).toBe('20')
+    expect(await other.store.readText('acme')).toBe('20')
   })
 })
 
