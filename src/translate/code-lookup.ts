@@ -1,13 +1,10 @@
 import { type Expr, isGuid, printQuery } from '../odata/index.ts'
+import { compare, joined, literal, member } from './expressions.ts'
 
 /** The raw V3 query, without `?`, of the attendance codes with these letters, at least one. */
 export function toCodeQuery(letters: readonly string[]): string {
-  const conditions = letters.map(hasCode)
-  const [only, ...more] = conditions
-  return printQuery({
-    filter:
-      only !== undefined && more.length === 0 ? only : { kind: 'or', operands: conditions, position: 0 },
-  })
+  const isCode = (letter: string): Expr => compare(member('Code'), 'eq', literal('Edm.String', letter))
+  return printQuery({ filter: joined('or', letters.map(isCode)) })
 }
 
 /**
@@ -22,19 +19,4 @@ export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | u
   return typeof id === 'string' && isGuid(id) && typeof code === 'string' && letters.has(code)
     ? id
     : undefined
-}
-
-function hasCode(letter: string): Expr {
-  return {
-    kind: 'binary',
-    operator: 'eq',
-    left: {
-      kind: 'path',
-      root: { kind: 'member' },
-      segments: [{ kind: 'property', name: 'Code', position: 0 }],
-      position: 0,
-    },
-    right: { kind: 'literal', type: 'Edm.String', value: letter, position: 0 },
-    position: 0,
-  }
 }

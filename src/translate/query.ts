@@ -1,7 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import {
-  type BinaryOperator,
   checkQuery,
   type CompareNode,
   createModelIndex,
@@ -14,6 +13,7 @@ import {
   type TypedExpr,
   type TypedQuery,
 } from '../odata/index.ts'
+import { compare, joined, literal, member } from './expressions.ts'
 import { toV3Expression } from './query-paths.ts'
 import type { ReadRules } from './read-rules.ts'
 
@@ -125,26 +125,29 @@ function missingFilter(): AdapterError {
   })
 }
 
-/** The windows of a long range, in the order of `$orderby`; undefined if one read is enough. */
-function planWindows(typed: TypedQuery): readonly Window[] | undefined {
-  const range = typed.filter === undefined ? {} : dateRangeOf(typed.filter)
-  const bounded = range.fromMs !== undefined && range.toMs !== undefined
-  const count = bounded ? windowCount(range) : 1
+/** The windows of a long range, in the order of `$orderby`; undefined if one read is enough or a bound is missing. */
+function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undefined {
+  const { fromMs, toMs } = filter === undefined ? unbounded : rangeOf(filter)
+  const stepMs = MAX_WINDOW_DAYS * DAY_MS
+  if (!Number.isFinite(toMs - fromMs) || toMs - fromMs <= stepMs) return undefined
+  const count = Math.floor((toMs - fromMs) / stepMs) + 1
   if (count > MAX_WINDOWS) {
     const days = MAX_WINDOW_DAYS * MAX_WINDOWS
     throw new QueryError(`The filter spans more than ${days} days. Read narrower ranges`, 0, '$filter')
   }
-  const windows = splitRange(range)
-  const [first] = typed.orderby
-  if (windows === undefined || first === undefined) return windows
-  const { expression, direction } = first
-  if (expression.kind !== 'member' || expression.path.join('/') !== 'AttendableEventStart')
+  const windows = Array.from({ length: count }, (_, index) => ({
+    fromMs: fromMs + index * stepMs,
+    toMs: fromMs + (index + 1) * stepMs,
+  }))
+  const [first] = orderby
+  if (first === undefined) return windows
+  if (!isStart(first.expression))
     throw new QueryError(
       `A range of more than ${MAX_WINDOW_DAYS} days can be ordered by AttendableEventStart first only`,
-      expression.position,
+      first.expression.position,
       '$orderby',
     )
-  return direction === 'desc' ? windows.toReversed() : windows
+  return first.direction === 'desc' ? windows.toReversed() : windows
 }
 
 /** The V3 query of one window. The adapter applies `$top`, `$skip`, `$count` and `$select`: V3 counts rows that V2 does not have. */
@@ -169,10 +172,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   const orderby = inOption('$orderby', () =>
     options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
   )
-  const [only, ...more] = conditions
-  const filter: Expr =
-    only !== undefined && more.length === 0 ? only : { kind: 'and', operands: conditions, position: 0 }
-  return printQuery({ filter, ...(orderby === undefined ? {} : { orderby }) })
+  return printQuery({ filter: joined('and', conditions), ...(orderby === undefined ? {} : { orderby }) })
 }
 
 function inOption<Result>(option: string, run: () => Result): Result {
@@ -181,19 +181,6 @@ function inOption<Result>(option: string, run: () => Result): Result {
   } catch (cause) {
     throw cause instanceof QueryError ? cause.inOption(option) : cause
   }
-}
-
-function literal(type: 'null' | 'Edm.Boolean' | 'Edm.Guid' | 'Edm.DateTimeOffset', value: string): Expr {
-  return { kind: 'literal', type, value, position: 0 }
-}
-
-function member(...names: readonly string[]): Expr {
-  const segments = names.map((name) => ({ kind: 'property', name, position: 0 }) as const)
-  return { kind: 'path', root: { kind: 'member' }, segments, position: 0 }
-}
-
-function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr {
-  return { kind: 'binary', operator, left, right, position: 0 }
 }
 
 /** Whole seconds in the service's notation. */
@@ -205,90 +192,54 @@ function formatTime(ms: number): string {
 const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 
-/** Session starts that a filter can match, milliseconds since 1970, both ends inclusive; absent: not bounded. */
-interface DateRange {
-  readonly fromMs?: number
-  readonly toMs?: number
-}
-
-/** Session starts from `fromMs`, before `toMs`. */
-export interface Window {
+/** Session starts from `fromMs`, before `toMs`; of a filter up to and with it, infinite where it does not bound them. Ms since 1970. */
+interface Window {
   readonly fromMs: number
   readonly toMs: number
 }
+
+const unbounded: Window = { fromMs: -Infinity, toMs: Infinity }
 
 /**
  * The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. A list of
  * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
  */
-function dateRangeOf(node: TypedExpr): DateRange {
+function rangeOf(node: TypedExpr): Window {
   switch (node.kind) {
     case 'and':
-      return node.operands.map(dateRangeOf).reduce(narrow, {})
+      return node.operands.map(rangeOf).reduce((one, other) => ({
+        fromMs: Math.max(one.fromMs, other.fromMs),
+        toMs: Math.min(one.toMs, other.toMs),
+      }))
     case 'or':
-      return node.operands.map(dateRangeOf).reduce(widen)
+      return node.operands.map(rangeOf).reduce((one, other) => ({
+        fromMs: Math.min(one.fromMs, other.fromMs),
+        toMs: Math.max(one.toMs, other.toMs),
+      }))
     case 'compare':
-      return rangeOf(node)
+      return rangeOfComparison(node)
     default:
-      return {}
+      return unbounded
   }
 }
 
-/** Cuts a range of more than 90 days into windows, in order of time; undefined if one read is enough or a bound is missing. */
-function splitRange({ fromMs, toMs }: DateRange): readonly Window[] | undefined {
-  if (fromMs === undefined || toMs === undefined) return undefined
-  const stepMs = MAX_WINDOW_DAYS * DAY_MS
-  if (toMs - fromMs <= stepMs) return undefined
-  const count = Math.floor((toMs - fromMs) / stepMs) + 1
-  return Array.from({ length: count }, (_, index) => ({
-    fromMs: fromMs + index * stepMs,
-    toMs: fromMs + (index + 1) * stepMs,
-  }))
+function rangeOfComparison({ operator, left, right }: CompareNode): Window {
+  if (isStart(left) && right.kind === 'constant') return bounded(operator, timeOf(right.value))
+  if (isStart(right) && left.kind === 'constant') return bounded(flipped[operator], timeOf(left.value))
+  return unbounded
 }
 
-/** The number of windows of a range, without creating them. */
-function windowCount({ fromMs = 0, toMs = 0 }: DateRange): number {
-  return Math.floor((toMs - fromMs) / (MAX_WINDOW_DAYS * DAY_MS)) + 1
-}
-
-function isStart(node: TypedExpr): boolean {
-  return node.kind === 'member' && node.path.length === 1 && node.path[0] === 'AttendableEventStart'
-}
+const flipped = { eq: 'eq', ne: 'ne', gt: 'lt', ge: 'le', lt: 'gt', le: 'ge' } as const
 
 const timeOf = (value: Scalar): number | undefined =>
   typeof value === 'object' && value !== null ? value.ms : undefined
-const flipped = { eq: 'eq', ne: 'ne', gt: 'lt', ge: 'le', lt: 'gt', le: 'ge' } as const
 
-function rangeOf({ operator, left, right }: CompareNode): DateRange {
-  if (isStart(left) && right.kind === 'constant') return bound(operator, timeOf(right.value))
-  if (isStart(right) && left.kind === 'constant') return bound(flipped[operator], timeOf(left.value))
-  return {}
+function bounded(operator: CompareNode['operator'], ms: number | undefined): Window {
+  if (ms === undefined || operator === 'ne') return unbounded
+  if (operator === 'eq') return { fromMs: ms, toMs: ms }
+  return operator === 'gt' || operator === 'ge' ? { ...unbounded, fromMs: ms } : { ...unbounded, toMs: ms }
 }
 
-function range(time: number | undefined): DateRange {
-  return time === undefined ? {} : { fromMs: time, toMs: time }
-}
-
-function bound(operator: CompareNode['operator'], time: number | undefined): DateRange {
-  if (time === undefined || operator === 'ne') return {}
-  if (operator === 'eq') return range(time)
-  return operator === 'gt' || operator === 'ge' ? { fromMs: time } : { toMs: time }
-}
-
-function narrow(one: DateRange, other: DateRange): DateRange {
-  return toRange(
-    Math.max(one.fromMs ?? -Infinity, other.fromMs ?? -Infinity),
-    Math.min(one.toMs ?? Infinity, other.toMs ?? Infinity),
-  )
-}
-
-function widen(one: DateRange, other: DateRange): DateRange {
-  return toRange(
-    Math.min(one.fromMs ?? -Infinity, other.fromMs ?? -Infinity),
-    Math.max(one.toMs ?? Infinity, other.toMs ?? Infinity),
-  )
-}
-
-function toRange(fromMs: number, toMs: number): DateRange {
-  return { ...(fromMs === -Infinity ? {} : { fromMs }), ...(toMs === Infinity ? {} : { toMs }) }
+function isStart(node: TypedExpr): boolean {
+  return node.kind === 'member' && node.path.join('/') === 'AttendableEventStart'
 }
