@@ -135,6 +135,34 @@ test('a learner’s personal information is changed with its own permission', as
   expect(await read(path)).toMatchObject({ PreferredForename: 'Sam' })
 })
 
+describe('the attendance rows of service.md 4', () => {
+  const records = '/Attendance/V3/AttendanceRecords'
+  const filter = 'filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z'
+  test.each([
+    `${records}?$${filter}`,
+    `/stem/attendance/v3/AttendanceRecords?${filter}`,
+    `/Attendance/odata/V3/AttendanceRecords?$${filter}`,
+    `/V2/Attendance/AttendanceRecords?$${filter}`,
+    `${records}/SIMS.Changes(startDate=2026-06-09)`,
+    '/Attendance/V3/StatutoryAttendanceRecordHistorys',
+    '/Attendance/V3/StatutoryAttendanceRecordHistorys/SIMS.Changes(startDate=2026-06-09T00:00:00Z)',
+    '/Attendance/V3/StatutoryAttendanceSessions?$top=1',
+    '/Attendance/V3/AttendanceLookups?top=1',
+  ])('GET %s needs the permission Attendance and no other', async (path) => {
+    expect((await call('GET', path, 'only-Attendance')).status).toBe(200)
+    expect((await call('GET', path, 'all-but-Attendance')).status).toBe(403)
+  })
+
+  test.each([
+    records,
+    '/V2/Attendance/AttendanceRecords',
+    '/sp-api-write-back-partner-live/V2/Attendance/$batch',
+  ])('POST %s needs it too', async (path) => {
+    expect((await call('POST', path, 'all-but-Attendance', '{}')).status).toBe(403)
+    expect((await call('POST', path, 'only-Attendance', '{}')).status).not.toBe(403)
+  })
+})
+
 describe('the expand lists of service.md 1.1', () => {
   const welfare = ['ChildProtectionPlans', 'IncareDetails', 'PersonalEducationPlans']
   const lists: readonly (readonly [path: string, expand: string, links: readonly string[]])[] = [

@@ -52,11 +52,6 @@ test('effects list every accepted write in order, and a reset undoes them', asyn
   expect((await json('GET', '/_sandbox/effects')).body).toMatchObject([{ seq: 1, externalId: ExternalID }])
 })
 
-test('control can be switched off', async () => {
-  const { json } = await startSandbox({ control: false })
-  expect((await json('GET', '/_sandbox/samples')).status).toBe(404)
-})
-
 test.each(['/healthz', '/readyz'])('%s needs no credentials', async (route) => {
   const { pool } = await startSandbox()
   const reply = await pool.request({ method: 'GET', path: route })

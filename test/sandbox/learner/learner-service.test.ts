@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 
 import { serviceModel } from '../../../src/model/service-model.ts'
-import { subDomains } from '../../../src/model/sub-domains.ts'
 import { learnerSets } from '../../../src/sandbox/learner/learner-sets.ts'
 import { fixed, startSandbox } from '../start-sandbox.ts'
 
@@ -13,23 +12,6 @@ const read = async ({ json }: Started, path: string): Promise<Record<string, unk
   expect({ path, status }).toEqual({ path, status: 200 })
   return rowsOf(body)
 }
-
-const documented = subDomains.flatMap(({ name, paths, entitySet }) =>
-  paths
-    .filter(() => entitySet !== 'AttendanceRecords')
-    .map(({ path, expand }) => [name, path, expand] as const),
-)
-
-test.each(documented)('%s is served at %s with its documented expand list', async (_name, path, expand) => {
-  const sandbox = await startSandbox()
-  const names = expand.map((item) => item.replace(/\(.*/, ''))
-  const [entity] = await read(
-    sandbox,
-    `/prefix${path}?expand=${expand.join(', ').replaceAll(' ', '%20')}`.replace(/\?expand=$/, ''),
-  )
-  expect(entity).toHaveProperty('ExternalID')
-  for (const name of names) expect(entity).toHaveProperty(name, expect.any(Array))
-})
 
 test('every set of the model is served, and no field is missing or unknown', async () => {
   const sandbox = await startSandbox()
@@ -93,26 +75,6 @@ test('nested collections are filtered, ordered, counted and cut', async () => {
   ])
 })
 
-test('a group is read by its two keys, with its members in every domain', async () => {
-  const sandbox = await startSandbox()
-  const [group] = await read(
-    sandbox,
-    `/Learner/v3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'YearGroup'`,
-  )
-  expect(group).toMatchObject({ ShortName: '4', FullName: 'Year 4', GroupType: 'YearGroup' })
-  const key = `LearnerGroups(ExternalID=${String(group?.['ExternalID'])},GroupType=SIMS.GroupTypeEnum'YearGroup')`
-  expect((await sandbox.json('GET', `/Learner/v3/${key}`)).body).toMatchObject(group ?? {})
-  for (const link of ['LearnerIdentifiers', 'LearnerMedicals', 'LearnerSENReviews'])
-    expect(await read(sandbox, `/Learner/v3/${key}/${link}`)).toHaveLength(30)
-  expect(await read(sandbox, `/Learner/v3/${key}/ContactBasics?$top=3`)).toHaveLength(3)
-  const expanded = await read(
-    sandbox,
-    `/V3/LearnerGroups?$expand=LearnerIdentifiers($top=2)&$filter=LearnerIdentifiers/any(l:l/ExternalID%20eq%20${fixed.learner})%20and%20ShortName%20eq%20'4'`,
-  )
-  expect(expanded).toMatchObject([{ LearnerIdentifiers: [{ ExternalID: fixed.learner }, {}] }])
-  expect((await sandbox.json('GET', `/V3/LearnerGroups(${String(group?.['ExternalID'])})`)).status).toBe(404)
-})
-
 test('one entity, one of its collections and the number of entities can be read', async () => {
   const sandbox = await startSandbox()
   expect(
@@ -174,16 +136,3 @@ test.each([
     })
   },
 )
-
-test('a domain can be switched to not available', async () => {
-  const { json } = await startSandbox({ unavailable: ['LearnerRegistrations'] })
-  for (const path of ['/V3/LearnerRegistrations', '/V2/LearnerRegistations'])
-    expect(await json('GET', path)).toMatchObject({ status: 501, body: { error: { code: 'NotAvailable' } } })
-  const { body } = await json(
-    'GET',
-    "/V3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'YearGroup'",
-  )
-  const group = `LearnerGroups(ExternalID=${String(rowsOf(body)[0]?.['ExternalID'])},GroupType='YearGroup')`
-  expect((await json('GET', `/V3/${group}/LearnerRegistrations`)).status).toBe(501)
-  expect((await json('GET', `/V3/${group}/LearnerIdentifiers?$top=1`)).status).toBe(200)
-})

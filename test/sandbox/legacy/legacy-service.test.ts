@@ -208,17 +208,6 @@ test.each([
   expect(await json(method, `/V2/Attendance/${path}`)).toMatchObject({ status, body: { error: {} } })
 })
 
-test('both faces write to and read from one store', async () => {
-  const { json } = await startSandbox()
-  await json('POST', '/V2/Attendance/AttendanceRecords', { headers: jsonBody, body: JSON.stringify(record) })
-  const filter = encodeURIComponent(
-    `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
-  )
-  expect((await json('GET', `/Attendance/V3/AttendanceRecords?$filter=${filter}`)).body).toMatchObject({
-    value: [{ Qualifier: { MinutesLate: 5, Comment: 'late bus' } }],
-  })
-})
-
 test.each([
   ['report', 201, { ChangeProcessName: null, RecordedOn: '2026-06-10T10:00:00Z' }],
   ['pass', 201, { ChangeProcessName: 'Acme', RecordedOn: '2026-03-02T09:05:00Z', RecordedBy: fixed.unknown }],
