@@ -20,7 +20,7 @@ const app = createApp(
     listen: { port: 0 },
     upstreams: {
       v3: { baseUrl: process.argv[2], connections: 32 },
-      ...(v2 === undefined ? {} : { v2: { baseUrl: v2, connections: 32 } }),
+      ...(v2 === undefined ? {} : { v2: { baseUrl: v2 } }),
     },
     partners: [
       {

@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts'
-import { isLoopback } from '../http/loopback.ts'
+import { isLoopback } from '../http/address.ts'
 import { changedPaths, type Config, type PartnerConfig, Secret } from '../config/index.ts'
 import type { Events } from '../observability/events.ts'
 import { isGuid } from '../odata/index.ts'

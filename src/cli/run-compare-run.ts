@@ -25,7 +25,7 @@ import {
 } from '../compare/run/index.ts'
 import { type PartnerConfig, readEnvironment } from '../config/index.ts'
 import { AdapterError, describeFileError, errorRules } from '../errors.ts'
-import { isLoopback } from '../http/loopback.ts'
+import { isLoopback } from '../http/address.ts'
 import { openOffline, openTarget, type RunTarget, type TargetFlags } from './comparing/run-target.ts'
 import { describeCause, describeFailure, formatRun } from './comparing/run-text.ts'
 import { untilSignal } from './comparing/until-signal.ts'

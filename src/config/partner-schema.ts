@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { isLoopback } from '../http/loopback.ts'
+import { isLoopback } from '../http/address.ts'
 import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
 import { bytes, httpUrl, key, keySecret, ms, percent, secret, textOrSecret } from './values.ts'

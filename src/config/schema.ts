@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { parseAddressRange } from '../http/address-list.ts'
+import { parseAddressRange } from '../http/address.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { rolloutSchema } from './rollout-schema.ts'

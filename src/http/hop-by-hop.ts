@@ -24,11 +24,18 @@ export function connectionOptions(connection: string | string[] | undefined): st
  * The fields of a message that go on to the next hop, as they were written: name, value, name, value. Those in `kept` go on
  * although `Connection` names them.
  */
-export function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = new Set()): string[] {
-  const names = raw.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : ''))
-  const connection = raw.filter((_part, at) => at % 2 === 1 && names[at - 1] === 'connection')
-  const named = new Set(connectionOptions([...connection]))
-  const endsHere = (name: string): boolean =>
-    hopByHopHeaders.has(name) || (named.has(name) && !kept.has(name))
-  return raw.filter((_part, at) => !endsHere(names[at - (at % 2)] ?? ''))
+export function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
+  const fields: string[] = []
+  let named: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+    const lower = name.toLowerCase()
+    if (lower === 'connection') named = [...named, ...connectionOptions(value)]
+    else if (!hopByHopHeaders.has(lower)) fields.push(name, value)
+  }
+  if (named.length === 0) return fields
+  const endsHere = (name = ''): boolean => named.includes(name.toLowerCase()) && !kept.has(name.toLowerCase())
+  return fields.filter((_part, at) => !endsHere(fields[at - (at % 2)]))
 }
+
+const NONE: ReadonlySet<string> = new Set()

@@ -16,24 +16,9 @@ export class Pieces {
   private blocks: Buffer[] = []
   private chunks: Buffer[] = []
   private chunksSize = 0
-  private buffer: Buffer | undefined
-
-  /** With a `buffer`, bytes are copied into it as they arrive as long as they fit; what is joined may then refer to it. */
-  constructor(buffer?: Buffer) {
-    this.buffer = buffer
-  }
 
   add(chunk: Buffer): void {
-    const { buffer, size } = this
     this.size += chunk.length
-    if (buffer !== undefined) {
-      if (this.size <= buffer.length) {
-        chunk.copy(buffer, size)
-        return
-      }
-      if (size > 0) this.blocks.push(buffer.subarray(0, size))
-      this.buffer = undefined
-    }
     this.chunksSize += chunk.length
     this.chunks.push(chunk)
     if (this.chunks.length < MAX_CHUNKS) return
@@ -47,7 +32,6 @@ export class Pieces {
   }
 
   join(): Buffer {
-    if (this.buffer !== undefined) return this.buffer.subarray(0, this.size)
     const all = [...this.blocks, ...this.chunks]
     const [first] = all
     return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
@@ -55,7 +39,6 @@ export class Pieces {
 
   /** `join` for large bodies: other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
-    if (this.buffer !== undefined) return this.join()
     const all = [...this.blocks, ...this.chunks]
     const [first] = all
     if (first !== undefined && all.length === 1) return first

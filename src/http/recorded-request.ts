@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 
 import { AdapterError } from '../errors.ts'
-import { unreadableAnswer } from './answer-unreadable.ts'
-import { MAX_HEADER_BYTES } from './server.ts'
+import { MAX_HEADER_BYTES, unreadableAnswer } from './server.ts'
 
 /**
  * Reads a request from its bytes as the listener does: with Node's own parser and the listener's limit, but without a connection.

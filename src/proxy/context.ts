@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { AddressList } from '../http/address-list.ts'
+import type { AddressList } from '../http/address.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
 import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/context.ts'

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { bodyArrival, hasBody, isFramed } from '../http/body-arrival.ts'
+import { bodyArrival, hasBody, isFramed } from '../http/body.ts'
 import { Pieces } from '../http/pieces.ts'
 import type { Events } from '../observability/events.ts'
 import {
@@ -158,7 +158,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
           {
             queueKey: call.queueKey,
             waitMs: call.budget?.leftMs() ?? Infinity,
-            signal: untilGone(response),
+            signal: () => untilGone(response),
           },
         )
         return await forwarded.outcome

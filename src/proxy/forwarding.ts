@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
-import { type AddressList, plainAddress } from '../http/address-list.ts'
+import { type AddressList, plainAddress } from '../http/address.ts'
 
 /** Fields that name the client of a request, its address, or its hops. */
 const FORWARDING =

@@ -1,5 +1,5 @@
 import { AdapterError } from '../errors.ts'
-import { acceptedType } from '../http/accepted-type.ts'
+import { acceptedType } from '../http/media-type.ts'
 import {
   metadataTypes,
   readGuidKey,

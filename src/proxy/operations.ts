@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { hostName } from '../http/host.ts'
-import { isLoopback, isLoopbackAddress } from '../http/loopback.ts'
+import { hostName, isLoopback, isLoopbackAddress } from '../http/address.ts'
 import { isForwarded } from './forwarding.ts'
 
 /** What `/readyz` answers; all but `ready` is 503. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { isFramed } from '../http/body-arrival.ts'
+import { isFramed } from '../http/body.ts'
 import type { PassedThrough } from '../observability/events.ts'
 import { type AcceptedCredentials, ownDenialOf, type QueueKeys } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -94,14 +94,13 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
       const isRead = method === 'GET' || method === 'HEAD'
       const queueKey = queueKeys.of(authorisation)
-      const gone = untilGone(response)
       const budget = openCallBudget({
         rateLimit: authorisation.rateLimit,
         queueKey,
         priority: isRead ? 'read' : 'write',
         budgetMs: partner.budgetMs,
         clock,
-        signal: () => gone,
+        signal: () => untilGone(response),
       })
       let isReported = false
       const report = (): void => {

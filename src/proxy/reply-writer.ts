@@ -89,7 +89,8 @@ export class ReplyWriter {
       // Without a body (HEAD, 304) the length is that of another reply, whose links change: it is not known here.
       setLength(this.head.fields, body.length === 0 ? undefined : body.length)
       this.writeHead()
-      this.pass(body)
+      this.keep(body)
+      this.heldBack = body
     } else if (rewriter !== undefined) this.pass(rewriter.end())
     const { captureBytes, onWhole } = this.options
     const captured =

@@ -3,7 +3,7 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import express, { type NextFunction, type Request, type Response } from 'express'
 
 import { AdapterError } from '../errors.ts'
-import { checkHost } from '../http/host.ts'
+import { checkHost } from '../http/address.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { unitOf } from '../partners/index.ts'

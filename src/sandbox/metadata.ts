@@ -1,4 +1,4 @@
-import { acceptedType } from '../http/accepted-type.ts'
+import { acceptedType } from '../http/media-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import { serviceModel } from '../model/service-model.ts'
 import {

@@ -69,7 +69,7 @@ export interface ConnectionWait {
   readonly queueKey?: QueueKey | undefined
   /** Longest wait, ms, but never longer than `acquireMs`; undefined: as long as its handler is not done. */
   readonly waitMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: (() => AbortSignal) | undefined
 }
 
 /** Connections to one upstream, divided between its users, with one request at a time on each. */

@@ -22,8 +22,8 @@ export interface Wait {
   readonly priority: CallPriority
   /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */
   readonly waitMs?: number | undefined
-  /** Gives the place in the queue back when it aborts. */
-  readonly signal?: AbortSignal | undefined
+  /** Gives the place in the queue back when it aborts; called where the call has to wait. */
+  readonly signal?: (() => AbortSignal) | undefined
 }
 
 interface Waiter extends Pick<Wait, 'queueKey' | 'priority'> {
@@ -62,12 +62,8 @@ export class FairQueue {
 
   /** Calls one of the two, once: `admit` at once or later, with the holder that is charged, or `refuse`. */
   enter(wait: Wait, admit: (holder: string) => void, refuse: (reason: Refusal) => void): void {
-    const { queueKey, priority, waitMs, signal } = wait
+    const { queueKey, priority, waitMs } = wait
     const { places, lines, supply } = this
-    if (signal?.aborted === true) {
-      refuse('gone')
-      return
-    }
     const holder = holderOf(queueKey)
     const isBounded = waitMs !== undefined
     const isOver = isBounded && waitMs <= 0
@@ -76,8 +72,9 @@ export class FairQueue {
       admit(holder)
       return
     }
-    if (isOver || (isBounded && !places.mayTake(holder))) {
-      refuse(isOver ? 'deadline' : 'full')
+    const signal = wait.signal?.()
+    if (signal?.aborted === true || isOver || (isBounded && !places.mayTake(holder))) {
+      refuse(signal?.aborted === true ? 'gone' : isOver ? 'deadline' : 'full')
       return
     }
     const settle = (): void => {

@@ -110,7 +110,15 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           onAdmission?.(priority, admission)
           resolve(admission)
         }
-        queue.enter({ queueKey, priority, waitMs: deadlineMs - sinceMs, signal }, () => end(), end)
+        if (signal?.aborted === true) {
+          end('gone')
+          return
+        }
+        queue.enter(
+          { queueKey, priority, waitMs: deadlineMs - sinceMs, signal: signal && (() => signal) },
+          () => end(),
+          end,
+        )
         if (queue.size > 0) serve()
       })
     },

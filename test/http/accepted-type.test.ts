@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { acceptedType } from '../../src/http/accepted-type.ts'
+import { acceptedType } from '../../src/http/media-type.ts'
 
 const xml = 'application/xml'
 const json = 'application/json'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { formatBytes } from '../../src/http/format-bytes.ts'
+import { formatBytes } from '../../src/http/body.ts'
 
 test.each([
   [0, '0 bytes'],

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { checkHost, hostName } from '../../src/http/host.ts'
+import { checkHost, hostName } from '../../src/http/address.ts'
 
 /** A request as far as it is looked at. */
 function request(rawHeaders: readonly string[]): Pick<IncomingMessage, 'headers' | 'rawHeaders'> {

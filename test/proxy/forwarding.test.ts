@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { createAddressList } from '../../src/http/address-list.ts'
+import { createAddressList } from '../../src/http/address.ts'
 import { replaceForwarding } from '../../src/proxy/forwarding.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { createAddressList } from '../../src/http/address-list.ts'
+import { createAddressList } from '../../src/http/address.ts'
 import { createByteBudget, createInFlight, createProxyApp, type ProxyContext } from '../../src/proxy/index.ts'
 import { noGuards } from '../../src/rollout/index.ts'
 import { noSeen } from '../../src/rollout/seen/live-seen.ts'

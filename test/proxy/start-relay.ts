@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 
 import { systemClock } from '../../src/clock.ts'
 import type { AdapterError } from '../../src/errors.ts'
-import { createAddressList } from '../../src/http/address-list.ts'
+import { createAddressList } from '../../src/http/address.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'

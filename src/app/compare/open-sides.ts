@@ -10,7 +10,7 @@ import {
   type OpenSession,
 } from '../../compare/run/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { isLoopback } from '../../http/loopback.ts'
+import { isLoopback } from '../../http/address.ts'
 import type { Authorisation } from '../../partners/partner.ts'
 import { authoriseWithout, createIdentify, type Partner } from '../../partners/index.ts'
 import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { AdapterError } from '../../errors.ts'
-import { isLoopback } from '../../http/loopback.ts'
+import { isLoopback } from '../../http/address.ts'
 
 /**
  * Sees to it that a file that is sent is not of a recording: its marks were written when it was recorded. Pseudonyms may go to a stand-in on a

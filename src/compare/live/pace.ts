@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { waitFor } from '../../clock/wait-for.ts'
-import { isLoopback } from '../../http/loopback.ts'
+import { isLoopback } from '../../http/address.ts'
 import type { Partner } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { CallLimit, QueueKey, RateLimit } from '../../upstream/index.ts'

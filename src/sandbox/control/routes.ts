@@ -2,7 +2,7 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import { z } from 'zod'
 
 import { AdapterError } from '../../errors.ts'
-import { isLoopback, isLoopbackAddress } from '../../http/loopback.ts'
+import { isLoopback, isLoopbackAddress } from '../../http/address.ts'
 import { dayMs, dayNumber, formatInstant, isOnRoll } from '../dates.ts'
 import { odataError } from '../http/reply.ts'
 import { sendReply } from '../http/server.ts'

@@ -1,8 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
-import { tooLarge } from '../../http/body.ts'
-import { formatBytes } from '../../http/format-bytes.ts'
+import { formatBytes, tooLarge } from '../../http/body.ts'
 import { parseMediaType } from '../../http/media-type.ts'
 import { checkTransferEncoding, multipartEncodings, type PartHead } from '../http-part/head.ts'
 import { readHeaders, valuesOf } from '../http-part/headers.ts'

@@ -1,5 +1,5 @@
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
-import { formatBytes } from '../../http/format-bytes.ts'
+import { formatBytes } from '../../http/body.ts'
 import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a

@@ -93,7 +93,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
             'ocp-apim-subscription-key': credentials.subscriptionKey,
           },
         }
-        const wait = { queueKey, waitMs: timeoutMs, signal }
+        const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
         const reply = await collectReply((user) => connections.dispatch(request, user, wait), {
           maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           clock,
