@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import * as z from 'zod'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
@@ -114,30 +114,24 @@ async function readScope(
 
 /** Adds up the hashes of a period. */
 export async function readPairCounts(db: Kysely<JournalTables>, period: number): Promise<PairCounts> {
-  const sumOf = (bits: number) =>
-    sql<number>`sum(case when (checks & ${sql.lit(bits)}) <> 0 then 1 else 0 end)`
   const rows = await db
     .selectFrom('evidence_hashes')
-    .select([
-      sumOf(COMPARED).as('pairs'),
-      sql<number>`sum(case when differs <> 0 then 1 else 0 end)`.as('differing'),
-      ...([0, 1, 2, 3, 4, 5] as const).map((bit) => sumOf(1 << bit).as(`bit${bit}`)),
-    ])
+    .select(['school', 'checks', 'differs'])
+    .select(({ fn }) => fn.countAll<number>().as('hashes'))
     .where('period', '=', period)
     .where('school', 'is not', null)
-    .groupBy('school')
+    .groupBy(['school', 'checks', 'differs'])
     .execute()
-  const sum = (name: 'pairs' | 'differing'): number => rows.reduce((all, row) => all + row[name], 0)
+  const sumOf = (some: typeof rows): number => some.reduce((sum, { hashes }) => sum + hashes, 0)
+  const schoolsOf = (bit: number): readonly number[] => {
+    const own = rows.filter(({ checks }) => (checks & (1 << bit)) !== 0)
+    const bySchool = Map.groupBy(own, ({ school }) => Buffer.from(school ?? []).toString('latin1'))
+    return [...bySchool.values()].map(sumOf).sort((one, other) => other - one)
+  }
   return {
-    pairs: sum('pairs'),
-    differing: sum('differing'),
-    schools: ([0, 1, 2, 3, 4, 5] as const).map((bit) =>
-      rows
-        .map((row) => row[`bit${bit}`])
-        .filter((hashes) => hashes > 0)
-        .sort((one, other) => other - one)
-        .slice(0, MAX_SCHOOLS),
-    ),
+    pairs: sumOf(rows.filter(({ checks }) => (checks & COMPARED) !== 0)),
+    differing: sumOf(rows.filter(({ differs }) => differs !== 0)),
+    schools: Array.from({ length: BITS }, (_, bit) => schoolsOf(bit).slice(0, MAX_SCHOOLS)),
   }
 }
 

@@ -190,15 +190,11 @@ describe('a full period', () => {
     const key = toEvidenceKey(await store.key(scope))
     await addTo(store, ['ann/02'])
     const school = key.hash('school', 'other')
-    for (let from = 1; from < MAX_PAIRS; from += 5_000)
-      await database.db
-        .insertInto('evidence_hashes')
-        .values(
-          Array.from({ length: Math.min(5_000, MAX_PAIRS - from) }, (_, at) => ({
-            ...{ period: key.period, hash: key.hash('pair', `${from + at}`), school, checks: 2, differs: 0 },
-          })),
-        )
-        .execute()
+    await sql`
+      with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${MAX_PAIRS - 1})
+      insert into evidence_hashes select ${key.period}, randomblob(16), ${school}, 2, 0 from numbers`.execute(
+      database.db,
+    )
     await store.add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
     const [kept] = await store.read('acme')
     const [{ pairs, differing, schools } = { pairs: 0, differing: 0, schools: [] }] = kept?.periods ?? []

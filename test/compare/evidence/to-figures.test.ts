@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { cappedSum, neededTrials, upperBound } from '../../../src/compare/evidence/bounds.ts'
+import { cappedSum, neededTrials, upperBound } from '../../../src/compare/evidence/to-figures.ts'
 
 describe('the upper bound of a share', () => {
   // One-sided 95 %: the upper ends of two-sided 90 % intervals of Clopper and Pearson, as R's binom.test(x, n, conf.level = 0.9) has them.
