@@ -135,7 +135,8 @@ async function serveObserved(
   route: Route | undefined,
 ): Promise<void> {
   const { request, response, client, target } = received
-  const { isAccepted } = context.queueKeys.of(client)
+  const queueKey = context.queueKeys.of(client)
+  const isAccepted = (): boolean => queueKey.isAccepted()
   const copies = context.recording.open(client.partner, request.method ?? '', target.rawPath)
   const observer = observeAll([
     beginTrial(context, received, isAccepted()),
@@ -148,12 +149,13 @@ async function serveObserved(
   const handle = route && handlerOf(route, request)
   let failure: unknown
   try {
-    if (exchange.side === 'v2') return await handleLegacy(context, exchange)
-    observer.served('v3')
-    const authorisation = await context.authorise(request, client)
-    await (handle === undefined
-      ? context.passThrough.handle(request, response, authorisation)
-      : handle(context, exchange, authorisation))
+    if (exchange.side === 'v2') await handleLegacy(context, exchange)
+    else {
+      observer.served('v3')
+      const authorisation = await context.authorise(request, client)
+      if (handle === undefined) await context.passThrough.handle(request, response, authorisation)
+      else await handle(context, exchange, authorisation)
+    }
   } catch (cause) {
     failure = cause
     throw cause

@@ -6,12 +6,7 @@ export {
   type V3Writes,
   createV3Client,
 } from './client/post.ts'
-export {
-  createV3Reader,
-  type ReadOutcome,
-  type V3Reader,
-  type V3ReaderOptions,
-} from './client/read.ts'
+export { createV3Reader, type ReadOutcome, type V3Reader, type V3ReaderOptions } from './client/read.ts'
 export { runBounded } from './client/run-bounded.ts'
 export {
   type PostOutcome,

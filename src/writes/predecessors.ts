@@ -38,10 +38,9 @@ export function createPredecessorWatch(
   clock: Clock,
 ): PredecessorWatch {
   const byName = new Map<string, Set<Waiter>>()
-  /** Records that were not asked for yet. */
-  let fresh = new Map<string, RecordRef>()
   let asking = false
-  let timer: (() => void) | undefined
+  let isAskedSoon = false
+  let cancelPoll: (() => void) | undefined
 
   const leave = (waiter: Waiter, name: string): void => {
     waiter.open.delete(name)
@@ -55,34 +54,29 @@ export function createPredecessorWatch(
       if (waiter.open.size === 0) waiter.end(true)
     }
   }
-  const ask = async (records: ReadonlyMap<string, RecordRef>): Promise<void> => {
-    const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
-    for (const name of records.keys()) if (!open.has(name)) isSettled(name)
-  }
-  const look = (records: ReadonlyMap<string, RecordRef>): void => {
-    asking = true
-    // A journal that cannot be reached is asked again; each wait has its own time limit.
-    void ask(records)
-      .catch(() => undefined)
-      .finally(() => {
-        asking = false
-        lookOn()
-      })
-  }
-  const lookOn = (): void => {
+  const ask = async (): Promise<void> => {
+    cancelPoll?.()
+    cancelPoll = undefined
+    // Who comes meanwhile is asked for as soon as the journal has answered.
+    isAskedSoon = asking
     if (asking || byName.size === 0) return
-    if (fresh.size > 0) {
-      const records = fresh
-      fresh = new Map()
-      look(records)
-    } else
-      timer ??= clock.after(POLL_MS, () => {
-        timer = undefined
-        if (!asking)
-          look(
-            new Map([...byName.values()].flatMap((waiters) => [...waiters].flatMap(({ open }) => [...open]))),
-          )
-      })
+    asking = true
+    const records = new Map([...byName.values()].flatMap((all) => [...all].flatMap(({ open }) => [...open])))
+    try {
+      const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
+      for (const name of records.keys()) if (!open.has(name)) isSettled(name)
+    } catch {
+      // A journal that cannot be reached is asked again; each wait has its own time limit.
+    }
+    asking = false
+    if (isAskedSoon) await ask()
+    else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, () => void ask())
+  }
+  /** Waits that begin in the same moment share one call. */
+  const askSoon = (): void => {
+    if (isAskedSoon) return
+    isAskedSoon = true
+    queueMicrotask(() => void ask())
   }
   let questions: Question[] = []
   /** Questions of the same moment share one call. */
@@ -120,13 +114,12 @@ export function createPredecessorWatch(
       const cancel = clock.after(timeoutMs, () => {
         waiter.end(false)
       })
-      for (const [name, record] of waiter.open) {
+      for (const name of waiter.open.keys()) {
         const others = byName.get(name)
         if (others === undefined) byName.set(name, new Set([waiter]))
         else others.add(waiter)
-        fresh.set(name, record)
       }
-      queueMicrotask(lookOn)
+      askSoon()
     })
   return {
     until,

@@ -90,7 +90,7 @@ export function openWriteSession(
   const { clock, echoes } = context
   const queueKey = context.queueKeys.of(authorisation)
   const slices = context.slicing.open()
-  const { promise: withdrawn, resolve: withdraw } = Promise.withResolvers<void>()
+  const { promise: withdrawn, resolve: withdraw } = Promise.withResolvers<undefined>()
   let queuedMs = 0
   let current: V3Writes | undefined
   let isDenied = false
@@ -139,7 +139,7 @@ export function openWriteSession(
     const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
     void giveWay?.due.then(() => {
       writes.withdraw()
-      withdraw()
+      withdraw(undefined)
     })
     const readBack = createReadBack(context, {
       batch,
@@ -181,13 +181,10 @@ export function openWriteSession(
       task: WriteTask,
       post: () => Promise<PostOutcome>,
     ): Promise<PostOutcome> => {
-      let isPosted = false
-      const postNoted = (): Promise<PostOutcome> => {
-        isPosted = true
-        return post()
-      }
+      let posted: Promise<PostOutcome> | undefined
+      const postNoted = (): Promise<PostOutcome> => (posted = post())
       const outcome = await readBack(task, postNoted, 'connectionLost', { how: 'never' })
-      if (isPosted || outcome.kind !== 'unknown') return outcome
+      if (posted !== undefined || outcome.kind !== 'unknown') return outcome
       return outcome.reason === 'overwritten' || outcome.reason === 'superseded' ? outcome : unread
     }
     const report: OnOutcome = (position, outcome) => {

@@ -7,8 +7,8 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials } from '../../src/partners/index.ts'
 import { createRecovery } from '../../src/writes/index.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
-import { partner } from '../partners/partner.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { authorisation } from './start-run.ts'
 import { createWriteContext } from './write-context.ts'
 
 const client = { authorization: 'bearer a', subscriptionKey: 'k' }
@@ -25,23 +25,8 @@ const storedOf = (batch: number): StoredBatch => ({
   records: [],
 })
 
-const identity = {
-  owner: 'here',
-  credentialsHash: 'h',
-  isNamed: true,
-  school: undefined,
-  expiresMs: undefined,
-}
 /** The client that has come. */
-const here: Authorisation = {
-  partner: partner('here', { any: true }),
-  credentials: client,
-  client,
-  owner: 'here',
-  identity,
-  rateLimit: undefined,
-  renew: undefined,
-}
+const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
 /** A recovery over a journal of which some members are given. */
 function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
@@ -57,7 +42,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
     ...own,
   }
   const accepted = createAcceptedCredentials()
-  accepted.accept({ owner: 'here', partner: { id: 'acme' }, identity, client })
+  accepted.accept(here)
   const context = createWriteContext({
     journal,
     clock,

@@ -1,8 +1,22 @@
 import { describe, expect, it } from 'vitest'
 
-import { toFaultPart, toReplyPart } from '../../src/writes/reply.ts'
+import { createSlicing } from '../../src/http/slices.ts'
+import type { StoredRecord } from '../../src/journal/index.ts'
+import type { PartReply } from '../../src/v2/index.ts'
+import {
+  isHeld,
+  isRetryable,
+  mayHaveLeft,
+  type Reply,
+  settleStored,
+  tallyOf,
+  toFaultPart,
+  toReplyPart,
+} from '../../src/writes/reply.ts'
+import type { StoredRequest } from '../../src/writes/stored-request.ts'
 import { guid } from '../support/batch-request.ts'
 import { answering, plannedRecord, refusedRecord } from './planned-record.ts'
+import { planOf } from './start-run.ts'
 
 const texts = { context: 'http://x/$metadata#y', newId: () => 'new-id', dataEnvelope: false }
 const accepted = { kind: 'accepted', reply: { ExternalID: guid(5) } } as const
@@ -92,4 +106,107 @@ describe('settleFault', () => {
     const { json } = toFaultPart({ ...refusedRecord, faults }, texts)
     expect(JSON.parse(json ?? '')).toEqual([failure('ADP_FIELD'), failure('ADP_UNMAPPED_FIELD')].flat())
   })
+})
+
+const refused: StoredRecord = {
+  position: 0,
+  state: 'refused',
+  answer: '503 []',
+  reason: undefined,
+  retry: undefined,
+  superseded: false,
+  attempts: 1,
+}
+const plan = planOf([plannedRecord(1), refusedRecord])
+const unseen = { ...plan, outcomesShown: false }
+const storedRequest: StoredRequest = {
+  request: {
+    kind: 'batch',
+    contentType: undefined,
+    serviceHosts: undefined,
+    context: 'http://x/$metadata',
+    layout: 'flat',
+    dataEnvelope: false,
+    msgtypeResponse: false,
+    prefer: '',
+    accept: '',
+  },
+  replyId: guid(1),
+  sender: undefined,
+  body: Buffer.alloc(0),
+}
+
+/** A reply that collects its parts. */
+const replyInto = (parts: PartReply[]): Reply => ({
+  settle: (_index, part) => parts.push(part),
+  begin: () => undefined,
+  hasLeft: () => false,
+  end: () => Promise.resolve(),
+})
+
+describe('a stored record', () => {
+  it.each([
+    ['open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
+    ['unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
+    ['denied with its batch', { retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
+    ['superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
+    ['confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
+    ['of a part that cannot be read', { position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
+  ] as const)('%s', (_what, own, expected) => {
+    const record: StoredRecord = { ...refused, ...own }
+    expect({
+      held: isHeld(record),
+      left: mayHaveLeft(record),
+      retryable: isRetryable(record, plan),
+      unseen: isRetryable(record, unseen),
+    }).toEqual(expected)
+  }) // prettier-ignore
+
+  it.each([
+    ['refused with its stored answer', {}, 503, undefined],
+    ['superseded before it was applied', { superseded: true }, 409, 'ADP_SUPERSEDED'],
+    ['superseded while parked', { state: 'parked', superseded: true }, 409, 'ADP_SUPERSEDED'],
+    ['parked and due: it may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
+    ['denied with its batch', { answer: undefined, retry: 'resend' }, 503, undefined],
+  ] as const)('%s, as a part', async (_what, own, status, code) => {
+    const parts: PartReply[] = []
+    const records: StoredRecord[] = [
+      { ...refused, ...own },
+      { ...refused, position: 7 },
+    ]
+    await settleStored(storedRequest, records, plan, replyInto(parts), createSlicing().open())
+    expect(parts.map((part) => part.status)).toEqual([status])
+    if (code !== undefined) expect(parts[0]?.json).toContain(code)
+  }) // prettier-ignore
+
+  it('are the same bytes again when another record of the batch was superseded since', async () => {
+    const both = planOf([plannedRecord(1), plannedRecord(2)])
+    const last: StoredRecord = { ...refused, position: 1, superseded: true }
+    const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {
+      const parts: PartReply[] = []
+      await settleStored(storedRequest, [first, last], both, replyInto(parts), createSlicing().open())
+      return parts[1]
+    }
+    expect(await partsOf({ ...refused, superseded: true })).toEqual(await partsOf(refused))
+  })
+})
+
+it('counts stored records by their ends', () => {
+  const records: StoredRecord[] = [
+    { ...refused, state: 'confirmed' },
+    { ...refused, state: 'parked' },
+    { ...refused, retry: 'resend' },
+    refused,
+    { ...refused, state: 'unknown' },
+  ]
+  const batch = {
+    batch: 1,
+    partner: 'p',
+    owner: 'o',
+    receivedMs: 0,
+    payload: undefined,
+    credentials: undefined,
+  }
+  expect(tallyOf({ ...batch, records })).toEqual({ accepted: 1, notApplied: 2, refused: 1, unknown: 1 })
 })

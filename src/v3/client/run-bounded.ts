@@ -16,7 +16,7 @@ export interface BoundedTasks {
  * Runs tasks, a bounded number at a time, in order as far as they are not held. Resolves when every started task has ended and no
  * other will start. A task that rejects stops the others that have not started; the result rejects once all have ended.
  */
-export function runBounded(tasks: BoundedTasks): Promise<void> {
+export async function runBounded(tasks: BoundedTasks): Promise<void> {
   const { count, concurrency } = tasks
   const released: number[] = []
   let next = 0
@@ -25,7 +25,7 @@ export function runBounded(tasks: BoundedTasks): Promise<void> {
   let pausing = false
   let isEnded = false
   let failure: { readonly cause: unknown } | undefined
-  return new Promise((resolve, reject) => {
+  await new Promise<void>((resolve) => {
     const stopped = (): boolean => isEnded || failure !== undefined || tasks.stopped?.() === true
     const run = async (index: number): Promise<void> => {
       running += 1
@@ -66,9 +66,9 @@ export function runBounded(tasks: BoundedTasks): Promise<void> {
       const isOver = stopped() || (held === 0 && released.length === 0 && next === count)
       if (running > 0 || !isOver) return
       isEnded = true
-      if (failure === undefined) resolve()
-      else reject(failure.cause as Error)
+      resolve()
     }
     pump()
   })
+  if (failure !== undefined) throw failure.cause
 }

@@ -23,14 +23,14 @@ async function run(
 ): Promise<Trace> {
   const trace: Trace = { started: [], ended: [], most: 0, done: false }
   const running = new Map<number, () => void>()
-  const ends = keys.map(() => Promise.withResolvers<void>())
+  const ends = keys.map(() => Promise.withResolvers<undefined>())
   const whole = runBounded({
     count: keys.length,
     concurrency,
     holdOf: (index) => ends[keys.slice(0, index).lastIndexOf(keys[index] ?? '')]?.promise,
     start: async (index) => {
       trace.started.push(index)
-      running.set(index, () => ends[index]?.resolve())
+      running.set(index, () => ends[index]?.resolve(undefined))
       trace.most = Math.max(trace.most, running.size)
       await ends[index]?.promise
     },
@@ -107,7 +107,7 @@ describe('runBounded', () => {
 
   it('starts no task during a pause, and goes on after it whatever has ended meanwhile', async () => {
     const started: number[] = []
-    const ends = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+    const ends = Array.from({ length: 4 }, () => Promise.withResolvers<undefined>())
     const pauses: (() => void)[] = []
     const whole = runBounded({
       count: 4,
@@ -120,7 +120,7 @@ describe('runBounded', () => {
     })
     const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
     expect(started).toEqual([0])
-    ends[0]?.resolve()
+    ends[0]?.resolve(undefined)
     await turn()
     expect(started).toEqual([0])
     for (const count of [2, 3, 4]) {
@@ -128,13 +128,13 @@ describe('runBounded', () => {
       await turn()
       expect(started).toHaveLength(count)
     }
-    for (const end of ends) end.resolve()
+    for (const end of ends) end.resolve(undefined)
     await whole
   })
 
   it('starts nothing more once a task fails, and fails when those under way have ended', async () => {
     const started: number[] = []
-    const last = Promise.withResolvers<void>()
+    const last = Promise.withResolvers<undefined>()
     let isOver = false
     const whole = runBounded({
       count: 4,
@@ -148,7 +148,7 @@ describe('runBounded', () => {
     const failed = expect(whole).rejects.toThrow('no')
     await new Promise((resolve) => setImmediate(resolve))
     expect([started, isOver]).toEqual([[0, 1], false])
-    last.resolve()
+    last.resolve(undefined)
     await failed
   })
 })
