@@ -1,6 +1,20 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+
 import { type Command, Option } from 'commander'
 
-import type { CompareReportOptions } from '../run-compare-report.ts'
+import { isCompared, toRunDocument } from '../../compare/evidence/index.ts'
+import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/index.ts'
+import {
+  MAX_DOCUMENT_BYTES,
+  outcomeOf,
+  readRunDocument,
+  type RunDocument,
+} from '../../compare/run-document.ts'
+import { replaceFile } from '../../compare/run/index.ts'
+import { AdapterError, describeFileError } from '../../errors.ts'
+import { expectMayLook, loadTarget, openTargetStore, type RolloutTarget } from '../rollout/open-target.ts'
+import { formatGivenText, formatTable } from '../text-table.ts'
 
 const examples = `
 Examples:
@@ -8,8 +22,8 @@ Examples:
   markbridge compare report run-20260327-160000-9f3c --format html --out report.html
   markbridge compare report ./runs/acme.json --format junit --out compare.xml
   markbridge compare report live:acme --config markbridge.yaml --out live.html
-A run is the id that compare run printed, the path of its file, latest, or live:<partner> for what live comparison has found. Counts from 1 to 4 are printed as <5, and others as >= a bound
-where they would give such a count away; --exact prints all of them, for those who may see figures about single learners.
+A run is the id that compare run printed, the path of its file, latest, or live:<partner> for what live comparison has found. Counts are rounded
+to multiples of 5; --exact prints them as they are, for those who may see figures about single learners.
 Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a file that cannot be read.`
 
 /** Adds `compare report`. */
@@ -18,12 +32,8 @@ export function addCompareReport(compare: Command, exitWith: (status: number) =>
     .command('report')
     .description('write what a run found as a page, as JSON, CSV or JUnit XML')
     .argument('[run]', 'id of a run, latest, the path of its file, or live:<partner>')
-    .addOption(
-      new Option('--format <format>', 'form of the report')
-        .choices(['html', 'json', 'csv', 'junit'])
-        .default('html'),
-    )
-    .option('--exact', 'print counts from 1 to 4 as they are')
+    .addOption(new Option('--format <format>', 'form of the report').choices(reportFormats).default('html'))
+    .option('--exact', 'print counts as they are, not rounded to multiples of 5')
     .option('--out <file>', 'write to this file (default: standard output)')
     .option('--dir <folder>', 'folder of the runs', './data/compare')
     .option('--config <file>', 'configuration with the journal of a live:<partner>')
@@ -31,7 +41,162 @@ export function addCompareReport(compare: Command, exitWith: (status: number) =>
     .option('--list', 'list the runs of the folder, newest first')
     .addHelpText('after', examples)
     .action(async (run: string | undefined, options: CompareReportOptions) => {
-      const { runCompareReport } = await import('../run-compare-report.ts')
       exitWith(await runCompareReport(run, options))
     })
+}
+
+/** The flags of `compare report`. */
+interface CompareReportOptions extends Pick<RolloutTarget, 'config' | 'journal'> {
+  readonly format: ReportFormat
+  readonly exact?: boolean
+  readonly out?: string
+  readonly dir: string
+  readonly list?: boolean
+}
+
+/** Writes the report of a run, or lists the runs there are; returns the exit status. */
+async function runCompareReport(
+  run: string | undefined,
+  { format, exact, out, dir, list, ...target }: CompareReportOptions,
+): Promise<number> {
+  if (list === true) return printRuns(dir)
+  if (run === undefined)
+    throw new AdapterError(
+      'ADP_USAGE',
+      'Name a run: an id, a path, latest, or live:<partner>. --list shows the runs there are.',
+    )
+  const report = writeReport(await readRun(run, dir, target), format, { exact: exact === true })
+  if (out === undefined) process.stdout.write(report)
+  else await write(out, report)
+  return 0
+}
+
+async function write(file: string, report: string): Promise<void> {
+  try {
+    // As root, a rename would replace a device such as /dev/stdout.
+    if ((await stat(file).catch(() => undefined))?.isFile() === false)
+      throw new AdapterError('ADP_USAGE', `${file} is not a file. Without --out the report is printed.`)
+    await replaceFile(file, report)
+  } catch (cause) {
+    if (cause instanceof AdapterError) throw cause
+    throw new AdapterError('ADP_USAGE', `${file} cannot be written: ${describeFileError(cause)}.`, { cause })
+  }
+  console.error(`markbridge: the report is in ${file}`)
+}
+
+async function printRuns(folder: string): Promise<number> {
+  const runs = await listRuns(folder)
+  if (runs.length === 0) {
+    console.error(`markbridge: there are no runs in ${folder}`)
+    return 0
+  }
+  const header = ['run', 'partner', 'from', 'to', 'outcome', 'complete', 'ended']
+  console.log(formatTable([header, ...runs.map(toRow)]))
+  return 0
+}
+
+function toRow({ name, document, fault = '' }: FoundRun): readonly string[] {
+  if (document === undefined)
+    return [
+      formatGivenText(name),
+      '',
+      '',
+      '',
+      `not a run: ${formatGivenText(fault.replace(/^.* cannot be read: /, ''))}`,
+    ]
+  const { partner, from, to, complete, endedAt } = document
+  const given = formatGivenText(partner ?? '')
+  return [formatGivenText(name), given, from, to, outcomeOf(document), complete ? 'yes' : 'no', endedAt]
+}
+
+/** A file of a folder of runs; `fault` says why it is not a run. */
+interface FoundRun {
+  readonly name: string
+  readonly document?: RunDocument
+  readonly fault?: string
+}
+
+/** Names that `compare run` gives. A name with a folder, or with another end, is a path. */
+const runId = /^[\w][\w.-]*$/
+
+const LIVE = 'live:'
+
+/**
+ * Reads a run by its id, by `latest`, by the path of its file, or of `live:<partner>` what live comparison has found. Error: ADP_USAGE where
+ * there is no such run, or no run in the file.
+ */
+async function readRun(run: string, folder: string, target: RolloutTarget): Promise<RunDocument> {
+  if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
+  if (run === 'latest') {
+    const [newest] = (await listRuns(folder)).flatMap(({ document }) => document ?? [])
+    if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
+    return newest
+  }
+  const isId = runId.test(run) && !run.endsWith('.json')
+  return readFrom(isId ? join(folder, `${run}.json`) : run, isId ? `The run ${run}` : run)
+}
+
+/** The runs of a folder, the newest first, then the files that are none. A folder that does not exist has no runs. */
+async function listRuns(folder: string): Promise<readonly FoundRun[]> {
+  const names = await namesIn(folder)
+  const found: FoundRun[] = []
+  for (const name of names) {
+    try {
+      found.push({ name, document: await readFrom(join(folder, `${name}.json`), name) })
+    } catch (cause) {
+      if (!(cause instanceof AdapterError)) throw cause
+      found.push({ name, fault: cause.message })
+    }
+  }
+  const endOf = ({ document }: FoundRun): number => Date.parse(document?.endedAt ?? '1970-01-01')
+  return found.sort((one, other) => endOf(other) - endOf(one))
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    const names = await readdir(folder)
+    return names
+      .filter((name) => name.endsWith('.json') && !name.endsWith('.checkpoint.json'))
+      .map((name) => basename(name, '.json'))
+      .sort()
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
+    throw new AdapterError('ADP_USAGE', `${folder} cannot be read: ${describeFileError(cause)}.`, { cause })
+  }
+}
+
+async function readFrom(path: string, name: string): Promise<RunDocument> {
+  let content: string
+  try {
+    const { size } = await stat(path)
+    if (size > MAX_DOCUMENT_BYTES)
+      throw new AdapterError('ADP_USAGE', `${name} cannot be read: it is larger than a run can be (64 MiB).`)
+    content = await readFile(path, 'utf8')
+  } catch (cause) {
+    if (cause instanceof AdapterError) throw cause
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${name} cannot be read from ${path}: ${describeFileError(cause)}. compare report --list shows the runs there are.`,
+      { cause },
+    )
+  }
+  return readRunDocument(content, name)
+}
+
+/** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
+async function readLiveRun(partner: string, target: RolloutTarget): Promise<RunDocument> {
+  const config = await loadTarget(target)
+  expectMayLook(config)
+  const store = await openTargetStore(config)
+  try {
+    const kept = await store.evidence.read(partner)
+    const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
+    if (latest !== undefined) return toRunDocument(latest)
+    throw new AdapterError(
+      'ADP_USAGE',
+      'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',
+    )
+  } finally {
+    await store.close()
+  }
 }

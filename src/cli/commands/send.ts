@@ -1,11 +1,23 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
 import { type Command, InvalidArgumentError } from 'commander'
 
-import type { SendOptions } from '../run-send.ts'
+import { SEALED } from '../../compare/recording/sealed-file.ts'
+import { AdapterError } from '../../errors.ts'
+import { isLoopback } from '../../http/address.ts'
+import { type Batch, decodeBatch, type DecodedReply, noBatchLimits } from '../../v2/index.ts'
+import { untilSignal } from '../until-signal.ts'
+import { showProgress } from '../progress.ts'
+import { contentTypeOf, kindOf, openRecording } from '../recordings/open-recording.ts'
+import { readRecordedFile } from '../recordings/read-recordings.ts'
+import { postBatch, type PostedBatch, type ReplyEnd } from '../post-batch.ts'
+import { formatGivenText, formatJson } from '../text-table.ts'
 
 const examples = `
 The file is the body of a batch or a whole HTTP request, as check reads it; - reads standard input. Of a request, the body and
-its Content-Type are sent. Each part of the reply is printed when it arrives. A terminal shows a progress bar with the rate and the
-time left; otherwise standard error gets one line for every second without a new part. Ctrl+C stops waiting and prints the
+its Content-Type are sent. Each part of the reply is printed when it arrives. A terminal shows how far it is, with the rate and the
+time left; otherwise standard error gets such a line for every second without a new part. Ctrl+C stops waiting and prints the
 outcomes received so far; the adapter finishes the batch.
 
 Examples:
@@ -26,8 +38,8 @@ export function addSend(command: Command, exitWith: (status: number) => void): v
     .option('--json', 'print one JSON document when the reply has ended')
     .addHelpText('after', examples)
     .action(async (path: string, options: SendOptions) => {
-      const { runSend } = await import('../run-send.ts')
-      exitWith(await runSend(path, options))
+      await expectNoRecording(path, options.to)
+      exitWith(await send(await readBatch(path, options.boundary), options))
     })
 }
 
@@ -37,4 +49,182 @@ function readAddress(text: string): URL {
   const url = new URL(text)
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
+}
+
+/** The flags of `send`. */
+interface SendOptions {
+  readonly to: URL
+  readonly boundary?: string
+  readonly json?: boolean
+}
+
+async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {
+  const bytes = await readRecordedFile(path)
+  if (boundary === undefined && kindOf(bytes) === 'else') {
+    throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
+  }
+  const { body, contentType, findings } = await openRecording(bytes, Infinity)
+  if (body === undefined) throw new AdapterError('ADP_USAGE', `${path}: ${findings.at(-1)?.message ?? ''}`)
+  return { body, contentType: boundary === undefined ? contentType : contentTypeOf(boundary) }
+}
+
+/** Posts a batch, prints the outcome of each record, and returns the exit status. */
+async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<number> {
+  const parts = decodeHere(batch)?.parts
+  const width = (parts ?? []).reduce(
+    (widest, { contentId }) => Math.max(widest, (contentId ?? '').length),
+    10,
+  )
+  const outcomes: Outcome[] = []
+  const stopping = untilSignal()
+  const progress = showProgress({ total: parts?.length, unit: 'parts', everyMs: 1_000 })
+  try {
+    const end = await postBatch(to, batch, stopping.signal, (part) => {
+      const outcome = toOutcome(part, outcomes.length + 1)
+      outcomes.push(outcome)
+      progress.advance(outcomes.length)
+      const head = outcome.part === 1 ? `${headOf(width)}\n` : ''
+      if (json !== true) progress.print(head + lineOf(outcome, width))
+    })
+    progress.stop()
+    const result = { outcomes, expected: parts?.length, end }
+    const document = { records: outcomes, expected: parts?.length ?? null, complete: end === 'whole' }
+    console.log(json === true ? formatJson(document) : summaryOf(result).join('\n'))
+    return exitStatusOf(result)
+  } finally {
+    progress.stop()
+    stopping.stop()
+  }
+}
+
+/** The batch as the adapter will decode it; undefined for one that it will refuse. */
+function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
+  try {
+    return decodeBatch(body, contentType, { limits: noBatchLimits })
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
+}
+
+/**
+ * Sees to it that a file that is sent is not of a recording: its marks were written when it was recorded. Pseudonyms may go to a stand-in on a
+ * loopback address. Error: `ADP_USAGE`.
+ */
+async function expectNoRecording(path: string, to: URL): Promise<void> {
+  const note = join(dirname(path), 'recording.json')
+  const text = path === '-' ? undefined : await readFile(note, 'utf8').catch(() => undefined)
+  const isSealed = path.endsWith(SEALED)
+  if (text === undefined && !isSealed) return
+  if (text?.includes('"pseudonyms": true') === true && isLoopback(to.hostname)) return
+  throw new AdapterError(
+    'ADP_USAGE',
+    `${path} is a recording of a request that was served: sent, its marks would be written once more. Only pseudonyms can be sent, to a loopback address.`,
+  )
+}
+
+/** The outcome of one record, as its part states it. */
+interface Outcome {
+  readonly part: number
+  readonly contentId: string | null
+  readonly status: number
+  /** The id that the service assigned; null for a record that was not accepted. */
+  readonly externalId: string | null
+  readonly errors: readonly { readonly code: string; readonly message: string }[]
+}
+
+/** The result of a reply that has ended. */
+interface SendResult {
+  readonly outcomes: readonly Outcome[]
+  /** Records of the batch; undefined for one that cannot be decoded here. */
+  readonly expected: number | undefined
+  readonly end: ReplyEnd
+}
+
+/** Reads the part at `position`, from 1. */
+function toOutcome({ contentId, status, body }: DecodedReply, position: number): Outcome {
+  const json = parseBody(body)
+  const errors = Array.isArray(json)
+    ? (json as { ErrorCode?: string; Message?: string }[]).map(({ ErrorCode, Message }) => ({
+        code: ErrorCode ?? '',
+        message: Message ?? '',
+      }))
+    : []
+  // A partner may have its records in the d of OData V2.
+  const record = isObject(json) && 'd' in json ? json.d : json
+  const externalId = isObject(record) && 'ExternalID' in record ? String(record.ExternalID) : null
+  return { part: position, contentId: contentId ?? null, status, externalId, errors }
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+function parseBody(body: string): unknown {
+  try {
+    return body === '' ? null : (JSON.parse(body) as unknown)
+  } catch {
+    return null
+  }
+}
+
+/** 0: every record was accepted; 1: at least one was not, or has no known outcome. */
+function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
+  const isComplete =
+    end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
+  return isComplete && outcomes.every(isAccepted) ? 0 : 1
+}
+
+/** The last lines of the output: the counts, and what to do about missing outcomes. */
+function summaryOf({ outcomes, expected, end }: SendResult): string[] {
+  if (end === 'whole' && outcomes.length === 0)
+    return [
+      expected === 0
+        ? 'The batch holds no record.'
+        : 'Answered 200 without parts: the outcome of each record is hidden (the ids of header and body differ), or the batch was empty.',
+    ]
+  const accepted = outcomes.filter(isAccepted).length
+  const counts = kinds.flatMap(([name, is]) => {
+    const count = outcomes.filter((outcome) => !isAccepted(outcome) && is(outcome)).length
+    return count === 0 ? [] : [`${count} ${name}`]
+  })
+  const detail = counts.length === 0 ? '' : `: ${counts.join(', ')}`
+  const lines = [`${accepted} accepted, ${outcomes.length - accepted} not accepted${detail}`]
+  const missing = expected === undefined ? undefined : expected - outcomes.length
+  if (end !== 'whole' || (missing ?? 0) > 0) {
+    const why = {
+      whole: 'The reply has too few parts',
+      'cut off': 'The reply was cut off',
+      stopped: 'Stopped',
+    }[end]
+    const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
+    lines.push(
+      `${why}: the outcome of ${count} is unknown. Send the same batch again to get the answers: an adapter with a journal posts no record to V3 twice, but V2 may write what it has again.`,
+    )
+  }
+  return lines
+}
+
+function isAccepted({ status }: Outcome): boolean {
+  return status < 300
+}
+
+/** Kinds of outcomes that are not accepted; they do not overlap. */
+const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean])[] = [
+  ['refused', ({ status }) => status < 500],
+  ['unknown', ({ status, errors }) => isUnknown(status, errors)],
+  ['not applied', ({ status, errors }) => status >= 500 && !isUnknown(status, errors)],
+]
+
+function isUnknown(status: number, errors: Outcome['errors']): boolean {
+  return status === 504 || errors.some(({ code }) => code === 'ADP_OUTCOME_UNKNOWN')
+}
+
+/** The head of the table whose lines `lineOf` formats; `width` is that of the Content-IDs. */
+function headOf(width: number): string {
+  return `${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`
+}
+
+function lineOf({ part, contentId, status, externalId, errors }: Outcome, width: number): string {
+  const outcome = externalId ?? errors.map(({ code, message }) => `${code} ${message}`).join(' | ')
+  const id = formatGivenText(contentId ?? '-').padEnd(width)
+  return `${String(part).padStart(5)}  ${id}  ${String(status).padEnd(6)}  ${formatGivenText(outcome)}`.trimEnd()
 }

@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
-import { openSides, type OpenedSides } from '../app/compare/open-sides.ts'
-import { toPartner } from '../app/partners.ts'
-import { systemClock } from '../clock.ts'
-import { createOwnRules, type OwnRules } from '../compare/diff/index.ts'
-import { createRecordingSource, listRecordings } from '../compare/recording/index.ts'
-import { outcomeOf, outcomeStatus } from '../compare/run-document.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+
+import { type OpenedSides, openSides } from '../../app/compare/open-sides.ts'
+import { toPartner } from '../../app/partners.ts'
+import { systemClock } from '../../clock.ts'
+import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
+import { createRecordingSource, listRecordings } from '../../compare/recording/index.ts'
+import { outcomeOf, outcomeStatus } from '../../compare/run-document.ts'
 import {
   type Checkpoint,
   createWindowSource,
@@ -22,25 +24,41 @@ import {
   type RunOptions,
   type RunResult,
   sampleLearners,
-} from '../compare/run/index.ts'
-import { type PartnerConfig, readEnvironment } from '../config/index.ts'
-import { AdapterError, describeFileError, errorRules } from '../errors.ts'
-import { isLoopback } from '../http/address.ts'
-import { openOffline, openTarget, type RunTarget, type TargetFlags } from './comparing/run-target.ts'
-import { describeCause, describeFailure, formatRun } from './comparing/run-text.ts'
-import { untilSignal } from './comparing/until-signal.ts'
-import { type Progress, showProgress } from './progress.ts'
-import { readRecordingKey } from './recordings/recording-key.ts'
+} from '../../compare/run/index.ts'
+import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
+import { AdapterError, describeFileError, errorRules } from '../../errors.ts'
+import { isLoopback } from '../../http/address.ts'
+import { openOffline, openTarget, type RunTarget, type TargetFlags } from '../run-target.ts'
+import { describeCause, describeFailure, formatRun } from '../run-text.ts'
+import { untilSignal } from '../until-signal.ts'
+import { type Progress, showProgress } from '../progress.ts'
+import { readRecordingKey } from '../recordings/recording-key.ts'
 
-interface Output {
-  readonly out: string
-  readonly json?: boolean
-}
+const examples = `
+Both services are asked for the marks of these days, V3 through the adapter's own read path, and set against each other record by
+record. Nothing is written to either. What differs is read once more before it is called a difference.
+
+Examples:
+  markbridge compare run --v2 http://127.0.0.1:4020 --v3 http://127.0.0.1:4010 --from 2026-09-07 --to 2026-10-02
+  markbridge compare run --config markbridge.yaml --partner acme --from 2025-09-01 --to 2026-07-22 --sample 10%
+  markbridge compare run --config markbridge.yaml --partner acme --from 2026-09-07 --to 2026-10-02 --learners class.txt --noise
+  markbridge compare run … --resume
+  markbridge compare run --recording ./recordings
+
+Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for V3, where it has others, from
+MARKBRIDGE_V3_SUBSCRIPTION_KEY and MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is the sandbox's.
+Ctrl+C ends the run with a report of what was done; --resume goes on. A second Ctrl+C ends it at once.
+Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records unknown, the run incomplete, nothing compared); 2 for
+wrong usage or configuration.`
 
 /** The flags of `compare run`. */
-export interface CompareRunOptions extends TargetFlags, Output {
-  readonly from: string
-  readonly to: string
+interface Flags extends TargetFlags {
+  /** `YYYY-MM-DD`. */
+  readonly from?: string
+  readonly to?: string
+  readonly recording?: string
+  /** `env:NAME` or `file:path`. */
+  readonly key?: string
   readonly learners?: string
   /** Percent. */
   readonly sample?: number
@@ -48,22 +66,77 @@ export interface CompareRunOptions extends TargetFlags, Output {
   readonly noise?: boolean
   /** True: the newest run that can go on. */
   readonly resume?: boolean | string
+  readonly out: string
+  readonly json?: boolean
 }
 
-/** The flags of `compare run --recording`. */
-export interface CompareRecordingOptions extends TargetFlags, Output {
-  readonly recording: string
-  /** `env:NAME` or `file:path`. */
-  readonly key?: string
+/** Options of reads, which recordings have no use for. */
+const onlyReads = ['from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']
+
+/** Adds `compare run`. */
+export function addCompareRun(compare: Command, exitWith: (status: number) => void): void {
+  compare
+    .command('run')
+    .description('read both services for a range of days and compare what they answer')
+    .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)
+    .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
+    .option('--from <day>', 'first day, YYYY-MM-DD', readDay)
+    .option('--to <day>', 'last day, YYYY-MM-DD', readDay)
+    .option('--recording <dir>', 'compare recordings instead (markbridge record); no service is needed')
+    .option('--key <source>', 'open recordings that are encrypted with the key of env:NAME or file:path')
+    .option('--learners <file>', 'compare the marks of these learners only: one id a line')
+    .option('--sample <share>', 'compare the marks of a share of the learners, such as 10%', readShare)
+    .option('--registrations', 'compare the registrations of the learners as well')
+    .option('--config <file>', 'configuration file with addresses, credentials and the partner')
+    .option('--partner <id>', 'the partner whose settings count (default: the only one)')
+    .option('--noise', 'read V2 twice: what it contradicts itself in is not a difference')
+    .option('--resume [run]', 'go on with the newest run that was stopped, or with this one')
+    .option('--out <dir>', 'folder of the reports', './data/compare')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', examples)
+    .action(async (flags: Flags, command: Command) => {
+      const { recording, from, to, key } = flags
+      if (recording !== undefined) {
+        const given = onlyReads.filter((name) => command.getOptionValueSource(name) === 'cli')
+        if (given.length > 0) command.error(`error: --${given.join(', --')} cannot be used with --recording`)
+        exitWith(await compareRecordings(recording, flags))
+        return
+      }
+      if (from === undefined || to === undefined)
+        command.error('error: name the days, --from <day> and --to <day>, or --recording <dir>')
+      if (key !== undefined) command.error('error: --key is for --recording')
+      exitWith(await compareServices(from, to, flags))
+    })
+}
+
+function readBase(text: string): string {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new InvalidArgumentError('It must be an http or https address.')
+  const { username, password, search, hash } = new URL(text)
+  if (username + password + search + hash !== '')
+    throw new InvalidArgumentError('It must have no user, password, query or fragment.')
+  return text
+}
+
+function readDay(text: string): string {
+  if (parseDay(text) === undefined) throw new InvalidArgumentError('A day is written YYYY-MM-DD.')
+  return text
+}
+
+function readShare(text: string): number {
+  const percent = Number(text.replace(/%$/, ''))
+  if (!/^\d{1,3}(?:\.\d{1,3})?%?$/.test(text) || percent <= 0 || percent > 100)
+    throw new InvalidArgumentError('A share is a number above 0 and up to 100, such as 10%.')
+  return percent
 }
 
 /** Time for a mark to become visible on the other side, before what differs is asked again. A stand-in shows it at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
 /** Compares both services, prints the result, and returns the exit status. */
-export async function runCompareRun(options: CompareRunOptions): Promise<number> {
+async function compareServices(from: string, to: string, options: Flags): Promise<number> {
   try {
-    return await compareServices(options)
+    return await compareDays(from, to, options)
   } catch (cause) {
     // Status 1 says that something differs: an error must not.
     if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
@@ -72,8 +145,8 @@ export async function runCompareRun(options: CompareRunOptions): Promise<number>
   }
 }
 
-async function compareServices(options: CompareRunOptions): Promise<number> {
-  const [fromMs, toMs] = [parseDay(options.from) ?? 0, (parseDay(options.to) ?? 0) + DAY_MS]
+async function compareDays(from: string, to: string, options: Flags): Promise<number> {
+  const [fromMs, toMs] = [Date.parse(from), Date.parse(to) + DAY_MS]
   if (toMs <= fromMs) throw new AdapterError('ADP_USAGE', '--to is before --from.')
   if (options.learners !== undefined && options.sample !== undefined)
     throw new AdapterError('ADP_USAGE', 'Give --learners or --sample, not both: the list is the sample.')
@@ -103,7 +176,7 @@ async function compareServices(options: CompareRunOptions): Promise<number> {
           pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
         }),
         header: {
-          ...{ kind: 'reads', partner: target.partnerName, from: options.from, to: options.to, noise },
+          ...{ kind: 'reads', partner: target.partnerName, from, to, noise },
           rules: rules?.all ?? [],
         },
         checkpoint: { options: digest, sampleKey, resumed },
@@ -118,10 +191,10 @@ async function compareServices(options: CompareRunOptions): Promise<number> {
 }
 
 /** Compares recordings, prints the result, and returns the exit status. Posts nothing, and without `--v3` asks nothing. */
-export async function runCompareRecording(options: CompareRecordingOptions): Promise<number> {
+async function compareRecordings(recording: string, options: Flags): Promise<number> {
   if (options.v2 !== undefined)
     throw new AdapterError('ADP_USAGE', 'V2 is not asked with --recording: leave --v2 out.')
-  const folders = await listRecordings(options.recording)
+  const folders = await listRecordings(recording)
   const key = options.key === undefined ? undefined : await readRecordingKey(options.key)
   // V2 is opened with the other side and never called.
   const target =
@@ -160,7 +233,7 @@ export async function runCompareRecording(options: CompareRecordingOptions): Pro
 /** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
 async function runWith(
   { unit, isLong }: { readonly unit: string; readonly isLong: boolean },
-  { out, json }: Output,
+  { out, json }: Flags,
   open: (signal: AbortSignal) => Promise<Pick<RunOptions, 'source' | 'header' | 'checkpoint'>>,
 ): Promise<RunResult> {
   const stopping = untilSignal()
@@ -242,7 +315,7 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
 
 /** SHA-256 over all that decides which records are compared, and how. */
 function digestOf(
-  { from, to, sample, registrations, noise }: CompareRunOptions,
+  { from, to, sample, registrations, noise }: Flags,
   { config, partner, partnerName, v2 }: RunTarget,
   listed: readonly string[] | undefined,
 ): string {

@@ -1,6 +1,6 @@
-import { type Config, type Environment, loadConfig, type PartnerConfig } from '../../config/index.ts'
-import { AdapterError } from '../../errors.ts'
-import { isLoopback } from '../../http/address.ts'
+import { type Config, type Environment, loadConfig, type PartnerConfig } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
+import { isLoopback } from '../http/address.ts'
 
 /** The flags that name what a run compares. */
 export interface TargetFlags {

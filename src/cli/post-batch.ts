@@ -1,9 +1,9 @@
 import { request } from 'undici'
 
-import { readEnvironment } from '../../config/environment.ts'
-import { AdapterError } from '../../errors.ts'
-import { type DecodedReply, openReplyDecoding } from '../../v2/index.ts'
-import { formatGivenText } from '../text-table.ts'
+import { readEnvironment } from '../config/environment.ts'
+import { AdapterError } from '../errors.ts'
+import { type DecodedReply, openReplyDecoding } from '../v2/index.ts'
+import { formatGivenText } from './text-table.ts'
 
 /** A batch as it is posted. */
 export interface PostedBatch {
