@@ -19,10 +19,9 @@ A running adapter counts at stage shadow, and keeps no value of a record. Exit s
 configuration.`
 
 /** Adds `compare learn`. */
-export function addCompareLearn(compare: Command, exitWith: (status: number) => void): void {
-  compare
-    .command('learn <partner>')
-    .description("propose settings of a partner from V2's replies")
+export function addCompareLearn(command: Command, exitWith: (status: number) => void): void {
+  command
+    .argument('<partner>')
     .option('--config <file>', 'configuration file (default: one partner, default)')
     .option('--journal <url>', 'journal with the counts (default: of the configuration)')
     .option('--recording <dir>', 'read recordings in place of the counts')

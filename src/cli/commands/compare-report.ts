@@ -27,10 +27,8 @@ to multiples of 5; --exact prints them as they are, for those who may see figure
 Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a file that cannot be read.`
 
 /** Adds `compare report`. */
-export function addCompareReport(compare: Command, exitWith: (status: number) => void): void {
-  compare
-    .command('report')
-    .description('write what a run found as a page, as JSON, CSV or JUnit XML')
+export function addCompareReport(command: Command, exitWith: (status: number) => void): void {
+  command
     .argument('[run]', 'id of a run, latest, the path of its file, or live:<partner>')
     .addOption(new Option('--format <format>', 'form of the report').choices(reportFormats).default('html'))
     .option('--exact', 'print counts as they are, not rounded to multiples of 5')

@@ -74,10 +74,8 @@ interface Flags extends TargetFlags {
 const onlyReads = ['from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']
 
 /** Adds `compare run`. */
-export function addCompareRun(compare: Command, exitWith: (status: number) => void): void {
-  compare
-    .command('run')
-    .description('read both services for a range of days and compare what they answer')
+export function addCompareRun(command: Command, exitWith: (status: number) => void): void {
+  command
     .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)
     .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
     .option('--from <day>', 'first day, YYYY-MM-DD', readDay)
@@ -94,7 +92,7 @@ export function addCompareRun(compare: Command, exitWith: (status: number) => vo
     .option('--out <dir>', 'folder of the reports', './data/compare')
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
-    .action(async (flags: Flags, command: Command) => {
+    .action(async (flags: Flags) => {
       const { recording, from, to, key } = flags
       if (recording !== undefined) {
         const given = onlyReads.filter((name) => command.getOptionValueSource(name) === 'cli')
