@@ -111,7 +111,8 @@ function formsOf({ kind, reply }: Exchange): readonly ReplyPartForm[] {
   try {
     return decodeReplyForm(body, headerOf(headers, 'content-type')).parts
   } catch (cause) {
-    return unlessCoded(cause) ?? []
+    unlessCoded(cause)
+    return []
   }
 }
 
