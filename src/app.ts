@@ -13,7 +13,6 @@ import {
   openJournalLater,
   createRateSharing,
 } from './app/journal.ts'
-import { toGuards } from './app/to-guards.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { createReload, type PreparedReload, type Reload, createReloadReport } from './app/create-reload.ts'
 import { createReloadTarget } from './app/reload-target.ts'
@@ -52,6 +51,7 @@ import {
 import {
   createEvidenceKeeper,
   createFileStages,
+  createLiveGuards,
   type LiveGuards,
   type LiveStages,
   noGuards,
@@ -260,15 +260,18 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     const guards =
       stages === undefined
         ? noGuards
-        : toGuards({
+        : createLiveGuards({
             store: rollout.store,
             action: config.rollout.guards.action,
             coolDownMs: config.tuning.coolDownMs,
-            fileStageOf: (id) => registry.of(id)?.fileStage,
-            events,
-            metrics,
             clock: backgroundClock,
             nowMs,
+            fileStageOf: (id) => registry.of(id)?.fileStage,
+            events: {
+              acted: (event) => events.guardActed(event),
+              counted: (event) => metrics.guardCounted(event),
+              failed: (event) => events.guardsFailed(event),
+            },
           })
     const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
     await keeper.load()

@@ -17,16 +17,7 @@ export {
 } from './store/create-rollout-store.ts'
 export { driveForward, type DriveResult } from './store/drive-change.ts'
 export type { RolloutStore } from './store/rollout-store.ts'
-export {
-  createLiveGuards,
-  goBack,
-  GUARD_NAME,
-  type GuardedWrite,
-  type LiveGuards,
-  type LiveGuardsOptions,
-  noGuards,
-} from './guards/live-guards.ts'
-export { badOf, describeAlarm } from './guards/sequential-test.ts'
+export { createLiveGuards, type GuardedWrite, type LiveGuards, noGuards } from './guards/live-guards.ts'
 export type { Trial, TrialResult } from './guards/trial-windows.ts'
 export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'

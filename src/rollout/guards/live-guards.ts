@@ -10,13 +10,21 @@ import {
   addWindow,
   afterAct,
   atRevision,
+  badOf,
   type CountedSides,
+  describeAlarm,
   formatTest,
   judge,
   parseTest,
   type TestState,
 } from './sequential-test.ts'
-import { createTrialWindows, type Trial, type TrialWindow, type TrialWindows } from './trial-windows.ts'
+import {
+  type CountedTrial,
+  createTrialWindows,
+  type Trial,
+  type TrialWindow,
+  type TrialWindows,
+} from './trial-windows.ts'
 
 /** A write that a guard may count. */
 export interface GuardedWrite {
@@ -43,22 +51,34 @@ export interface LiveGuards {
   stop(): Promise<void>
 }
 
-export interface LiveGuardsOptions {
-  readonly store: Pick<RolloutStore, 'updateText'>
+/** Receives what guards do. Values are ids of partners, words and counts. */
+interface GuardEvents {
+  /** Once for each action, on one instance; the partner has gone back by then. Counts of trials since V3 became worse. */
+  acted(event: {
+    readonly partner: string
+    readonly action: GuardAction
+    readonly v3: number
+    readonly v3Bad: number
+    readonly v2: number
+    readonly v2Bad: number
+  }): void
+  /** A trial that is judged. */
+  counted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
+  /** A test could not be read or kept; reported once until it can again. */
+  failed(event: { readonly partner: string; readonly code: string }): void
+}
+
+interface LiveGuardsOptions {
+  readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'note' | 'updateText'>
   readonly action: GuardAction
   /** After an action, time without a step forward, and in which a guard that left V3 serving counts nothing. */
   readonly coolDownMs: number
-  readonly clock: Pick<Clock, 'nowMs' | 'after'>
+  readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** Takes the partner back at once, from the revision that the alarm is about and from no other. */
-  readonly goBack: (partner: string, revision: number, figures: CountedSides) => Promise<WentBack>
-  /** Called once for each action, on one instance; the partner has gone back by then. */
-  readonly onAct: (partner: string, figures: CountedSides) => void | Promise<void>
-  /** Called with the windows that are judged. */
-  readonly onWindows: (partner: string, windows: readonly TrialWindow[]) => void
-  /** A test could not be read or kept; reported once until it can again. */
-  readonly onFailure: (partner: string, code: string) => void
+  /** The stage of the file, for a partner that the store does not know. */
+  readonly fileStageOf: (partner: string) => StageSetting | undefined
+  readonly events: GuardEvents
 }
 
 /** Bounds of the windows; `maxTrialMs` is longer than any request is served. */
@@ -91,7 +111,7 @@ interface Watched {
 
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
-  const { store, action, coolDownMs, clock, nowMs } = options
+  const { store, action, coolDownMs, clock, nowMs, events } = options
   const watched = new Map<string, Watched>()
   const failing = new Set<string>()
   const addWindows = async (
@@ -115,27 +135,37 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
   ): Promise<void> => {
     // Before it is noted: an instance that ends in between leaves an alarm that the next one sees.
     // An operator has decided since: writes of the new stage are judged anew.
-    if (action === 'back' && (await options.goBack(partner, revision, figures)) === 'changed') return
+    const alarm = {
+      partner,
+      revision,
+      fileStage: options.fileStageOf(partner),
+      reason: describeAlarm(figures),
+    }
+    if (action === 'back' && (await goBack(store, alarm)) === 'changed') return
     const noted = { isFirst: false }
     await store.updateText(testName(partner), (text) => {
       const test = parseTest(text)
       noted.isFirst = test.revision === revision && test.episode === episode
       return formatTest(noted.isFirst ? afterAct(test, nowMs()) : test)
     })
-    if (noted.isFirst) await options.onAct(partner, figures)
+    if (!noted.isFirst) return
+    const { v3, v2 } = figures
+    events.acted({ partner, action, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
+    if (action === 'hold') await store.note(partner, 'hold', GUARD_NAME, alarm.reason)
   }
   const judgeWindows = async (): Promise<void> => {
     for (const [partner, { revision, windows }] of watched) {
       const closed = windows.close(nowMs()).filter(({ trials }) => trials.length > 0)
       if (closed.length === 0) continue
       try {
-        options.onWindows(partner, closed)
+        for (const { side, outcome } of closed.flatMap(({ trials }) => trials))
+          events.counted({ partner, side, outcome })
         await addWindows(partner, revision, closed)
         failing.delete(partner)
       } catch (cause) {
         // Not added again: a commit whose reply was lost would count twice.
         if (!failing.has(partner))
-          options.onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
+          events.failed({ partner, code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
         failing.add(partner)
       }
     }
@@ -166,8 +196,8 @@ function nameOf(unit: string): string {
 /** The name under which guards act in the audit trail. */
 export const GUARD_NAME = 'guard'
 
-/** Why a guard takes a partner back. */
-interface GuardReason {
+/** What a guard takes a partner back for. */
+interface GuardAlarm {
   readonly partner: string
   /** The revision of the stage that the alarm is about; 0: that of the file. */
   readonly revision: number
@@ -188,7 +218,7 @@ const ATTEMPTS = 2
 /** Takes a partner back from V3, as an operator does, by a compare-and-set on the revision of the alarm. Errors: those of the store. */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,
-  { partner, revision, fileStage, reason }: GuardReason,
+  { partner, revision, fileStage, reason }: GuardAlarm,
 ): Promise<WentBack> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const { partners, begins, damaged } = await store.snapshot()

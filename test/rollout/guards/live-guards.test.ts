@@ -33,7 +33,7 @@ function watch(
   store: RolloutStore,
   action: GuardAction = 'back',
   given: Partial<GuardedWrite> = {},
-  { storedRevision = 3, onV3 = 5 } = {},
+  { onV3 = 5 } = {},
 ): Watching {
   const clock = createManualClock()
   let [nowMs, window] = [0, 0]
@@ -44,14 +44,13 @@ function watch(
     coolDownMs: 900_000,
     clock,
     nowMs: () => nowMs,
-    goBack: async (partner, revision) => {
-      told.push(`goes back: ${partner}`)
-      return revision === storedRevision ? 'applied' : 'changed'
+    fileStageOf: () => undefined,
+    events: {
+      acted: ({ partner, v3, v3Bad, v2, v2Bad }) =>
+        void told.push(`${action}: ${partner} ${v3Bad} of ${v3}, ${v2Bad} of ${v2}`),
+      counted: () => undefined,
+      failed: ({ partner, code }) => void told.push(`failed: ${partner} ${code}`),
     },
-    onAct: (partner, { v3, v2 }) =>
-      void told.push(`${action}: ${partner} ${v3.unknown} of ${v3.trials}, ${v2.unknown} of ${v2.trials}`),
-    onWindows: () => undefined,
-    onFailure: (partner, code) => void told.push(`failed: ${partner} ${code}`),
   })
   guards.start()
   const write = async (windows: number, isBad: (school: number) => boolean): Promise<void> => {
@@ -62,7 +61,7 @@ function watch(
           partner: 'acme',
           unit: `school ${school}`,
           stage: 'canary',
-          revision: 3,
+          revision: 1,
           side,
           receivedMs: nowMs,
           records: 1,
@@ -77,21 +76,32 @@ function watch(
   return { guards, told, write }
 }
 
+/** Takes acme to a share of 20 %, which is revision 1. */
+const begin = (store: RolloutStore) =>
+  store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
+
+const stageOf = async (store: RolloutStore) => {
+  const { stage, revision } = (await store.snapshot()).partners.get('acme')?.state ?? {}
+  return [stage, revision]
+}
+
 describe('guards while the adapter runs', () => {
   it('take the partner back once, whatever number of instances sees that V3 fails', async () => {
     const url = journalUrl()
     const { store } = await serve(url)
+    await begin(store)
     const other = await serve(url)
     const [one, two] = [watch(store), watch(other.store)]
     await one.write(20, () => false)
     await expect.poll(() => store.readText(testName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
-    await expect.poll(() => two.told).toEqual(['goes back: acme', 'back: acme 25 of 25, 0 of 75'])
+    await expect.poll(() => two.told).toEqual(['back: acme 25 of 25, 0 of 75'])
     await two.guards.stop()
     await one.write(1, (school) => school < 5)
     await one.guards.stop()
     expect(one.told).toEqual([])
-    expect(await readTest(store, 'acme')).toMatchObject({ revision: 3, episode: 2, windows: 0 })
+    expect(await stageOf(store)).toEqual(['shadow', 2])
+    expect(await readTest(store, 'acme')).toMatchObject({ revision: 1, episode: 2, windows: 0 })
   })
 
   it('take nobody back for a single broken school, and for a V3 that serves no other they do', async () => {
@@ -101,10 +111,11 @@ describe('guards while the adapter runs', () => {
     await single.guards.stop()
     expect(single.told).toEqual([])
     const { store: another } = await serve(journalUrl())
+    await begin(another)
     const alone = watch(another, 'back', {}, { onV3: 1 })
     await alone.write(20, (school) => school === 0)
     await alone.guards.stop()
-    expect(alone.told).toContain('goes back: acme')
+    expect(await stageOf(another)).toEqual(['shadow', 2])
   })
 
   it.each(['hold', 'notify'] as const)(
@@ -127,18 +138,20 @@ describe('guards while the adapter runs', () => {
 
   it('judge each stage and share by its own writes', async () => {
     const { store } = await serve(journalUrl())
-    const late = watch(store, 'back', {}, { storedRevision: 4 })
+    await begin(store)
+    await store.apply(changeTo(canary(10), { from: canary(20), expectedRevision: 1 }), 'set')
+    const late = watch(store)
     await late.write(20, () => false)
     await late.write(5, (school) => school < 5)
     await late.guards.stop()
     // An operator has decided since.
-    expect(new Set(late.told)).toEqual(new Set(['goes back: acme']))
-    const current = watch(store, 'back', { revision: 4 }, { storedRevision: 4 })
+    expect([late.told, await stageOf(store)]).toEqual([[], ['canary', 2]])
+    const current = watch(store, 'back', { revision: 2 })
     await current.write(1, (school) => school < 5)
     await current.write(5, () => false)
     await current.guards.stop()
     expect(current.told).toEqual([])
-    expect(await readTest(store, 'acme')).toMatchObject({ revision: 4, counted: { v3: 30, v2: 90 } })
+    expect(await readTest(store, 'acme')).toMatchObject({ revision: 2, counted: { v3: 30, v2: 90 } })
   })
 
   it('count nothing at other stages', async () => {
