@@ -1,13 +1,12 @@
 import { pathBefore } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
+import { createRowReader } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
-import { collectPage } from './collect-page.ts'
-import type { ReadContext } from './context.ts'
+import { collectPage, type PageSource, readCollection } from './collect-page.ts'
 import { readHistories } from './histories.ts'
 import { decodeNextLink, encodeNextLink, invalidNextLink, type NextLink } from './next-link.ts'
-import { openPageSource } from './page-source.ts'
-import { jsonType, type ReadAnswer, type ReadRequest } from './read-request.ts'
-import type { ReadSession } from './read-upstream.ts'
+import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from './read-request.ts'
+import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /** Marks of one answer at most (service-facts 1). */
 const PAGE_SIZE = 1_000
@@ -86,4 +85,34 @@ function pageSize(prefer: string, left: number | undefined): { size: number; res
   if (left === undefined) return { size: limit, rest: undefined }
   const size = Math.min(limit, left)
   return { size, rest: left - size }
+}
+
+/**
+ * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up once a page
+ * holds a row that may be a mark: a read without marks costs no further call. Until they are known V3 cannot leave their rows out,
+ * so its next links promise nothing. Errors: those of the plan; of `fetch` those of `readUpstream` and of `UnmarkedCodes`.
+ */
+function openPageSource(
+  { planner, codes }: Pick<ReadContext, 'planner' | 'codes'>,
+  session: ReadSession,
+  client: Authorisation,
+  rawQuery: string,
+): PageSource {
+  const known = codes.knownRules(client)
+  const rules = known ?? client.partner.reads
+  const plan = planner.plan(rawQuery, rules)
+  let readRow = createRowReader(rules)
+  let isSure = known !== undefined
+  return {
+    plan: isSure ? plan : { ...plan, narrowed: false },
+    readRow: (row) => readRow(row),
+    fetch: async (query) => {
+      const json = await readUpstream(session, 'AttendanceRecords', query)
+      if (!isSure && readCollection(json).rows.some((row) => typeof readRow(row) === 'object')) {
+        readRow = createRowReader(await codes.rulesFor(session, client))
+        isSure = true
+      }
+      return json
+    },
+  }
 }
