@@ -322,8 +322,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         byteBudget.resize(next.limits.maxInFlightBytes)
         comparison.reload(next)
         recording.reload(next)
-        if (started === undefined) return
-        started.recovery.retryWaiting()
+        started?.recovery.retryWaiting()
       },
     },
   )

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { createPeriodicTask, type PeriodicTask } from '../clock/periodic-task.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
@@ -110,19 +111,16 @@ export function createRateSharing(): RateSharing {
   }
 }
 
-/** Keeps the profile of a service in the journal. */
-export interface EchoKeeper {
+/** Keeps the profile of a service in the journal: saves and loads from time to time, and saves the changes at its end. */
+export interface EchoKeeper extends PeriodicTask {
   /** Loads the stored profile; leaves it empty where the journal cannot be read. */
   load(): Promise<void>
-  /** Saves and loads from time to time, until it is stopped. */
-  start(): void
-  /** Saves the changes and stops. */
-  stop(): Promise<void>
 }
 
 const SAVE_EVERY_MS = 5_000
 /** Number of saves between two loads of the profile, which other instances change, too. */
 const LOAD_EVERY = 12
+const SAVE_STOP_MS = 5_000
 
 /** Creates the keeper of one service's profile. It never delays a request, and retries after a failure. */
 export function createEchoKeeper(
@@ -133,10 +131,7 @@ export function createEchoKeeper(
 ): EchoKeeper {
   const name = `echo profile of ${baseUrl.origin}${baseUrl.pathname}`
   let kept = echoes.profile()
-  let timer: (() => void) | undefined
   let rounds = 0
-  let running: Promise<void> | undefined
-
   const synchronise = async (): Promise<void> => {
     const text = await journal.readNote(name)
     const stored = text === undefined ? undefined : parseProfile(text)
@@ -146,22 +141,16 @@ export function createEchoKeeper(
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }
-  const plan = (): void => {
-    timer = clock.after(SAVE_EVERY_MS, () => {
+  // The journal reports its own failures; unsaved changes are saved the next time.
+  const load = (): Promise<void> => synchronise().catch(() => undefined)
+  const task = createPeriodicTask({
+    clock,
+    everyMs: SAVE_EVERY_MS,
+    stopMs: SAVE_STOP_MS,
+    act: async ({ isLast }) => {
       rounds += 1
-      const isDue = echoes.profile() !== kept || rounds % LOAD_EVERY === 0
-      // The journal reports its own failures; unsaved changes are saved the next time.
-      running = isDue ? synchronise().catch(() => undefined) : undefined
-      plan()
-    })
-  }
-  return {
-    load: () => synchronise().catch(() => undefined),
-    start: plan,
-    stop: async () => {
-      timer?.()
-      await running
-      if (echoes.profile() !== kept) await synchronise().catch(() => undefined)
+      if (echoes.profile() !== kept || (!isLast && rounds % LOAD_EVERY === 0)) await load()
     },
-  }
+  })
+  return { ...task, load }
 }
