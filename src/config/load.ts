@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises'
 import type * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../errors.ts'
-import { readEnvironment, readTuning, readVariable } from './environment.ts'
+import { readEnvironment, readVariable } from './environment.ts'
 import { checkValues, parseConfig, refuseConfig } from './parse.ts'
-import type { Config } from './schema.ts'
+import { type Config, readTuning } from './schema.ts'
 import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
 import type { YamlFile } from './yaml.ts'
 

@@ -2,8 +2,7 @@ import type * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { findConflicts } from './conflicts.ts'
-import { type Config, configSchema } from './schema.ts'
-import { tuningOf } from './environment.ts'
+import { type Config, configSchema, tuningOf } from './schema.ts'
 import type { FileFault, FilePosition } from './yaml.ts'
 
 /**

@@ -39,7 +39,7 @@ export interface AdapterSettings {
   /** V2, where there is one. */
   readonly v2?: object
   readonly partners?: readonly object[]
-  /** What the test shortens (`src/config/environment.ts`). */
+  /** What the test shortens (`src/config/schema.ts`). */
   readonly tuning?: Parameters<typeof tuningOf>[0]
   readonly [section: string]: unknown
 }
