@@ -1,5 +1,5 @@
 /** Who has to act on an error: the client's request, one record in it, the configuration, the upstream, or Markbridge. */
-export type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
+type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
 
 interface ErrorRule {
   readonly class: ErrorClass
@@ -99,7 +99,7 @@ export interface ErrorDetail {
   readonly target?: string
 }
 
-export interface AdapterErrorOptions {
+interface AdapterErrorOptions {
   readonly at?: ErrorLocation
   readonly cause?: unknown
   readonly details?: readonly ErrorDetail[]
@@ -141,7 +141,7 @@ export function describeFileError(cause: unknown): string {
 }
 
 /** Body of a whole-request error (batch-wire 5): the OData error form, with the location as `target`. */
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: {
     readonly code: string
     readonly message: string

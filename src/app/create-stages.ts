@@ -55,7 +55,7 @@ export function createLateRolloutStore(): LateRolloutStore {
   }
 }
 
-export interface StageParts {
+interface StageParts {
   readonly config: Config
   readonly late: LateRolloutStore
   readonly journal: Pick<Journal, 'lease' | 'renewLease'>

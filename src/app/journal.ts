@@ -74,7 +74,7 @@ export async function openJournalLater(
 }
 
 /** The rate limit that instances keep together, through the journal that they share. */
-export interface RateSharing {
+interface RateSharing {
   /** The slots of one subscription key. */
   readonly slotsOf: (keyHash: string) => RateSlots
   /** The store itself, for what must not go on without it. Rejects before it is set. */

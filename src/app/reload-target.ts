@@ -6,7 +6,7 @@ import type { ReloadTarget } from './create-reload.ts'
 import { type ConfiguredPartners, toPartners } from './partners.ts'
 
 /** The parts of a running adapter that follow its configuration. */
-export interface ReloadedParts {
+interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
   /** Resolves once the adapter has opened its journal; undefined: it was not started. */
@@ -45,7 +45,7 @@ export function createReloadTarget(
  * Checks that no unsettled record loses its partner. Error: `ADP_CONFIGURATION` with each partner that has to stay as it is for now,
  * and those of the journal, which is asked only where something would change.
  */
-export async function checkPartnerChanges(
+async function checkPartnerChanges(
   running: Config,
   next: Config,
   journal: Pick<Journal, 'unsettled'>,

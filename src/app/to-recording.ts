@@ -17,7 +17,7 @@ import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { LiveRecording } from '../proxy/index.ts'
 
-export interface RecordingParts {
+interface RecordingParts {
   readonly config: Pick<Config, 'partners'>
   readonly slicing: Slicing
   readonly metrics: Pick<Metrics, 'record' | 'addGauge'>
@@ -28,7 +28,7 @@ export interface RecordingParts {
 }
 
 /** Recordings that follow the configuration. */
-export interface ReloadableRecording extends LiveRecording {
+interface ReloadableRecording extends LiveRecording {
   /** Opens the folders. */
   start(): void
   /** Another configuration is in use. */

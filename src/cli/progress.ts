@@ -2,7 +2,7 @@ import { clearLine, cursorTo } from 'node:readline'
 
 import { readEnvironment } from '../config/environment.ts'
 
-export interface ProgressOptions {
+interface ProgressOptions {
   /** Undefined: not known. */
   readonly total: number | undefined
   /** What is counted, in the plural. */

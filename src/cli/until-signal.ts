@@ -1,5 +1,5 @@
 /** A signal that aborts with Ctrl+C. */
-export interface Stopping {
+interface Stopping {
   readonly signal: AbortSignal
   /** Takes the handlers back. */
   stop(): void

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { OnRead } from '../config/index.ts'
 
 /** Detects changes of files since they were read. */
-export interface FileWatch {
+interface FileWatch {
   /** Remembers what was read of a file, which is watched from then on. */
   readonly onRead: OnRead
   /** Calls `onChange` when a file differs and has stayed the same for one interval; returns what ends the watch. */

@@ -7,7 +7,7 @@ export interface PeriodicTask {
   stop(): Promise<void>
 }
 
-export interface PeriodicTaskOptions {
+interface PeriodicTaskOptions {
   readonly clock: Pick<Clock, 'after'>
   /** Between the end of a turn and the next one. */
   readonly everyMs: number

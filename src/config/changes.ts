@@ -39,14 +39,14 @@ export interface ConfigChanges {
 }
 
 /** A reload that was checked. */
-export interface ReloadPlan {
+interface ReloadPlan {
   /** The new configuration, with the sections that need a restart as they are in use. */
   readonly config: Config
   readonly changes: ConfigChanges
 }
 
 /** The sections of the file that a reload leaves as they are. */
-export const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
+const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
 
 /** Only the commands of `rollout` use them, and read the file each time. */
 const commandKeys = /^rollout\.operators\b/
@@ -116,7 +116,7 @@ function comparePartners(running: Config, next: Config): Omit<ConfigChanges, 'ne
 }
 
 /** A change after which a partner would no longer own the records that came from it. */
-export interface OwnershipChange {
+interface OwnershipChange {
   /** The id of the partner as it is running. */
   readonly partner: string
   /** The key of the new configuration that changes it. */

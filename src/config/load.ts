@@ -10,7 +10,7 @@ import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
 import type { YamlFile } from './yaml.ts'
 
 /** Values of the command line; they override the file. */
-export interface ConfigFlags {
+interface ConfigFlags {
   readonly v3?: string | undefined
   readonly v2?: string | undefined
   readonly port?: number | undefined
@@ -20,7 +20,7 @@ export interface ConfigFlags {
 }
 
 /** How a configuration is loaded. */
-export interface LoadOptions {
+interface LoadOptions {
   readonly onRead?: OnRead | undefined
   /** The only sections whose secrets are read, for a command that needs no others; those of the others are made up. */
   readonly secretsOf?: readonly string[]

@@ -45,7 +45,7 @@ export interface SecretSources {
 }
 
 /** The configuration with its secrets resolved, and their faults. */
-export interface ResolvedSecrets {
+interface ResolvedSecrets {
   readonly value: unknown
   readonly faults: readonly ErrorDetail[]
 }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { AdapterError } from '../errors.ts'
 
 /** The credentials of every client (service.md 5). */
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly subscriptionKey: string
   readonly authorization: string
 }

@@ -39,7 +39,7 @@ export function startListening(
 }
 
 /** How a server stops. */
-export interface Stopping {
+interface Stopping {
   /** Resolves when no request is being handled. */
   readonly idle: () => Promise<void>
   /** Time for replies to reach their clients. */

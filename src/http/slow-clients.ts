@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../clock.ts'
 
 /** How slow a client may be; read anew at each look, since a reload may change it. */
-export interface PaceRules {
+interface PaceRules {
   /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
   readonly minBytesPerSecond: number
   /** Window of uploads. */

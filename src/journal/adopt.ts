@@ -10,7 +10,7 @@ import { openStore } from './open-store.ts'
 import { migrate, newIdentity } from './schema.ts'
 import type { Store } from './store.ts'
 
-export interface AdoptOptions {
+interface AdoptOptions {
   readonly url: string
   readonly markFile?: string | undefined
 }

@@ -28,7 +28,7 @@ export interface Ageing {
   note(): Promise<void>
 }
 
-export interface AgeingOptions {
+interface AgeingOptions {
   readonly store: Pick<Store, 'exclusively'>
   readonly clock: Pick<WallClock, 'nowMs'>
   readonly replayForMs: number

@@ -59,14 +59,14 @@ export const hasPassed = (gate: CommitGate): boolean => Atomics.load(gate, 0) ==
 /** True: the group will not be committed. False: it may be, or is. */
 const closeGate = (gate: CommitGate): boolean => Atomics.compareExchange(gate, 0, OPEN, CLOSED) !== PASSED
 
-export interface GroupCommitOptions {
+interface GroupCommitOptions {
   readonly clock: WallClock
   /** Makes a group durable, unless its gate is closed before. Never rejects. */
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
 
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
-export interface GroupCommit {
+interface GroupCommit {
   /**
    * Resolves once the operation is durable. Errors after `timeoutMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
    * not be, else `ADP_OUTCOME_UNKNOWN`. `onEnd` is called once, when it is known what became of the operation.

@@ -89,10 +89,10 @@ export function createHighWater(start: HighWaterMark, file: MarkFile | undefined
 }
 
 /** A mark that was read; `unreadable`: the file is there and holds something else. */
-export type FoundMark = HighWaterMark | 'missing' | 'unreadable'
+type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
 /** A mark file that is open for writing. */
-export interface MarkFile {
+interface MarkFile {
   /** Overwrites the mark without an fsync: after a power cut it may lag behind the journal, but it never leads. */
   write(mark: HighWaterMark): void
   close(): void

@@ -1,48 +1,32 @@
-export {
-  adoptJournal,
-  type Adopted,
-  type AdoptOptions,
-  examineJournal,
-  type JournalCondition,
-} from './adopt.ts'
+export { adoptJournal, type Adopted, examineJournal, type JournalCondition } from './adopt.ts'
 export type {
   Balance,
   BatchIdentity,
   BeginResult,
   ConfirmedMark,
-  DueRecords,
   Journal,
   KnownBatch,
   KnownMarks,
   NewBatch,
   NewRecord,
   ReopenResult,
-  OlderUnsettled,
   RecordRef,
   RecordState,
   Predecessors,
   Settled,
   StoredBatch,
   StoredRecord,
-  TakenOver,
-  Verdict,
 } from './journal.ts'
 export { isDamagedBatch } from './store.ts'
 export { createLateJournal } from './late-journal.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'
-export type { RateLimit, SharedRateLimit } from './rate-slots.ts'
-export {
-  type DatabaseOptions,
-  type JournalDatabase,
-  openJournalDatabase,
-  type OpenedDatabase,
-} from './journal-database.ts'
+export type { SharedRateLimit } from './rate-slots.ts'
+export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from './journal-database.ts'
 export {
   dismissLost,
   dropGone,
   isLive,
-  type LiveInstance,
   type LostInstance,
   ownIdentity,
   readLiveInstances,
@@ -51,10 +35,9 @@ export {
 } from './instances.ts'
 export type { JournalTables } from './tables.ts'
 export { unsettledRows } from './read-records.ts'
-export type { DurableJournal, JournalEvents } from './sql-journal.ts'
+export type { DurableJournal } from './sql-journal.ts'
 export type { JournalKey } from './seal.ts'
 export {
-  type BatchFilter,
   type BatchReport,
   type BatchSummary,
   type CheckedBalance,
@@ -62,5 +45,5 @@ export {
   openInspector,
   type RecordSummary,
 } from './inspect.ts'
-export type { Purged, Retention } from './retention.ts'
+
 export type { Erased, LearnerSearch } from './erase-learner.ts'

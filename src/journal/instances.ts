@@ -23,7 +23,7 @@ export function ownIdentity(): ProcessIdentity {
 }
 
 /** The machine's information about a process number. */
-export interface ProcessSight {
+interface ProcessSight {
   /** A process has the number. */
   readonly alive: boolean
   /** When that process started; undefined where it cannot be read, empty for one that has ended and is not buried yet. */
@@ -82,7 +82,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** An instance that others must count with. */
-export interface LiveInstance {
+interface LiveInstance {
   /** Number of its lease. */
   readonly instance: number
   readonly host: string

@@ -27,7 +27,7 @@ export interface JournalDatabase {
 }
 
 /** A database that was opened by itself. */
-export interface OpenedDatabase extends JournalDatabase {
+interface OpenedDatabase extends JournalDatabase {
   close(): Promise<void>
 }
 

@@ -15,7 +15,7 @@ export interface KeptLimits {
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
 /** What is kept of requests, by owner: what the tables had when they were read last, with what this process has changed since. */
-export interface KeptBytes {
+interface KeptBytes {
   /** False: too much is kept for the owner to keep this batch too. */
   hasRoom(batch: NewBatch): boolean
   begun(batch: number, request: NewBatch): void

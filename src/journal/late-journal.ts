@@ -3,12 +3,12 @@ import { AdapterError } from '../errors.ts'
 import type { Journal } from './journal.ts'
 
 /** A journal whose store may not be reachable yet. */
-export interface LateJournal<Opened extends Journal> extends Journal {
+interface LateJournal<Opened extends Journal> extends Journal {
   /** Undefined until it is open. */
   opened(): Opened | undefined
 }
 
-export interface LateJournalOptions<Opened extends Journal> {
+interface LateJournalOptions<Opened extends Journal> {
   /** Opens the journal; called until it succeeds. */
   readonly open: () => Promise<Opened>
   readonly clock: Clock

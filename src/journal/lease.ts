@@ -12,7 +12,7 @@ export interface LeaseWatch {
   readonly onLost: () => void
 }
 
-export interface LeaseOptions extends LeaseWatch {
+interface LeaseOptions extends LeaseWatch {
   readonly store: Store
   readonly clock: WallClock
   readonly leaseMs: number

@@ -47,9 +47,6 @@ type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<
 
 /** The states that an open record may change to. */
 export type SettledState = StatesOf<'settle', 'to'>
-/** The states that a newer confirmed record of the same key ends. */
-export type SupersedableState = StatesOf<'supersede', 'from'>
-
 /** Codes of the states in the tables. */
 export const stateCodes = Object.fromEntries(recordStates.map((state, code) => [state, code])) as Readonly<
   Record<RecordState, number>

@@ -3,7 +3,7 @@ import { createPostgresStore } from './postgres/store.ts'
 import { createSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
 
-export interface StoreOptions {
+interface StoreOptions {
   /** How long `begin` waits in all: no single try may take longer. */
   readonly timeoutMs: number
   readonly wallMs: () => number

@@ -20,7 +20,7 @@ export interface SharedRateLimit {
 }
 
 /** Slots that are reserved now, and those that later reservations depend on. */
-export interface NextRateSlots {
+interface NextRateSlots {
   readonly reserved: readonly number[]
   /** The latest slots, oldest first: as many as a window holds. */
   readonly kept: readonly number[]

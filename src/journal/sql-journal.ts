@@ -39,14 +39,14 @@ export interface JournalEvents {
 }
 
 /** Until when new records are read back from V3 before they are posted; the phase ends when both are reached. */
-export interface ReadBackPhase {
+interface ReadBackPhase {
   /** Milliseconds since the epoch; 0: never. */
   readonly untilMs: number
   /** The age of the journal, ms; 0: never. A wall clock that is set forward does not end the phase. */
   readonly untilAgeMs: number
 }
 
-export interface SqlJournalOptions {
+interface SqlJournalOptions {
   readonly store: Store
   readonly unsealing: Unsealing
   /** Derived from the journal's salt. */

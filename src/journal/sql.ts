@@ -71,7 +71,7 @@ export const isOnV2 = (batch: string): string =>
   `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
 
 /** The place of a record in the order of all records, as one number. Not computed in JavaScript, whose numbers it may exceed. */
-export const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
+const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
 
 /** Batch and position of a place, as columns. */
 export const fromPlace = (place: string, batch: string, position: string): string =>

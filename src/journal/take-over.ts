@@ -16,7 +16,7 @@ import { readOlderOfBatch } from './read-records.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './tables.ts'
 
-export interface TakeOverOptions {
+interface TakeOverOptions {
   readonly store: Store
   readonly clock: WallClock
   readonly own: ProcessIdentity
@@ -103,7 +103,7 @@ async function readOpen(
 }
 
 /** Finds batches of this instance that nothing works on, and knows the calls that may still lead to work. */
-export interface AbandonedSearch {
+interface AbandonedSearch {
   /** Says that a call begins which may open records, and gives what is to be called when it is known what it did. */
   beginCall(): () => void
   /** As `Journal.findAbandoned`. */

@@ -41,27 +41,27 @@ const mark = {
 }
 
 /** One mark, or one session without a mark (service.md 2.10). The type of `fabricated` is not stated. */
-export const attendanceRecord: EntityType = entity('AttendanceRecord', {
+const attendanceRecord: EntityType = entity('AttendanceRecord', {
   ...mark,
   fabricated: assumed(string),
 })
 
 /** One change of a mark; replaces V2's inline AttendanceHistorys (service-facts 4). The shape is assumed. */
-export const statutoryAttendanceRecordHistory: EntityType = entity(
+const statutoryAttendanceRecordHistory: EntityType = entity(
   'StatutoryAttendanceRecordHistory',
   { AttendanceRecord: guid, ...mark },
   { assumed: true },
 )
 
 /** A morning or afternoon session, whose id a writer reads first (service-facts 4). The shape is assumed. */
-export const statutoryAttendanceSession: EntityType = entity(
+const statutoryAttendanceSession: EntityType = entity(
   'StatutoryAttendanceSession',
   { Description: string, Session: string, Start: datetimeoffset, End: datetimeoffset, Type: string },
   { assumed: true },
 )
 
 /** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. The name of the type is assumed. */
-export const attendanceLookup: EntityType = lookup('AttendanceLookup', {
+const attendanceLookup: EntityType = lookup('AttendanceLookup', {
   StatutoryAttendanceCode: ref('StatutoryAttendanceCodeRef'),
 })
 

@@ -15,7 +15,7 @@ import {
 } from './notation.ts'
 
 /** One row of the learner browse; read only (service.md 2.2). */
-export const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
+const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Forename: string,
   Surname: string,
   GenderCategory: string,
@@ -30,7 +30,7 @@ export const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
 })
 
 /** A group and, through its links, everything about its members (service.md 2.2, service-facts 15). */
-export const learnerGroup: EntityType = keyedEntity('LearnerGroup', ['ExternalID', 'GroupType'], {
+const learnerGroup: EntityType = keyedEntity('LearnerGroup', ['ExternalID', 'GroupType'], {
   ExternalID: required(guid),
   GroupType: required(ref('GroupTypeEnum')),
   ShortName: string,

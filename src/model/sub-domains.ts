@@ -1,8 +1,8 @@
 /** Whether the service serves a sub domain today (service.md 1.1). */
-export type Availability = 'available' | 'announced' | 'unavailable'
+type Availability = 'available' | 'announced' | 'unavailable'
 
 /** One address under which a sub domain is served. */
-export interface SubDomainPath {
+interface SubDomainPath {
   /** Relative to the base address, as the interface spells it; the version segment's case varies (service-facts 13). */
   readonly path: string
   /** The navigation properties that the interface's own example expands, nested ones in `$expand` notation. */
@@ -10,7 +10,7 @@ export interface SubDomainPath {
 }
 
 /** A sub domain of the service: one call, one security domain (service.md 1.1). */
-export interface SubDomain {
+interface SubDomain {
   readonly name: string
   /** Entity set of the service model, spelled as the last segment of its path. */
   readonly entitySet: string

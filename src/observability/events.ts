@@ -30,7 +30,7 @@ export interface BatchAnswered extends Readonly<BatchTally> {
 }
 
 /** Records of one batch that were finished without their client. */
-export interface Recovered extends Readonly<BatchTally> {
+interface Recovered extends Readonly<BatchTally> {
   readonly partner: string
   readonly records: number
 }
@@ -63,7 +63,7 @@ export interface PassedThrough {
 }
 
 /** A partner is served by another stage or share. */
-export interface StageChanged {
+interface StageChanged {
   readonly partner: string
   /** Null: at the start of this instance. */
   readonly from: string | null
@@ -75,7 +75,7 @@ export interface StageChanged {
 }
 
 /** An action of the guards of a partner, with the figures that led to it. */
-export interface GuardActed {
+interface GuardActed {
   readonly partner: string
   readonly action: 'notify' | 'hold' | 'back'
   /** Writes of either side that were counted since V3 has been worse. */
@@ -95,7 +95,7 @@ export interface WritesFailing {
 }
 
 /** A fault of a configuration, with its place in the file where it has one. */
-export interface ConfigFault {
+interface ConfigFault {
   readonly code: string
   readonly message: string
   readonly target?: string

@@ -1,4 +1,3 @@
-export { BoundedMap } from './bounded-map.ts'
 export {
   type AcceptedCredentials,
   createAcceptedCredentials,

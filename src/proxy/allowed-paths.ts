@@ -23,9 +23,7 @@ const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly str
  * Creates the look-up of the methods that a decoded path takes; undefined for a path that is not on the list. An entry with
  * methods of its own replaces those of the kind.
  */
-export function createAllowedPaths(
-  allow: readonly AllowedPath[],
-): (path: string) => readonly string[] | undefined {
+function createAllowedPaths(allow: readonly AllowedPath[]): (path: string) => readonly string[] | undefined {
   const entries = allow.map((entry) => {
     const { path, methods } = typeof entry === 'string' ? { path: entry, methods: undefined } : entry
     // In braces `/**/x` also matches `/x`.

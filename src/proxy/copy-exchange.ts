@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Side } from '../rollout/index.ts'
 
 /** A message as it was on the connection of the client. */
-export interface CopiedMessage {
+interface CopiedMessage {
   /** Name, value, name, value. */
   readonly fields: readonly string[]
   /** Undefined: there was no room for it. */

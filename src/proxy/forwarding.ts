@@ -42,7 +42,7 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
 }
 
 /** True for a field that no request takes along, in any case: those about its way, and those that override its method or path. */
-export function isRemovedField(name: string): boolean {
+function isRemovedField(name: string): boolean {
   return REMOVED.test(plainName(name))
 }
 

@@ -15,7 +15,7 @@ import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
 import { untilGone } from './until-gone.ts'
 
-export interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
+interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
   /** Turn the upstream's absolute links in JSON bodies into the adapter's. */

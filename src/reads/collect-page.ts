@@ -14,7 +14,7 @@ export interface ReadPosition {
 }
 
 /** One page of recorded marks. */
-export interface CollectedPage {
+interface CollectedPage {
   readonly rows: readonly FlatReply[]
   /** Where the next page begins; undefined: nothing is left. */
   readonly next: ReadPosition | undefined
@@ -89,7 +89,7 @@ export async function collectPage(
 }
 
 /** A page of a V3 collection. */
-export interface Collection {
+interface Collection {
   readonly rows: readonly unknown[]
   /** The query of the next page. */
   readonly link: string | undefined

@@ -22,7 +22,7 @@ const QUERY = /^[\x21-\x7e]+$/
 const GIVEN = /^[\w-]*$/
 
 /** The secret and the owner that a link is signed for. */
-export interface TokenSigner {
+interface TokenSigner {
   /** A secret of the adapter that all its instances know. */
   readonly secret: Uint8Array
   /** Whose link it is: another owner's token has another signature. */

@@ -1,4 +1,4 @@
-export { type ComparisonFigures, type EvidenceThresholds, type NeededCheck, neededCheck } from './advise.ts'
+export { type ComparisonFigures, type EvidenceThresholds, type NeededCheck } from './advise.ts'
 export { stageTable } from './decide.ts'
 export {
   createFileStages,
@@ -6,7 +6,6 @@ export {
   type KnownWrite,
   type LiveStages,
   type StageEntry,
-  type StagedPartner,
 } from './live-stages.ts'
 export { isWriteKind, type RequestKind, type Side, type Stage } from './stage.ts'
 export { backOf, judgeStep, nextOf } from './steps.ts'
@@ -15,10 +14,10 @@ export {
   type OpenedRolloutStore,
   openRolloutStore,
 } from './store/create-rollout-store.ts'
-export { driveForward, type DriveResult } from './store/drive-change.ts'
+export { driveForward } from './store/drive-change.ts'
 export type { RolloutStore } from './store/rollout-store.ts'
-export { createLiveGuards, type GuardedWrite, type LiveGuards, noGuards } from './guards/live-guards.ts'
-export type { Trial, TrialResult } from './guards/trial-windows.ts'
+export { createLiveGuards, type LiveGuards, noGuards } from './guards/live-guards.ts'
+export type { TrialResult } from './guards/trial-windows.ts'
 export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
 export type { KeptSnapshots } from './live/kept-snapshot.ts'
 export { type EvidenceEntry, type HashedPair, MAX_PAIRS } from './evidence/add-entries.ts'

@@ -120,7 +120,7 @@ function maxOf(one: number | undefined, other: number | undefined): number | und
 }
 
 /** True if both are equal. */
-export function isSameProfile(one: EchoProfile, other: EchoProfile): boolean {
+function isSameProfile(one: EchoProfile, other: EchoProfile): boolean {
   return one === other || formatProfile(one) === formatProfile(other)
 }
 

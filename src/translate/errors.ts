@@ -33,7 +33,7 @@ export const defaultErrorMapping: readonly ErrorMappingRule[] = [
 ]
 
 /** The V2 answer for a record that was not accepted: the status of its part and the entries of its array. */
-export interface V2Failure {
+interface V2Failure {
   readonly status: number
   readonly errors: readonly V2Error[]
 }

@@ -1,20 +1,11 @@
 export { historyKey, toHistory, toHistoryQueries } from './history-queries.ts'
-export {
-  isReplyTo,
-  type RecordMapping,
-  toFlatRecord,
-  toFlatReply,
-  toV3Record,
-  type UnmappedPolicy,
-  type V3Translation,
-} from './record.ts'
+export { isReplyTo, type RecordMapping, toFlatRecord, toFlatReply, toV3Record } from './record.ts'
 export {
   defaultErrorMapping,
   type ErrorMappingRule,
   type FailedOutcome,
   toV2Failure,
   toV2Refusal,
-  type V2Failure,
 } from './errors.ts'
 export { codeIdOf, toCodeQuery } from './code-lookup.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
@@ -42,7 +33,6 @@ export {
   type EchoProfile,
   formatProfile,
   freshProfile,
-  isSameProfile,
   joinProfiles,
   learnEcho,
   parseProfile,

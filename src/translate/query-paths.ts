@@ -24,7 +24,7 @@ const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly
 ])
 
 /** Values of parameter aliases, by name without the `@`. */
-export type Aliases = ReadonlyMap<string, Expr>
+type Aliases = ReadonlyMap<string, Expr>
 
 /**
  * Rewrites an expression over the flat V2 record into one over the nested V3 record; aliases are replaced by their values.

@@ -19,7 +19,7 @@ export interface RecordMapping {
 }
 
 /** A flat record in the form of V3, or why it is refused; `unmapped` counts dropped members. */
-export type V3Translation =
+type V3Translation =
   | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
   | {
       readonly record: undefined

@@ -22,7 +22,7 @@ export interface CallBudget {
   queuedMs(): number
 }
 
-export interface CallBudgetOptions {
+interface CallBudgetOptions {
   /** Undefined: only the deadline counts. */
   readonly rateLimit: RateLimit | undefined
   /** The client that the calls are for. */

@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { type JsonReply, requestJson } from './request-json.ts'
 
 /** The client of one school and application at the token endpoint (service-facts 11). */
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly tokenUrl: URL
   readonly clientId: string
   /** Called when the secret is sent, so that it is stored nowhere else. */
@@ -15,7 +15,7 @@ export interface ClientCredentials {
 }
 
 /** A token and how long it is good. */
-export interface IssuedToken {
+interface IssuedToken {
   readonly token: string
   readonly lifetimeMs: number
 }
@@ -92,7 +92,7 @@ export interface TokenSource {
   renew(refused: string): Promise<string>
 }
 
-export interface TokenSourceOptions {
+interface TokenSourceOptions {
   /** Asks for a new token. */
   readonly fetch: () => Promise<IssuedToken>
   /** Milliseconds that never go back. */

@@ -9,13 +9,13 @@ import { type ConnectionUser, toClientOptions, type UpstreamTimeouts } from './c
 import { overloaded } from './call-budget.ts'
 
 /** A reply, read whole; its body is not joined yet, since many replies may end in one turn of the event loop. */
-export interface CollectedReply {
+interface CollectedReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Pieces
 }
 
-export interface CollectOptions {
+interface CollectOptions {
   /** A larger reply is rejected with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   readonly clock: Clock
@@ -160,7 +160,7 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-export interface WholeReaderOptions {
+interface WholeReaderOptions {
   /** To each address. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts

@@ -82,7 +82,7 @@ export interface Connections {
   close(): Promise<void>
 }
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
   readonly clock: Clock

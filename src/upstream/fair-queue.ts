@@ -10,14 +10,14 @@ const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 export type Refusal = 'full' | 'deadline' | 'gone'
 
 /** What admitted calls use: tokens of a rate, or connections. */
-export interface Supply {
+interface Supply {
   /** Whether a call of this holder may leave now. */
   mayTake(holder: string): boolean
   take(holder: string): void
 }
 
 /** How a call waits. */
-export interface Wait {
+interface Wait {
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */

@@ -1,15 +1,9 @@
 export { type CallBudget, openCallBudget, overloaded } from './call-budget.ts'
-export { type ClientCredentials, createTokenSource, fetchToken, type TokenSource } from './client-token.ts'
+export { createTokenSource, fetchToken, type TokenSource } from './client-token.ts'
 export { collectReply, createWholeReader, ReplyOverdueError, type WholeReader } from './collect-reply.ts'
-export {
-  type Connections,
-  createConnections,
-  type OnCall,
-  type UpstreamCall,
-  type UpstreamTimeouts,
-} from './connections.ts'
+export { type Connections, createConnections, type OnCall, type UpstreamTimeouts } from './connections.ts'
 export type { CallPriority, Refusal } from './fair-queue.ts'
-export { type Deadline, type DeadlineOptions, type Dispatch, openDeadline } from './open-deadline.ts'
+export { type DeadlineOptions, type Dispatch, openDeadline } from './open-deadline.ts'
 export {
   type LossReason,
   type NotApplied,

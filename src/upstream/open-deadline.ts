@@ -8,7 +8,7 @@ import type { RateLimit } from './rate-limit.ts'
 export type Dispatch = <Outcome>(handler: PostHandler<Outcome>, body: string) => void
 
 /** The POSTs of one batch: they share a deadline and a rate limit. */
-export interface Deadline {
+interface Deadline {
   /** Sends one request and reports its outcome, once. Never retries: a POST is not idempotent. */
   send<Outcome>(
     dispatch: Dispatch,

@@ -11,9 +11,9 @@ export type Admission =
   | { readonly admitted: false; readonly waitedMs: number; readonly reason: Refusal }
 
 /** Called with the decision on every call that asked to leave. */
-export type OnAdmission = (priority: CallPriority, admission: Admission) => void
+type OnAdmission = (priority: CallPriority, admission: Admission) => void
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   /** Calls that may leave in any second; a fraction means one call in more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock

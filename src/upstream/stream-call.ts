@@ -29,7 +29,7 @@ export interface ReplySink {
   onFailure(cause: Error, sent: boolean): void
 }
 
-export interface StreamCallOptions {
+interface StreamCallOptions {
   /** The longest time from the end of the request to the status line, also where interim responses keep coming, ms. */
   readonly headersMs: number
   readonly clock: Clock

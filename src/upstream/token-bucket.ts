@@ -7,7 +7,7 @@ export interface CallLimit {
 }
 
 /** When calls may leave; asking and taking are apart, since a token goes to the first in the queue at that time. */
-export interface CallTokens {
+interface CallTokens {
   /** Time until the next call may leave; undefined: not known yet, and the caller is notified once it is. */
   waitMs(wanted: number): number | undefined
   /** Uses the token that is available. */

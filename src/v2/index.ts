@@ -1,9 +1,4 @@
-export {
-  type BatchDecoding,
-  decodeBatch,
-  type DecodeOptions,
-  openBatchDecoding,
-} from './batch/decode-batch.ts'
+export { decodeBatch, type DecodeOptions, openBatchDecoding } from './batch/decode-batch.ts'
 export { type Batch, type BatchPart, batchPath } from './batch/batch.ts'
 export {
   type BatchEncoder,
@@ -14,29 +9,17 @@ export {
   type PartReply,
 } from './batch/encode-batch.ts'
 export { readBoundary } from './multipart/boundary.ts'
-export {
-  isGenericClient,
-  type MetadataLevel,
-  type Preferences,
-  readPreferences,
-} from './http-part/preferences.ts'
+export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/preferences.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
 export { decodeRecord } from './record/decode-record.ts'
-export { decodeRecordBytes, readCharset } from './record/record-text.ts'
-export {
-  FLAT_TYPE,
-  type FlatRecord,
-  type RecordFault,
-  type RecordResult,
-  type UnmappedField,
-} from './record/flat-record.ts'
+export { decodeRecordBytes } from './record/record-text.ts'
+export { FLAT_TYPE, type FlatRecord, type RecordFault, type UnmappedField } from './record/flat-record.ts'
 export {
   createRowEncoder,
   encodeFlatPage,
   encodeFlatReply,
   envelopRecord,
-  type FlatPage,
   type FlatReply,
   type FlatRow,
 } from './record/flat-reply.ts'
@@ -46,16 +29,14 @@ export {
   decodeReplyForm,
   decodeReplyInSlices,
   openReplyDecoding,
-  type ReplyDecoding,
   type ReplyForm,
   type ReplyPartForm,
 } from './batch/decode-reply.ts'
-export type { Finding, Severity } from './inspect/finding.ts'
+export type { Finding } from './inspect/finding.ts'
 export {
   guessBoundary,
   inspectBatch,
   inspectBatchInSlices,
-  type Inspection,
   toFinding,
   toFindings,
 } from './inspect/inspect-batch.ts'

@@ -1,12 +1,6 @@
 export type { BatchChoice } from './client/batch.ts'
-export {
-  type V3Client,
-  type V3ClientOptions,
-  type V3Credentials,
-  type V3Writes,
-  createV3Client,
-} from './client/post.ts'
-export { createV3Reader, type ReadOutcome, type V3Reader, type V3ReaderOptions } from './client/read.ts'
+export { type V3Client, type V3Credentials, type V3Writes, createV3Client } from './client/post.ts'
+export { createV3Reader, type ReadOutcome, type V3Reader } from './client/read.ts'
 export { runBounded } from './client/run-bounded.ts'
 export {
   type PostOutcome,
@@ -15,4 +9,4 @@ export {
   type UpstreamError,
   type UpstreamErrorEntry,
 } from './errors.ts'
-export { type BodyProfile, encodeRecord, type V3Record, type V3Reply, ZERO_GUID } from './record.ts'
+export { type BodyProfile, encodeRecord, type V3Record, type V3Reply } from './record.ts'

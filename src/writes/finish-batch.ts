@@ -33,7 +33,7 @@ export type AuthoriseStored = (
 ) => Promise<Authorisation> | Missing
 
 /** Finishes a batch without its client; resolves false where it has to wait for credentials or its partner. */
-export type FinishBatch = (work: Work) => Promise<boolean>
+type FinishBatch = (work: Work) => Promise<boolean>
 
 /** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
@@ -150,7 +150,7 @@ export function createFinisher(
 }
 
 /** How records of a stored batch are run. */
-export interface StoredRun {
+interface StoredRun {
   readonly partner: Partner
   /** Records that were not applied wait for their client to send them again, where it gets that answer. */
   readonly clientWaits: boolean

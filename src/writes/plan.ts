@@ -158,7 +158,7 @@ function planSingle(
 }
 
 /** Plans one record; exactly one of `flat` and `faults` is defined. */
-export function planRecord(
+function planRecord(
   answering: PartPreferences,
   flat: FlatRecord | undefined,
   faults: readonly RecordFault[] | undefined,

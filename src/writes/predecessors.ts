@@ -156,7 +156,7 @@ function nameOf({ batch, position }: RecordRef): string {
 const GIVE_WAY_MS = 2_000
 
 /** A watch over a batch while its credentials are not accepted. */
-export interface GiveWay {
+interface GiveWay {
   /** Resolves once newer records have waited long enough; never, where the credentials are accepted before. */
   readonly due: Promise<void>
   stop(): void

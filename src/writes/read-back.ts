@@ -5,7 +5,7 @@ import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../v3/in
 import type { WriteContext } from './context.ts'
 
 /** Of which batch the records are that are read back, and with what. */
-export interface ReadBackOptions {
+interface ReadBackOptions {
   readonly batch: number
   /** V2 may have applied the records that were sent before this run, and newer records may have earlier places in the journal. */
   readonly wasOnV2: boolean
@@ -21,13 +21,13 @@ export interface ReadBackOptions {
 }
 
 /** A record that is read back. */
-export interface ReadBackTask {
+interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
 }
 
 /** When a record was sent, by the clock. */
-export interface Sent {
+interface Sent {
   /** By this run, by an earlier one, or not at all. */
   readonly how: 'now' | 'before' | 'never'
   /** It was not sent before this, ms; undefined: since it was received. */
@@ -37,7 +37,7 @@ export interface Sent {
 }
 
 /** Finds out what became of a record that may have been applied, and posts it again where it was not. */
-export type ResolveUnknown = (
+type ResolveUnknown = (
   task: ReadBackTask,
   post: () => Promise<PostOutcome>,
   reason: UnknownReason,

@@ -62,7 +62,7 @@ export async function replayRelayed(
 }
 
 /** A batch that comes again while V2 serves. */
-export interface ResentBatch {
+interface ResentBatch {
   readonly client: Client
   readonly plan: Plan
   /** The numbers under which V2 was sent it before, the newest first. */

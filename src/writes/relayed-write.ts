@@ -8,7 +8,7 @@ import { hadKeptReply, outcomesOf, type RelayEnd, type ReplyReading } from './re
 import { digestIds, digestRequest } from './stored-request.ts'
 
 /** How the journal is to know a write that V2 is about to be sent. */
-export interface RelayOptions {
+interface RelayOptions {
   /** With keys it is in the order of their records; without, it is only known again. */
   readonly known: 'identity' | 'keys'
   /**
@@ -37,7 +37,7 @@ export interface RelayedBatch {
  * `known`: V3 has served this batch, so V2 is not sent it. `sent`: V2 was sent it before under these numbers, the newest first.
  * `late`: the journal does not say in time whether it is new.
  */
-export type BegunRelayed =
+type BegunRelayed =
   | { readonly kind: 'new'; readonly relayed: RelayedBatch }
   | { readonly kind: 'known'; readonly batch: number }
   | { readonly kind: 'sent'; readonly batches: readonly [number, ...number[]] }

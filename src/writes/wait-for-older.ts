@@ -10,7 +10,7 @@ import type { RunSession } from './run.ts'
 export type ReadMarkOfV2 = (record: V3Record, timeoutMs: number) => Promise<ReadOutcome>
 
 /** What reads older records back. */
-export interface OlderReading {
+interface OlderReading {
   readonly partner: Partner
   readonly readV3: (query: string, timeoutMs: number) => Promise<ReadOutcome>
   readonly readV2: ReadMarkOfV2

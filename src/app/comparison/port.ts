@@ -17,7 +17,7 @@ export interface Line<Calls extends Callable<Calls>> {
 }
 
 /** Either end of the messages between two threads. */
-export interface Port {
+interface Port {
   postMessage(message: Message): void
   on(event: 'message', listener: (message: Message) => void): unknown
 }

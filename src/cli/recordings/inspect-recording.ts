@@ -73,7 +73,7 @@ export async function inspectRecording(
 }
 
 /** True for an error for which the whole request is refused, not one record. */
-export function refusesRequest({ severity, code }: Finding): boolean {
+function refusesRequest({ severity, code }: Finding): boolean {
   const rule = Object.entries(errorRules).find(([own]) => own === code)?.[1]
   return severity === 'error' && rule !== undefined && rule.class !== 'record'
 }

@@ -9,7 +9,7 @@ import { takeTarget } from '../../http/request-target.ts'
 import { batchPath, type Finding, guessBoundary, toFinding } from '../../v2/index.ts'
 
 /** The batch of a recording, as the adapter would receive it. */
-export interface OpenedRecording {
+interface OpenedRecording {
   /** Decompressed; undefined if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined

@@ -12,7 +12,7 @@ import type { WireExchange } from '../../compare/recording/index.ts'
 import { endToEndFields } from '../../http/hop-by-hop.ts'
 import { MAX_HEADER_BYTES } from '../../http/server.ts'
 
-export interface RelayOptions {
+interface RelayOptions {
   /** The address of V2. */
   readonly v2: URL
   /** Whether a request is recorded, by its method and target; others are relayed and not copied. */

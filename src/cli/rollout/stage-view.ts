@@ -89,7 +89,7 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
 }
 
 /** The share of the units that V3 serves. */
-export function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
+function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
   if (stage === 'canary') return percent
   return stage === 'v3' || stage === 'complete' ? 100 : 0
 }

@@ -8,7 +8,7 @@ import { type FromPrimary, type FromWorker, isFromWorker } from './messages.ts'
 import { createWorkersConfig } from './reload-workers.ts'
 
 /** The workers of one adapter. */
-export interface Workers extends ReloadTarget {
+interface Workers extends ReloadTarget {
   readonly url: string
   /** Lets them finish the requests under way, and resolves when all have ended. */
   stop(): Promise<void>

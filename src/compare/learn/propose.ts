@@ -15,13 +15,13 @@ export interface LearnableSettings {
 }
 
 /** What was seen, and in how many exchanges. */
-export interface Sighting {
+interface Sighting {
   readonly seen: string
   readonly count: number
 }
 
 /** What the evidence says of one key of the configuration. */
-export interface Proposal {
+interface Proposal {
   /** `quirks.dataEnvelope` */
   readonly path: string
   readonly current: string | boolean
@@ -35,7 +35,7 @@ export interface Proposal {
 }
 
 /** An error that V2 answered with. */
-export interface LearnedError {
+interface LearnedError {
   readonly status: number
   readonly code: string
   /** `(withheld)`: it may hold a value of a record. */
@@ -43,7 +43,7 @@ export interface LearnedError {
   readonly count: number
 }
 
-export interface LearnedProposals {
+interface LearnedProposals {
   readonly exchanges: { readonly batch: number; readonly record: number; readonly read: number }
   /** Replies that have the form of none. */
   readonly unreadable: number

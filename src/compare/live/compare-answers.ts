@@ -9,7 +9,7 @@ import { isFound } from './follow-marks.ts'
 import { isObject, marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
 /** An answer to a read, as its client would get it. */
-export type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
+type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
 /** Time for all calls of one check. */
 const CALLS_MS = 60_000

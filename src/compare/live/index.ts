@@ -1,6 +1,6 @@
-export { type AskedRead, type AskOptions, createAskSides, failureOf, type SideAnswer } from './ask-sides.ts'
+export { type AskedRead, createAskSides, failureOf, type SideAnswer } from './ask-sides.ts'
 export { assumeOutcome, matchParts } from './assume-reply.ts'
-export { compareAccepted, type HiddenOutcome, toFollowed } from './check-marks.ts'
+export { compareAccepted, toFollowed } from './check-marks.ts'
 export { askedKind, compareAnswers, unfitRead } from './compare-answers.ts'
 export { type AcceptedMark, compareReply } from './compare-reply.ts'
 export {
@@ -22,5 +22,5 @@ export {
   keysOf,
   type LiveComparison,
 } from './live-comparison.ts'
-export { factsOf, isObject, markKey, readBody } from './marks.ts'
-export { type ClientLimit, createPace, type PaceRefusal, type PaceStore } from './pace.ts'
+export { factsOf, markKey, readBody } from './marks.ts'
+export { createPace, type PaceRefusal, type PaceStore } from './pace.ts'

@@ -21,7 +21,7 @@ export interface RecordingTarget {
   removeOld(): Promise<void>
 }
 
-export interface RecordingTargetOptions {
+interface RecordingTargetOptions {
   /** Opens the folder; called once, at once. */
   readonly open: () => Promise<RecordingStore>
   /** Undefined: the store encrypts. */
@@ -164,7 +164,7 @@ export interface Recorder {
   close(late?: Promise<void>): Promise<void>
 }
 
-export interface RecorderOptions {
+interface RecorderOptions {
   /** Resolves when the work on one exchange may begin. */
   readonly begin: () => Promise<RecordingWork>
   /** Larger exchanges are not recorded: the work would hold others up. */

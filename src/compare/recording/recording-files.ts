@@ -117,7 +117,7 @@ export function byCounter(one: string, other: string): number {
 }
 
 /** A recording that was read. */
-export interface ReadRecording {
+interface ReadRecording {
   /** The name of its folder. */
   readonly name: string
   readonly exchange: Exchange

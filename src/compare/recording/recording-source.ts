@@ -25,7 +25,7 @@ import { type Exchange, headerOf, isGeneric } from './exchange.ts'
 import { readRecording } from './recording-files.ts'
 import { toWriteRequest } from './v3-script.ts'
 
-export interface RecordingSourceOptions {
+interface RecordingSourceOptions {
   readonly partner: Partner
   /** Opens recordings that are encrypted. */
   readonly key: Uint8Array | undefined
@@ -37,7 +37,7 @@ export interface RecordingSourceOptions {
 }
 
 /** Exchanges that were recorded, as a source of pairs. */
-export interface RecordingSource extends RunSource {
+interface RecordingSource extends RunSource {
   /** Recorded reads that no service was asked for, and exchanges that V3 served: their replies are the adapter's own. */
   leftOut(): { readonly reads: number; readonly servedByV3: number }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { byCounter, type RecordingFiles } from './recording-files.ts'
 import { SEALED, sealFile } from './sealed-file.ts'
 
-export interface StoreOptions {
+interface StoreOptions {
   readonly folder: string
   /** Encrypts each file; undefined: they are written as they are, with the day alone as their time, since pseudonyms shift times. */
   readonly key: Uint8Array | undefined

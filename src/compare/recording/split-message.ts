@@ -1,5 +1,5 @@
 /** A piece of a body: framing (delimiters, headers, text between parts), or the content of a part. */
-export interface MessagePiece {
+interface MessagePiece {
   readonly isFraming: boolean
   readonly bytes: Buffer
 }

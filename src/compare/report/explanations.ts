@@ -1,7 +1,7 @@
 import type { Finding } from './headline.ts'
 
 /** What a class of differences means and what to do about it. */
-export interface Explanation {
+interface Explanation {
   readonly title: string
   readonly meaning: string
   readonly cause: string

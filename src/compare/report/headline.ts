@@ -27,7 +27,7 @@ export function findingsOf({ differences, verdicts }: PublishedRun): readonly Fi
 }
 
 /** What a report says first. */
-export interface Headline {
+interface Headline {
   readonly title: string
   /** One sentence for a decision. */
   readonly sentence: string

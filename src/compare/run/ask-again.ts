@@ -28,7 +28,7 @@ export interface AskAgainOptions {
 }
 
 /** The rows of a window after those that differed were read again. */
-export interface AskedAgain {
+interface AskedAgain {
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
   /** Records that were asked again. */

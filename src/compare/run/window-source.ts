@@ -13,7 +13,7 @@ import type { Checkpoint } from './run-files.ts'
 import { planWindows, type Window } from './windows.ts'
 
 /** What of both services is compared, and how. */
-export interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
+interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly fromMs: number
   /** The first moment after the last day. */
   readonly toMs: number

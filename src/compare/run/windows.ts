@@ -22,7 +22,7 @@ export interface Window {
 }
 
 /** Where a run begins or continues: the windows before it are done. */
-export interface RunPosition {
+interface RunPosition {
   readonly kind: Window['kind']
   readonly list: number
   readonly fromMs: number
@@ -31,7 +31,7 @@ export interface RunPosition {
 }
 
 /** The windows of a run, one after another. */
-export interface WindowPlan {
+interface WindowPlan {
   /** The next window; undefined: there is none left. */
   next(): Window | undefined
   /** Where `next` goes on. */
@@ -44,7 +44,7 @@ export interface WindowPlan {
   daysBefore(position: RunPosition): number
 }
 
-export interface WindowPlanOptions {
+interface WindowPlanOptions {
   readonly fromMs: number
   /** The first moment after the last day. */
   readonly toMs: number

@@ -17,7 +17,7 @@ export interface SameIds {
 export type Recognition = Pick<ChangeContext, 'replayForMs' | 'forgottenBatch'>
 
 /** The meaning of earlier batches with the same ids for an arriving batch. */
-export interface Arrival {
+interface Arrival {
   /** It is a resend of this one. */
   readonly known: KnownBatch | undefined
   /** Of the batch whose place it takes: those that were begun for V2 before. */

@@ -12,7 +12,7 @@ export interface Beginning {
 }
 
 /** The rows that begins read before they change anything. */
-export interface BeginRows {
+interface BeginRows {
   /** For each of them the batches of its owner and ids that are not retired, the newest first. */
   readonly sameIds: readonly (readonly SameIds[])[]
   /** The highest number that was given. */

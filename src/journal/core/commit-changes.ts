@@ -26,7 +26,7 @@ import {
 import { maySupersede, type OlderRecord, settle, type SettledRecord, type SettleRows } from './settle.ts'
 
 /** What the changes of a group come to, before its transaction is committed. */
-export type Changed =
+type Changed =
   | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: CommitCounts }
   | { readonly ok: false; readonly error: StoreError }
 
@@ -303,7 +303,7 @@ function toSettledRange(range: readonly [OutcomeRow, ...OutcomeRow[]]): object {
 }
 
 /** The statements that delete batches with all their rows. */
-export const deletions = [
+const deletions = [
   'deletePayloads',
   'deleteCredentials',
   'deleteAnswers',

@@ -17,7 +17,7 @@ import {
 import type { JournalTables } from '../tables.ts'
 import { toStoreError } from './to-store-error.ts'
 
-export interface PostgresOptions {
+interface PostgresOptions {
   readonly url: string
   /** How long a connection and a statement may take. */
   readonly timeoutMs: number

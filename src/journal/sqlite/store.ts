@@ -10,7 +10,7 @@ import { markFileOf } from './file.ts'
 import { startDatabaseThread, type ThreadStart } from './thread.ts'
 import { toStoreError } from './to-store-error.ts'
 
-export interface SqliteOptions extends ThreadStart {
+interface SqliteOptions extends ThreadStart {
   /** Milliseconds since the epoch: all who share a file share a clock. */
   readonly wallMs: () => number
 }

@@ -43,7 +43,7 @@ export interface Numbered<Content> {
 export type Response = QueryAnswer | Committed | { readonly failure: ThreadFailure } | 'done'
 
 /** The thread that holds the file of a journal, as the others talk to it. Rejects with a `ThreadFailure`, or once it has stopped. */
-export interface DatabaseThread {
+interface DatabaseThread {
   readonly driver: Driver
   prepare(secrets: StoreSecrets): Promise<void>
   commit(group: Group): Promise<Committed>

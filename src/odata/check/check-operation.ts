@@ -311,7 +311,7 @@ export function checkEnumLiteral(
  * A string literal where an enumeration or duration is wanted is one (ABNF enumLiteral, durationLiteral), and a date literal where a
  * time is wanted is its midnight in UTC, as ODataLib reads it.
  */
-export function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
+function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
   if (
     node.kind === 'constant' &&
     node.type.family === 'date' &&

@@ -29,7 +29,7 @@ export function compilePattern(pattern: string, origin: number): (text: string) 
 }
 
 /** A pattern in the syntax of RE2, and an upper bound of the instructions that it compiles to. */
-export interface TranslatedPattern {
+interface TranslatedPattern {
   readonly source: string
   readonly size: number
 }

@@ -12,7 +12,7 @@ import type {
 import { bindingsOf } from './write-edmx.ts'
 
 /** The service document of OData JSON 4.0, section 5. */
-export interface ServiceDocument {
+interface ServiceDocument {
   readonly '@odata.context': string
   readonly value: readonly { readonly name: string; readonly kind: 'EntitySet'; readonly url: string }[]
 }

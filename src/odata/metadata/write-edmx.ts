@@ -12,7 +12,7 @@ import type {
 } from '../csdl.ts'
 
 /** A navigation property of a set's type, and the set that its entities are in. */
-export interface NavigationBinding {
+interface NavigationBinding {
   readonly path: string
   readonly target: string
 }

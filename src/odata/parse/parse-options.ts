@@ -33,7 +33,7 @@ export const systemOptions = [
 export type SystemOption = (typeof systemOptions)[number]
 
 /** The options that are possible in parentheses: system options and parameter aliases. */
-export type OptionName = SystemOption | 'alias'
+type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
@@ -78,12 +78,12 @@ export function parseExpandAt(cursor: Cursor): ExpandItem[] {
 }
 
 /** The items of `$select` at the cursor. */
-export function parseSelectAt(cursor: Cursor): SelectItem[] {
+function parseSelectAt(cursor: Cursor): SelectItem[] {
   return parseList(cursor, () => parseSelectItem(cursor))
 }
 
 /** The items of `$orderby` at the cursor (OData URL conventions 5.1.5). */
-export function parseOrderByAt(cursor: Cursor): OrderByItem[] {
+function parseOrderByAt(cursor: Cursor): OrderByItem[] {
   return parseList(cursor, () => {
     const { position } = cursor
     const expression = parseExpressionAt(cursor)

@@ -13,7 +13,7 @@ import type { Cursor } from './cursor.ts'
 import { parseSearchAt } from './parse-search.ts'
 
 /** The expression parser; a parameter, because paths contain expressions and expressions contain paths. */
-export type ParseExpression = (cursor: Cursor) => Expr
+type ParseExpression = (cursor: Cursor) => Expr
 
 /** The state of reading a path: the parser of nested expressions, and the height of the highest one so far. */
 interface PathReader {

@@ -143,7 +143,7 @@ function addRatios(known: TestState, strata: readonly (readonly CountedTrial[])[
 }
 
 /** Trials of one stratum of a window, and how many of them were bad. */
-export interface Counts {
+interface Counts {
   /** On V3. */
   readonly trials: number
   readonly bad: number

@@ -41,7 +41,7 @@ import {
 } from './stage-rows.ts'
 
 /** The part of the store that changes stages. */
-export type StageChanges = Pick<
+type StageChanges = Pick<
   RolloutStore,
   'apply' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'dismiss' | 'note'
 >

@@ -49,7 +49,7 @@ export function rowOf(school: School, mark: Mark): Row | undefined {
 }
 
 /** Which rows are wanted, as of when, and as which face shows them. */
-export interface RowQuery {
+interface RowQuery {
   readonly bounds: ReadBounds
   /** Absent: the rows as they are stored. */
   readonly face?: Face

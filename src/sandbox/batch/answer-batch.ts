@@ -142,7 +142,7 @@ const dependencyFailed = odataError(424, 'FailedDependency', 'A request that thi
  * Runs the operations in order, each group whole or not at all. Without `continueOnError` the batch ends after the first
  * failure (OData protocol 11.7.7.3). In a failed group the operation that failed has its own answer, the others 424.
  */
-export function runOperations(operations: readonly Operation[], runner: BatchRunner): OperationResult[] {
+function runOperations(operations: readonly Operation[], runner: BatchRunner): OperationResult[] {
   const results: OperationResult[] = []
   const lost = new Set<string>()
   for (const run of inGroups(operations)) {

@@ -38,7 +38,7 @@ export function storedText(value: string | null): string | Buffer | null {
 }
 
 /** The value of a TEXT column, or null. */
-export function textOrNull(row: Row, column: string): string | null {
+function textOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : text(row, column)
 }
 

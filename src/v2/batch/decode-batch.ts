@@ -22,7 +22,7 @@ export interface DecodeOptions {
 }
 
 /** A batch that is decoded in steps. */
-export interface BatchDecoding {
+interface BatchDecoding {
   /** Decodes about `work` more bytes; a small part counts as `MIN_PART_WORK`. True once the batch is decoded. */
   advance(work: number): boolean
   /** The batch; available once `advance` has returned true. */

@@ -34,7 +34,7 @@ export interface ReplyForm {
 }
 
 /** A batch reply that is being read while it arrives. */
-export interface ReplyDecoding {
+interface ReplyDecoding {
   /** Takes the next bytes; the parts that are whole by then. */
   push(chunk: Buffer): DecodedReply[]
   /** Ends the reply; returns the parts that this completes. Error: `ADP_TRUNCATED` for an incomplete reply. */

@@ -13,7 +13,7 @@ const LF = 0x0a
 const CR = 0x0d
 
 /** The result of an inspection; `batch` is undefined if the envelope is broken. */
-export interface Inspection {
+interface Inspection {
   readonly batch: Batch | undefined
   /** In the order of the body. */
   readonly findings: readonly Finding[]

@@ -101,7 +101,7 @@ export function createRowEncoder(
 }
 
 /** The parts of a page of flat records. */
-export interface FlatPage {
+interface FlatPage {
   /** Absolute context URL. */
   readonly context: string
   readonly metadata: MetadataLevel

@@ -92,7 +92,7 @@ export function createBatchPost(
 }
 
 /** Whether an upstream has `$batch`, as far as it has shown. */
-export interface BatchCapability {
+interface BatchCapability {
   /** True if a batch may be sent now: batches work, were never tried, or failed long enough ago for another try. */
   mayTry(): boolean
   /** True when the next batch may be sent; takes nothing. */

@@ -60,7 +60,7 @@ export interface V3Reader {
 }
 
 /** Where the sets are, and how pages are parsed. */
-export interface V3ReaderOptions extends V3ClientOptions {
+interface V3ReaderOptions extends V3ClientOptions {
   /** The path of the sets below the base address. Default `/Attendance/V3/`. */
   readonly below?: string
   /** Pages up to 16 MiB are parsed at once, whatever they hold: for a program without clients that wait. Default false. */

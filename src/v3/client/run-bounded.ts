@@ -1,5 +1,5 @@
 /** Tasks that `runBounded` starts; each is known by its index, 0 to `count` - 1. */
-export interface BoundedTasks {
+interface BoundedTasks {
   readonly count: number
   /** The largest number of tasks that run at a time. */
   readonly concurrency: number

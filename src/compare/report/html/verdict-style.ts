@@ -2,7 +2,7 @@ import type { Verdict } from '../../verdict.ts'
 import { html, type Markup } from './markup.ts'
 
 /** How a verdict is named and drawn. Patterns tell them apart without colours. */
-export interface VerdictStyle {
+interface VerdictStyle {
   readonly verdict: Verdict
   readonly label: string
   readonly meaning: string
