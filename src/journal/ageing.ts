@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
 import { readMeta, writeMeta } from './meta.ts'
@@ -57,7 +57,7 @@ export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): 
       const kept = await readKeptAge(db)
       if (isFirst) openedAgeMs = kept.ageMs
       const age = Math.floor(Math.max(kept.ageMs, ageMs()))
-      const newest = Number((await readMeta(db, 'last_batch')) ?? 0)
+      const newest = await readLastBatch(db)
       const sightings = addSighting(kept.sightings, [newest, age], replayForMs)
       forgotten = Math.max(forgotten, newestOlderThan(sightings, age - replayForMs))
       await writeMeta(db, AGE, formatAge({ ageMs: age, sightings }))
@@ -86,6 +86,13 @@ function toSighting(text: string): Sighting {
 /** As `3600000 17@0 204@900000`: the age, then batches with theirs. */
 function formatAge({ ageMs, sightings }: KeptAge): string {
   return [String(ageMs), ...sightings.map(([batch, seenMs]) => `${batch}@${seenMs}`)].join(' ')
+}
+
+async function readLastBatch(db: Kysely<JournalTables>): Promise<number> {
+  const { rows } = await sql<{ last: number }>`select max(last_batch) as last from journal_commits`.execute(
+    db,
+  )
+  return rows[0]?.last ?? 0
 }
 
 /** Of the sightings that are old enough the newest says all; several instances add no more than one would. */

@@ -1,6 +1,7 @@
 import type { WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { damagedJournal, type Store, type StoreError } from './store.ts'
+import type { Store } from './store.ts'
+import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** How the store was asked: a full disk answers questions and takes no group. */
 export type Access = 'commit' | 'query'
@@ -16,7 +17,7 @@ export interface Availability {
    * Runs a question to the store. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that
    * the store does not understand.
    */
-  ask<Result>(question: () => Promise<Result>): Promise<Result>
+  readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
 /** A failure that comes so soon after a recovery is the same one again. */

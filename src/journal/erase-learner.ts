@@ -3,7 +3,8 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { NO_KEY } from './hashes.ts'
 import { dropPayloads, overwriting, STEP } from './retention.ts'
 import { type Sealed, unpackAnswers, type Unsealing, unseal } from './seal.ts'
-import { isDamagedBatch, type Store } from './store.ts'
+import type { Store } from './store.ts'
+import { isDamagedBatch } from './store-error.ts'
 import type { JournalTables } from './tables.ts'
 
 /** What was erased about one learner, as numbers of batches: none of them shows whose they are. */
@@ -132,7 +133,8 @@ const TRIES = 5
  * Rewrites the files of a database without the remains of what was deleted: SQLite's pages keep them in unused space and in the log,
  * PostgreSQL's until a vacuum. Others wait meanwhile. Gives false where that did not work in time: it can be repeated.
  */
-async function rewriteFiles({ dialect, db, toStoreError }: Store): Promise<boolean> {
+async function rewriteFiles(store: Store): Promise<boolean> {
+  const { dialect, db } = store
   try {
     if (dialect === 'postgres') {
       for (const table of contents) await sql`vacuum full ${sql.table(table)}`.execute(db)
@@ -146,7 +148,7 @@ async function rewriteFiles({ dialect, db, toStoreError }: Store): Promise<boole
     return false
   } catch (error) {
     // A busy database, a full disk or the bound of one statement: what was erased is erased, and only remains are left.
-    if (toStoreError(error).kind === 'transient') return false
+    if (store.toStoreError(error).kind === 'transient') return false
     throw error
   }
 }

@@ -1,7 +1,7 @@
 import type { WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { BeginResult, NewBatch, ReopenResult, Settled } from './journal.ts'
-import { type Committed, damagedJournal, type StoreError } from './store.ts'
+import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
@@ -37,6 +37,11 @@ export type OperationResult =
   | 'done'
   /** Its commit was not answered, and nothing says any longer whether it was made. */
   | 'doubtful'
+
+/** The results in the order of the operations, or why there are none. */
+export type Committed =
+  | { readonly ok: true; readonly results: readonly OperationResult[] }
+  | { readonly ok: false; readonly error: StoreError }
 
 /**
  * Decides who comes first: the store that commits a group, or a caller that gives up. Only so a caller can be told for certain that

@@ -15,7 +15,7 @@ import {
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-import { damagedJournal } from './store.ts'
+import { damagedJournal } from './store-error.ts'
 
 /**
  * Commits by slot: what one of the instances that commit has lost is not made up by what the others add.
@@ -37,7 +37,7 @@ export interface MarkFilePlace {
 }
 
 /** Slots of commits. What one instance has lost in a failover is not made up by what the others add, as far as there are not more. */
-const SLOTS = 16
+export const SLOTS = 16
 
 /** The slot in which an instance counts its commits. */
 export const slotOf = (instance: number): number => instance % SLOTS
@@ -51,35 +51,30 @@ export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
 
 /** How far this process knows its journal to have come. */
 export interface HighWater {
-  /** The commits that every later transaction must find. To be read before the transaction begins. */
-  known(): CommitCounts
   /**
-   * Checks what a transaction found after it had counted itself: the same journal, with all commits that were known before it
-   * began. Error: `ADP_JOURNAL_DAMAGED`.
+   * Checks what a transaction found once it had counted itself: the same journal, with all commits of its instance. Error:
+   * `ADP_JOURNAL_DAMAGED`.
    */
-  check(found: HighWaterMark, known: CommitCounts, instance: number): void
-  /** A transaction that found these counts is durable. */
-  reached(commits: CommitCounts): void
+  check(found: { readonly identity: string | undefined; readonly commits: number }, instance: number): void
+  /** A transaction that found this count is durable. */
+  reached(instance: number, commits: number): void
   close(): void
 }
 
 /** Creates the memory of a journal that was opened with `start`; `file` remembers it beyond this process. */
 export function createHighWater(start: HighWaterMark, file: MarkFile | undefined): HighWater {
-  let known = start.commits
+  const known = new Map(start.commits)
   return {
-    known: () => known,
-    check: ({ identity, commits }, before, instance) => {
+    check: ({ identity, commits }, instance) => {
       if (identity !== start.identity)
         throw damagedJournal('another journal has taken its place while it was in use')
-      const slot = slotOf(instance)
-      const others = new Map(commits).set(slot, (commits.get(slot) ?? 0) - 1)
-      const missing = missingOf(others, before)
+      const missing = (known.get(slotOf(instance)) ?? 0) + 1 - commits
       if (missing > 0) throw damagedJournal(`it went back by ${missing} commit(s) while it was in use`)
     },
-    reached: (commits) => {
-      known = commits
+    reached: (instance, commits) => {
+      known.set(slotOf(instance), commits)
       try {
-        file?.write({ identity: start.identity, commits })
+        file?.write({ identity: start.identity, commits: known })
       } catch {
         // The mark lags then, as after a power cut; the next commit writes it again.
       }

@@ -17,7 +17,7 @@ export type {
   StoredBatch,
   StoredRecord,
 } from './journal.ts'
-export { isDamagedBatch } from './store.ts'
+export { isDamagedBatch } from './store-error.ts'
 export { createLateJournal } from './late-journal.ts'
 export { createNoJournal } from './none.ts'
 export { type JournalOptions, openJournal } from './open-journal.ts'

@@ -9,7 +9,8 @@ import { readMeta } from './meta.ts'
 import { openStore } from './open-store.ts'
 import type { JournalKey } from './seal.ts'
 import { checkVersion } from './schema.ts'
-import { damagedStore, type Dialect, type Store } from './store.ts'
+import type { Dialect, Store } from './store.ts'
+import { damagedStore } from './store-error.ts'
 import type { JournalTables } from './tables.ts'
 
 /** The database of a journal for what else is kept in it. */

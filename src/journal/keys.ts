@@ -5,7 +5,8 @@ import { type Kysely, sql } from 'kysely'
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './meta.ts'
 import { type JournalKey, missingKey } from './seal.ts'
-import { damagedRow, type Exclusively } from './store.ts'
+import type { Exclusively } from './store.ts'
+import { damagedRow } from './store-error.ts'
 import type { JournalTables } from './tables.ts'
 
 /** The tables with encrypted bodies. */

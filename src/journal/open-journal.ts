@@ -15,7 +15,8 @@ import { openStore } from './open-store.ts'
 import { migrate } from './schema.ts'
 import type { JournalKey } from './seal.ts'
 import { createSqlJournal, type DurableJournal, type JournalEvents } from './sql-journal.ts'
-import { damagedStore, type Store } from './store.ts'
+import type { Store } from './store.ts'
+import { damagedStore } from './store-error.ts'
 
 export interface JournalOptions {
   /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */

@@ -4,6 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './meta.ts'
+import { SLOTS } from './high-water.ts'
 import type { Dialect } from './store.ts'
 import type { JournalTables } from './tables.ts'
 
@@ -29,7 +30,7 @@ function createTables(dialect: Dialect): readonly string[] {
   return [
     `create table journal_keys (id text primary key, proof text not null)`,
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
-       started text not null, lease_until bigint not null, lease_ms bigint not null, commit_marker bigint ${counter})`,
+       started text not null, lease_until bigint not null, lease_ms bigint not null)`,
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, instance bigint not null, open integer not null, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
@@ -56,8 +57,9 @@ function createTables(dialect: Dialect): readonly string[] {
        refused bigint not null, unknown bigint not null, parked bigint not null)`,
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
        idle_from bigint not null)`,
-    `create table journal_commits (slot integer primary key, commits bigint not null)`,
-    `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}'), ('last_batch', '0')`,
+    `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
+    `insert into journal_commits (slot) values ${Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()}`,
+    `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
     ...createRolloutTables(numbered, bytes),
   ]
 }

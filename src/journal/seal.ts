@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 
 import { AdapterError } from '../errors.ts'
-import { damagedRow } from './store.ts'
+import { damagedRow } from './store-error.ts'
 
 /** A key of AES-256 with its name. */
 export interface JournalKey {

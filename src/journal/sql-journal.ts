@@ -26,7 +26,8 @@ import {
 } from './read-records.ts'
 import { purge, type Retention } from './retention.ts'
 import type { Unsealing } from './seal.ts'
-import type { Committed, Store } from './store.ts'
+import type { Store } from './store.ts'
+import type { Committed } from './group-commit.ts'
 import { askForBatch, createAbandonedSearch, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */

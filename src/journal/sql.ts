@@ -89,6 +89,13 @@ export function createStatements(dialect: Dialect) {
     `${column} in (select cast(value as bigint) from ${elements(parameter)})`
   const names = batchColumns.map(nameOf).join()
   const supersedable = supersedableCodes.map((code) => `select ${code} as state`).join(' union all ')
+  // Not "exists", and each state by itself: one step into the index, and no table of all that is active.
+  const hasOlder = supersedableCodes
+    .map(
+      (code) => `(select 1 from journal_records o where o.key = r.key and o.active = 1 and o.state = ${code}
+        and (o.batch, o.position) < (+r.batch, +r.position) limit 1) is not null`,
+    )
+    .join(' or ')
   const standing = (condition: string): string => {
     const newest = standingStates.map((state) =>
       newestOf('e.value', `o.state = ${stateCodes[state]} ${condition}`),
@@ -99,15 +106,14 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    countCommit: `insert into journal_commits as c (slot, commits) values ($1, 1)
-      on conflict (slot) do update set commits = c.commits + 1`,
-    // An instance that others took for dead has no row any longer.
-    claim: 'update journal_instances set commit_marker = $2 where id = $1 returning id',
-    findMarker: 'select commit_marker as "marker" from journal_instances where id = $1',
-    head: `select slot, commits, (select value from journal_meta where name = 'identity') as identity,
-        (select value from journal_meta where name = 'last_batch') as "lastBatch",
-        (select received_ms from journal_batches order by id desc limit 1) as "latestMs"
-      from journal_commits`,
+    // Counts the group, reserves numbers for batches, and says whether the instance is there: others may have taken it for dead.
+    open: `update journal_commits set commits = commits + 1, marker = $2,
+        last_batch = (select max(last_batch) from journal_commits) + $3
+      where slot = $1
+      returning commits, last_batch as "lastBatch", (select id from journal_instances where id = $4) as instance,
+        (select value from journal_meta where name = 'identity') as identity,
+        (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
+    findMarker: 'select marker from journal_commits where slot = $1',
     // Others with the same ids, however many there are, do not hide a batch.
     sameIds: `select * from (
         select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.open, b.answered,
@@ -126,8 +132,8 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('place', 'batch', 'position')} from f where place is not null`,
     batches: `select id as batch, partner, owner, instance, open, on_v2 as "onV2", newcomer, retires
       from journal_batches where ${isListed('id', '$1')}`,
-    recordsIn: `select r.batch, r.position, r.state, r.reason, r.key from ${rows(RANGE)}
-      join journal_records r on r.batch = u.batch and r.position between u.first and u.last`,
+    recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder"
+      from ${rows(RANGE)} join journal_records r on r.batch = u.batch and r.position between u.first and u.last`,
     recordsOf: `select position, state, active, superseded, key from journal_records where batch = $1 order by position`,
     // What newer records of these keys may supersede, up to a place.
     older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
@@ -170,7 +176,6 @@ export function createStatements(dialect: Dialect) {
     deleteAnswers: `delete from journal_answers where ${isListed('batch', '$1')}`,
     deleteRecords: `delete from journal_records where ${isListed('batch', '$1')}`,
     deleteBatches: `delete from journal_batches where ${isListed('id', '$1')}`,
-    setLastBatch: `update journal_meta set value = $1 where name = 'last_batch'`,
     addToLedger: `insert into journal_ledger as l (partner, ${totals.join()})
       select partner, ${totals.join()} from ${rows(['partner text', ...totals.map((one) => `${one} bigint`)])}
       where true

@@ -9,7 +9,7 @@ import type { RolloutTables } from './rollout-tables.ts'
 export interface JournalTables extends RolloutTables {
   /**
    * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
-   * other. `last_batch`: the highest number that a batch was ever given. `read_back_until`: until then (ms since the epoch) new records
+   * other. `read_back_until`: until then (ms since the epoch) new records
    * are looked for in V3 before they are posted; `read_back_from_age`: the age of the journal when that began. `age`: the age of the
    * journal, and which batches were there at which age (ageing.ts). `asked: <batch>`: the instance that asks for a batch (take-over.ts).
    * `lost: <instance>`: an instance that may still run (instances.ts). `unclean end: <how>`: when an instance was last found gone.
@@ -32,8 +32,16 @@ export interface JournalTables extends RolloutTables {
     Record<'open' | 'confirmed' | 'refused' | 'unknown' | 'parked', number>
   >
   readonly journal_rate_slots: RateSlotTable
-  /** Groups that were committed. A slot is of one instance, as far as there are not too many (high-water.ts). */
-  readonly journal_commits: { readonly slot: number; readonly commits: number }
+  /**
+   * Groups that were committed. A slot is of one instance, as far as there are not too many (high-water.ts). `last_batch`: the highest
+   * number that it gave a batch. `marker`: names its last group, and tells later whether a commit without an answer was made.
+   */
+  readonly journal_commits: {
+    readonly slot: number
+    readonly commits: number
+    readonly last_batch: number
+    readonly marker: string | null
+  }
 }
 
 interface InstanceTable {
@@ -47,8 +55,6 @@ interface InstanceTable {
   /** Changes with every renewal. */
   readonly lease_until: number
   readonly lease_ms: number
-  /** The number of the last group that it committed: tells later whether a commit without an answer was made. */
-  readonly commit_marker: Generated<number>
 }
 
 interface BatchTable {

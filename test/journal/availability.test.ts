@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createAvailability } from '../../src/journal/availability.ts'
-import type { StoreError } from '../../src/journal/store.ts'
+import type { StoreError } from '../../src/journal/store-error.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** An availability whose store fails as told, and what it said of itself. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
-import { readMark } from '../../src/journal/high-water.ts'
+import { readMark, totalOf } from '../../src/journal/high-water.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
@@ -194,7 +194,8 @@ describe('an SQLite journal at its start', () => {
 
   it('starts after kill -9, whatever its mark lags behind', async () => {
     const file = await leftBehind()
-    expect(readMark(`${file}.mark`)).toMatchObject({ commits: new Map([[1, 3]]) })
+    const left = readMark(`${file}.mark`)
+    expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)
     // After a power cut the last marks may be missing.
     const mark = await readFile(`${file}.mark`)
     const { journal } = await openSqlite(file)

@@ -7,7 +7,8 @@ import {
   type OperationResult,
   passGate,
 } from '../../src/journal/group-commit.ts'
-import { type Committed, gaveUp, type StoreError } from '../../src/journal/store.ts'
+import { gaveUp, type StoreError } from '../../src/journal/store-error.ts'
+import type { Committed } from '../../src/journal/group-commit.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 

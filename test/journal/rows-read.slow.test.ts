@@ -36,7 +36,7 @@ async function fill(client: Client, journal: Journal, live: number): Promise<num
      select r.batch, n, md5(n::text), r.state, 0
      from journal_records r, generate_series(2, ${OTHERS}) n where r.position = 1`,
   )
-  await client.query(`update journal_meta set value = '${live}' where name = 'last_batch'`)
+  await client.query(`update journal_commits set last_batch = ${live}`)
   await client.query('analyze')
   const { rows } = await client.query<{ newest: number }>(
     'select max(id)::int as newest from journal_batches',

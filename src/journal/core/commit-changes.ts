@@ -2,12 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
 import { createKeyHash, type HashKeys, MARK_LENGTH } from '../hashes.ts'
-import { type CommitCounts, type HighWater, slotOf } from '../high-water.ts'
+import { type HighWater, slotOf } from '../high-water.ts'
 import type { BeginResult, RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
-import { expired, type Group, type StoreError, type StoreSecrets } from '../store.ts'
+import type { Group, StoreSecrets } from '../store.ts'
+import { expired, type StoreError } from '../store-error.ts'
 import { type SameIds, toHex } from './arrival.ts'
 import { begin, type Beginning } from './begin.ts'
 import { chooseReopened, firstOfKeys, forget, reopen } from './reopen.ts'
@@ -27,7 +28,7 @@ import { maySupersede, type OlderRecord, settle, type SettledRecord, type Settle
 
 /** What the changes of a group come to, before its transaction is committed. */
 type Changed =
-  | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: CommitCounts }
+  | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: number }
   | { readonly ok: false; readonly error: StoreError }
 
 /** Records whose keys are hashed, and that are written, in one turn of the event loop. */
@@ -36,28 +37,29 @@ const RECORDS_PER_TURN = 2_000
 /** A list as a parameter. */
 const json = (list: readonly (number | string)[]): string => JSON.stringify(list)
 
-/** The row of the journal as a whole, once for each slot of commits. */
-interface HeadRow {
-  readonly slot: number
+/** What opens a group. */
+interface OpeningRow {
   readonly commits: number
+  /** With the numbers that are reserved. */
+  readonly lastBatch: number
+  /** Null: others took it for dead. */
+  readonly instance: number | null
   readonly identity: string
-  readonly lastBatch: string
   readonly latestMs: number | null
 }
 
 /**
  * Creates what makes the changes of a group within a transaction that no other one runs beside: it counts the group, reads rows, lets
- * `begin`, `settle` and the others decide, and writes rows. `marker` is kept with the instance. Operations of one group have no order
+ * `begin`, `settle` and the others decide, and writes rows. `marker` names the group. Operations of one group have no order
  * among each other: each caller waits for the end of its own.
  */
 export function createCommitChanges(
   { salt, key, replayForMs }: StoreSecrets,
   highWater: HighWater,
-): (run: RunStatement, group: Group, marker: number) => Promise<Changed> {
+): (run: RunStatement, group: Group, marker: string) => Promise<Changed> {
   const hashKeys = createKeyHash(salt)
   return async (run, group, marker) => {
     const { instance, nowMs, forgottenBatch, operations } = group
-    const known = highWater.known()
     const ofKind = <Kind extends Operation['kind']>(kind: Kind): readonly OperationOf<Kind>[] =>
       operations.filter((one): one is OperationOf<Kind> => one.kind === kind)
     const answered = ofKind('answered').flatMap(({ batches }) => batches)
@@ -65,24 +67,21 @@ export function createCommitChanges(
     const plain = begins.filter(({ batch }) => batch.instead === undefined)
     const settles = ofKind('settle')
     const beginnings = await hashAll(plain, hashKeys)
-    const opening = Promise.all([
-      run('countCommit', slotOf(instance)),
-      run<{ id: number }>('claim', instance, marker),
-      run<HeadRow>('head'),
-      answered.length === 0 ? undefined : run('noteAnswered', json(answered)),
-    ])
-    const [[, claimed, head], beginRows, settleRows] = await Promise.all([
+    const opening = run<OpeningRow>('open', slotOf(instance), marker, begins.length, instance)
+    const noting = answered.length === 0 ? [] : run('noteAnswered', json(answered))
+    const [[opened], beginRows, settleRows] = await Promise.all([
       opening,
       readBegins(run, beginnings),
       readSettles(run, settles),
+      noting,
     ])
-    const commits = new Map(head.map((row) => [row.slot, row.commits]))
-    highWater.check({ identity: head[0]?.identity ?? '', commits }, known, instance)
-    if (claimed.length === 0) return { ok: false, error: expired }
+    const { commits = 0, lastBatch = 0, latestMs } = opened ?? {}
+    highWater.check({ identity: opened?.identity, commits }, instance)
+    if (opened?.instance !== instance) return { ok: false, error: expired }
 
     const results = new Map<Operation, OperationResult>(answeredResults(operations))
     let changes = noChanges()
-    let last = { lastBatch: Number(head[0]?.lastBatch ?? 0), latestMs: head[0]?.latestMs ?? 0 }
+    let last = { lastBatch: lastBatch - begins.length, latestMs: latestMs ?? 0 }
     const context: ChangeContext = {
       ...{ instance, nowMs, replayForMs, forgottenBatch, hasKey: key !== undefined },
       get changes() {
@@ -173,7 +172,7 @@ async function readSettles(
   )
   const [rows, found] = await Promise.all([
     run<BatchRow>('batches', json([...new Set(settles.map(({ batch }) => batch))])),
-    run<SettledRecord>('recordsIn', rangesOf(places).map(toRange)),
+    run<SettledRecord & { hasOlder: number | boolean }>('recordsIn', rangesOf(places).map(toRange)),
   ])
   const byBatch = Map.groupBy(found, ({ batch }) => batch)
   const records = new Map(
@@ -182,7 +181,7 @@ async function readSettles(
   const superseding = settles.flatMap(({ batch, outcomes }) =>
     outcomes.flatMap((outcome) => {
       const record = records.get(batch)?.get(outcome.position)
-      return record === undefined || !maySupersede(outcome) ? [] : [record]
+      return record !== undefined && maySupersede(outcome) && Boolean(record.hasOlder) ? [record] : []
     }),
   )
   const newest = superseding.reduce<RecordRef>((one, other) => (isNewer(other, one) ? other : one), NOWHERE)
@@ -256,10 +255,7 @@ async function writeRows(
     ended.catch(() => undefined)
     written.push(ended)
   }
-  if (changes.batches.length > 0) {
-    write('insertBatches', changes.batches)
-    write('setLastBatch', String(changes.batches.at(-1)?.id))
-  }
+  if (changes.batches.length > 0) write('insertBatches', changes.batches)
   for (const { batch, keys } of changes.records)
     for (let from = 0; from < keys.length; from += RECORDS_PER_TURN) {
       if (from > 0) await nextTurn()
@@ -277,7 +273,7 @@ async function writeRows(
       'changeCounts',
       [...changes.counts].map(([id, { open, active }]) => ({ id, opened: open, activated: active })),
     )
-    write('dropCredentials', json([...changes.counts.keys()]))
+    if (key !== undefined) write('dropCredentials', json([...changes.counts.keys()]))
   }
   if (changes.retired.length > 0) write('retire', json(changes.retired))
   if (changes.accepted.length > 0) write('accept', json(changes.accepted))
@@ -297,8 +293,9 @@ const isSameOutcome = (one: OutcomeRow, other: OutcomeRow): boolean =>
 const NO_MARK = ' '.repeat(MARK_LENGTH)
 
 function toSettledRange(range: readonly [OutcomeRow, ...OutcomeRow[]]): object {
-  const [{ batch, position, mark, ...outcome }] = range
+  const [{ state, active, retry, reason, dead_letter, superseded, settled_ms }] = range
   const marks = range.map((one) => one.mark ?? NO_MARK).join('')
+  const outcome = { state, active, retry, reason, dead_letter, superseded, settled_ms }
   return { ...toRange(range), ...outcome, marks }
 }
 

@@ -4,16 +4,11 @@ import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
 import { type Operation, type OperationResult, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, openMarkFile } from '../high-water.ts'
+import { createHighWater, type HighWater, openMarkFile, slotOf } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
-import {
-  type Committed,
-  gaveUp,
-  type Group,
-  type Store,
-  type StoreError,
-  type StoreSecrets,
-} from '../store.ts'
+import type { Group, Store, StoreSecrets } from '../store.ts'
+import { gaveUp, type StoreError } from '../store-error.ts'
+import type { Committed } from '../group-commit.ts'
 import type { JournalTables } from '../tables.ts'
 import { toStoreError } from './to-store-error.ts'
 
@@ -129,7 +124,7 @@ const statements = createStatements('postgres')
 /** A group whose COMMIT was not answered. */
 interface Doubt {
   readonly instance: number
-  readonly marker: number
+  readonly marker: string
   readonly results: ReadonlyMap<Operation, OperationResult>
 }
 
@@ -140,17 +135,17 @@ export function createCommit(
   secrets: StoreSecrets,
 ): (group: Group) => Promise<Committed> {
   const changeRows = createCommitChanges(secrets, highWater)
-  let markers = 0
+  let groups = 0
   let doubt: Doubt | undefined
   /** Results of operations that turned out to be durable, or of which nothing can be said any longer. */
   const resolved = new Map<Operation, OperationResult>()
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
-    const [kept] = await run<{ marker: number }>('findMarker', instance)
+    const [kept] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
     // The number of a transaction would not do: a server that dies gives the numbers that never reached its disk to others.
     if (kept?.marker === marker) for (const one of results) resolved.set(...one)
-    // Others took this instance for dead: they finish the batch if it was begun.
-    if (kept === undefined)
+    // Another instance has the slot now, and others finish the batch if it was begun.
+    else if (kept?.marker?.startsWith(`${instance}/`) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined
   }
@@ -163,7 +158,7 @@ export function createCommit(
       await resolve(run, doubt)
     }
     const operations = group.operations.filter((operation) => !resolved.has(operation))
-    const marker = (markers += 1)
+    const marker = `${group.instance}/${(groups += 1)}`
     const changed = await changeRows(run, { ...group, operations }, marker)
     if (!changed.ok || !passGate(group.gate)) {
       await client.query('rollback')
@@ -178,7 +173,7 @@ export function createCommit(
       doubt = { instance: group.instance, marker, results }
       return { ok: false, error: { ...toStoreError(cause), kind: 'doubtful' } }
     }
-    highWater.reached(changed.commits)
+    highWater.reached(group.instance, changed.commits)
     const all = group.operations.map((one) => results.get(one) ?? resolved.get(one) ?? 'lost')
     for (const operation of group.operations) resolved.delete(operation)
     return { ok: true, results: all }

@@ -1,4 +1,4 @@
-import { damageOf, type StoreError } from '../store.ts'
+import { damageOf, type StoreError } from '../store-error.ts'
 
 /** SQLSTATE classes and codes (PostgreSQL, appendix A) that an operator can act on; a longer prefix counts first. */
 const messages: readonly (readonly [prefix: string, message: string])[] = [

@@ -11,7 +11,7 @@ import {
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-import { damagedJournal } from '../store.ts'
+import { damagedJournal } from '../store-error.ts'
 import type { ThreadStart } from './thread.ts'
 import { isBusy } from './to-store-error.ts'
 

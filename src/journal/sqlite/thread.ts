@@ -3,7 +3,8 @@ import { Worker } from 'node:worker_threads'
 import { type CompiledQuery, type DatabaseConnection, type Driver, type QueryResult } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import type { Committed, Group, StoreSecrets } from '../store.ts'
+import type { Group, StoreSecrets } from '../store.ts'
+import type { Committed } from '../group-commit.ts'
 
 /** The options of the thread. */
 export interface ThreadStart {

@@ -1,4 +1,4 @@
-import { damageOf, type StoreError } from '../store.ts'
+import { damageOf, type StoreError } from '../store-error.ts'
 
 /** Primary result codes of SQLite (sqlite.org/rescode.html) that an operator can act on. */
 const messages: Readonly<Record<number, string>> = {

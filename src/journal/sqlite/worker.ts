@@ -7,7 +7,9 @@ import { createCommitChanges } from '../core/commit-changes.ts'
 import { hasPassed, passGate } from '../group-commit.ts'
 import { createHighWater, type HighWater, openMarkFile } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
-import { type Committed, damageOf, gaveUp, type Group, type StoreSecrets } from '../store.ts'
+import type { Group, StoreSecrets } from '../store.ts'
+import { damageOf, gaveUp } from '../store-error.ts'
+import type { Committed } from '../group-commit.ts'
 import { createFileGuard, markFileOf, openDatabase } from './file.ts'
 import type { Numbered, QueryAnswer, Request, Response, ThreadFailure, ThreadStart } from './thread.ts'
 import { toCommitError, toStoreError } from './to-store-error.ts'
@@ -47,17 +49,16 @@ const named = (values: readonly SQLInputValue[]): Record<string, SQLInputValue> 
 function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSecrets): typeof commit {
   const changeRows = createCommitChanges(secrets, mark)
   const run = createRun(database)
-  let groups = 0
   return async (group) => {
     try {
       openIntact().exec('BEGIN IMMEDIATE')
-      const changed = await changeRows(run, group, (groups += 1))
+      const changed = await changeRows(run, group, '')
       if (!changed.ok || !passGate(group.gate)) {
         database.exec('ROLLBACK')
         return { ok: false, error: changed.ok ? gaveUp : changed.error }
       }
       database.exec('COMMIT')
-      mark.reached(changed.commits)
+      mark.reached(group.instance, changed.commits)
       return { ok: true, results: changed.results }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
