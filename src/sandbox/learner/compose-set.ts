@@ -58,6 +58,20 @@ interface Subject {
   readonly nextId: (type: string) => string
 }
 
+/** A number of nine digits for each nested entity. */
+interface Draw {
+  readonly draw: number
+}
+type Fact = (subject: Subject & Draw) => Json
+
+const personOf = ({ pupil, contact }: Subject): Contact | Pupil => contact ?? pupil
+const fullName = ({ forename, surname }: Contact | Pupil): string => `${forename} ${surname}`
+const sevenDigits = (subject: Subject): string => String(personOf(subject).number).padStart(7, '0')
+const addressee = ({ pupil, contact }: Subject): string => {
+  if (contact === undefined) return `Parents of ${fullName(pupil)}`
+  return `${contact.gender === 'Male' ? 'Mr' : 'Ms'} ${contact.forename.charAt(0)} ${contact.surname}`
+}
+
 const lastSegment = (qualified: string): string => qualified.slice(qualified.lastIndexOf('.') + 1)
 const types = new Map<string, EntityType | ComplexType>()
 for (const { complexTypes, entityTypes } of servedModel.schemas)
@@ -114,9 +128,9 @@ function createComposer(ids: Identities, year: number, day: number) {
 
   const structure = (typeName: string, subject: Subject, id: string): Record<string, Json> => {
     const made: Record<string, Json> = {}
-    const facts = factsOf(subject)
+    const about = { ...subject, draw: subject.random.below(10 ** 9) }
     for (const property of types.get(typeName)?.properties ?? [])
-      made[property.name] = property.name === 'ExternalID' ? id : valueOf(typeName, property, subject, facts)
+      made[property.name] = property.name === 'ExternalID' ? id : valueOf(typeName, property, about)
     for (const link of types.get(typeName)?.navigation ?? []) made[link.name] = linked(link, subject)
     return made
   }
@@ -134,17 +148,12 @@ function createComposer(ids: Identities, year: number, day: number) {
     return items(name, subject).map((inner) => structure(typeName, inner, subject.nextId(typeName)))
   }
 
-  const valueOf = (
-    owner: string,
-    { name, type, collection }: Property,
-    subject: Subject,
-    facts: Readonly<Record<string, Json>>,
-  ): Json => {
+  const valueOf = (owner: string, { name, type, collection }: Property, subject: Subject & Draw): Json => {
     const typeName = lastSegment(type)
     if (collection)
       return type === 'Edm.String' ? [] : items(name, subject).map((one) => structured(typeName, one))
-    const known = facts[`${owner}.${name}` in facts ? `${owner}.${name}` : name]
-    if (known !== undefined) return known
+    const fact = facts[`${owner}.${name}`] ?? facts[name]
+    if (fact !== undefined) return fact(subject)
     if (name === 'Type') return pickListed(owner, subject.random)?.description ?? null
     const samples = sampleValues[name]
     if (samples !== undefined) return subject.random.pick(samples)
@@ -164,11 +173,11 @@ function createComposer(ids: Identities, year: number, day: number) {
 
   const structured = (typeName: string, subject: Subject): Record<string, Json> => {
     const { pupil, contact } = subject
-    const person = contact ?? pupil
+    const person = personOf(subject)
     if (typeName === 'LearnerContactDetail' && contact !== undefined)
-      return named(contact.id, null, `${contact.forename} ${contact.surname}`)
+      return named(contact.id, null, fullName(contact))
     if (typeName === 'LearnerDetail' || typeName === 'Learner')
-      return named(pupil.externalId, null, `${pupil.forename} ${pupil.surname}`)
+      return named(pupil.externalId, null, fullName(pupil))
     const picked =
       typeName === 'GenderRef'
         ? { code: person.gender.charAt(0), description: person.gender }
@@ -180,93 +189,91 @@ function createComposer(ids: Identities, year: number, day: number) {
     return hasCode ? named(id, code, description) : { ExternalID: id, Type: description }
   }
 
-  /** Values that follow from the learner, the contact and the day, by `Type.Field` or by field alone. */
-  const factsOf = ({ pupil, contact, contacts, index, random }: Subject): Readonly<Record<string, Json>> => {
-    const person = contact ?? pupil
-    const number = String(person.number).padStart(7, '0')
-    const hasLeft = day > pupil.leavingDay
-    const state = rollStateOn(pupil, day)
-    const yearGroup = String(yearGroupOn(pupil, day))
-    const group = (type: GroupType, name: string | undefined, description = name): Json =>
-      state !== 'Current' || name === undefined || description === undefined
-        ? null
-        : {
-            Description: description,
-            ExternalID: groupId(ids, name),
-            Type: `PastoralGroup.Definition.${type}`,
-          }
-    const title = person.gender === 'Male' ? 'Mr' : 'Ms'
-    const addressee =
-      contact === undefined
-        ? `Parents of ${pupil.forename} ${pupil.surname}`
-        : `${title} ${contact.forename.charAt(0)} ${contact.surname}`
-    const endsPhase = schoolYearOf(pupil.leavingDay + 1) === pupil.entryYear + 6
-    const start = startOfYear - 30 - ((pupil.number * 37 + index * 101) % 800)
-    return {
-      Forename: person.forename,
-      Surname: person.surname,
-      MiddleName: person.middleName,
-      MiddleNames: person.middleName,
-      LegalForename: pupil.forename,
-      LegalMiddleNames: pupil.middleName,
-      LegalSurname: pupil.surname,
-      PreferredForename: pupil.forename,
-      PreferredSurname: pupil.surname,
-      NameOnPassport: `${pupil.forename} ${pupil.surname}`,
-      GenderCategory: pupil.gender,
-      DateOfBirth: dateOf(person.birthDay),
-      // Who starts next September has applied already.
-      DateOfApplication: dateOf(Math.min(pupil.admissionDay, startOfYear) - 60 - (pupil.number % 200)),
-      AgeMonths: monthsBetween(pupil.birthDay, day),
-      OnRollState: state,
-      CurrentYearGroup: group('YearGroup', yearGroup, `Year ${yearGroup}`),
-      CurrentPrimaryClass: group('PrimaryClass', classNameOn(pupil, day)),
-      CurrentHouse: group('House', pupil.house),
-      DateOfAdmission: dateOf(pupil.admissionDay),
-      // Until a learner has left, the end of the enrolment is not known.
-      DateOfLeaviing: hasLeft ? dateOf(pupil.leavingDay) : null,
-      DestinationStartDate: hasLeft ? dateOf(schoolDayAfter(pupil.leavingDay)) : null,
-      'LearnerEnrolment.ReasonForLeaving': hasLeft
-        ? listed('ReasonForLeavingRef', endsPhase ? 'END' : 'TRF')
-        : null,
-      GroundsForRemoval: null,
-      DestinationEstablishment: hasLeft ? listed('DestinationEstablishment', '4001') : null,
-      'LearnerEnrolmentStatus.StartDate': dateOf(pupil.admissionDay),
-      'LearnerEnrolmentStatus.EndDate': hasLeft ? dateOf(pupil.leavingDay) : null,
-      'LearnerPersonal.Title': null,
-      StartDate: dateOf(start),
-      FromDate: dateOf(start),
-      EndDate: index % 2 === 0 ? null : dateOf(start + 60),
-      ToDate: index % 2 === 0 ? null : dateOf(start + 60),
-      ReviewDate: dateOf(startOfYear + 200),
-      ExpiryDate: dateOf(startOfYear + 1200),
-      DateAwarded: dateOf(start),
-      LastFSM: dateOf(start),
-      Salutation: addressee,
-      Addressee: addressee,
-      ParentalSalutation: addressee,
-      ParentalAddressee: addressee,
-      ConsentingAdult: contacts[0] === undefined ? null : `${contacts[0].forename} ${contacts[0].surname}`,
-      LearnerPersonInvolved: contacts[0]?.id ?? null,
-      // The prefix QQ is never assigned, 999 is the range for tests, 01632 960 is set aside for fiction, ZZ is no postcode area.
-      NationalInsuranceNumber: `QQ${number.slice(-6)}C`,
-      NHSNumber: `999${number}`,
-      TelephoneNumber: `01632 960${number.slice(-3)}`,
-      PostCode: `ZZ${1 + (pupil.number % 9)} 1AB`,
-      BuildingNumber: String(1 + (pupil.number % 140)),
-      Street: streets[pupil.number % streets.length] ?? null,
-      AdmissionNumber: String(1000 + pupil.number).padStart(6, '0'),
-      UniquePupilNumber: `Z${String(random.below(10 ** 9)).padStart(12, '0')}`,
-      UniqueLearnerNumber: `9${number}00`,
-      EmailAddress: `contact${Number(number)}@example.org`,
-      PassportNumber: `10${number}`,
-      CodeNumber: `500${number}0`,
-      Priority: index + 1,
-      Rank: index + 1,
-      IsFirstPointOfContact: index === 0,
-      IsMainEmail: index === 0,
-      UseForAutomatedMessages: index === 0,
-    }
+  const startOf = ({ pupil, index }: Subject): number =>
+    startOfYear - 30 - ((pupil.number * 37 + index * 101) % 800)
+  const start: Fact = (subject) => dateOf(startOf(subject))
+  const end: Fact = (subject) => (subject.index % 2 === 0 ? null : dateOf(startOf(subject) + 60))
+  const hasLeft = ({ leavingDay }: Pupil): boolean => day > leavingDay
+  const group = (pupil: Pupil, type: GroupType, name: string | undefined, description = name): Json =>
+    rollStateOn(pupil, day) !== 'Current' || name === undefined || description === undefined
+      ? null
+      : {
+          Description: description,
+          ExternalID: groupId(ids, name),
+          Type: `PastoralGroup.Definition.${type}`,
+        }
+
+  /** What follows from the learner, the contact and the day, by `Type.Field` or by field alone. */
+  const facts: Readonly<Record<string, Fact>> = {
+    Forename: (subject) => personOf(subject).forename,
+    Surname: (subject) => personOf(subject).surname,
+    MiddleName: (subject) => personOf(subject).middleName,
+    MiddleNames: (subject) => personOf(subject).middleName,
+    LegalForename: ({ pupil }) => pupil.forename,
+    LegalMiddleNames: ({ pupil }) => pupil.middleName,
+    LegalSurname: ({ pupil }) => pupil.surname,
+    PreferredForename: ({ pupil }) => pupil.forename,
+    PreferredSurname: ({ pupil }) => pupil.surname,
+    NameOnPassport: ({ pupil }) => fullName(pupil),
+    GenderCategory: ({ pupil }) => pupil.gender,
+    DateOfBirth: (subject) => dateOf(personOf(subject).birthDay),
+    // Who starts next September has applied already.
+    DateOfApplication: ({ pupil }) =>
+      dateOf(Math.min(pupil.admissionDay, startOfYear) - 60 - (pupil.number % 200)),
+    AgeMonths: ({ pupil }) => monthsBetween(pupil.birthDay, day),
+    OnRollState: ({ pupil }) => rollStateOn(pupil, day),
+    CurrentYearGroup: ({ pupil }) => {
+      const yearGroup = String(yearGroupOn(pupil, day))
+      return group(pupil, 'YearGroup', yearGroup, `Year ${yearGroup}`)
+    },
+    CurrentPrimaryClass: ({ pupil }) => group(pupil, 'PrimaryClass', classNameOn(pupil, day)),
+    CurrentHouse: ({ pupil }) => group(pupil, 'House', pupil.house),
+    DateOfAdmission: ({ pupil }) => dateOf(pupil.admissionDay),
+    // Until a learner has left, the end of the enrolment is not known.
+    DateOfLeaviing: ({ pupil }) => (hasLeft(pupil) ? dateOf(pupil.leavingDay) : null),
+    DestinationStartDate: ({ pupil }) => (hasLeft(pupil) ? dateOf(schoolDayAfter(pupil.leavingDay)) : null),
+    'LearnerEnrolment.ReasonForLeaving': ({ pupil }) => {
+      const endsPhase = schoolYearOf(pupil.leavingDay + 1) === pupil.entryYear + 6
+      return hasLeft(pupil) ? listed('ReasonForLeavingRef', endsPhase ? 'END' : 'TRF') : null
+    },
+    GroundsForRemoval: () => null,
+    DestinationEstablishment: ({ pupil }) =>
+      hasLeft(pupil) ? listed('DestinationEstablishment', '4001') : null,
+    'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
+    'LearnerEnrolmentStatus.EndDate': ({ pupil }) => (hasLeft(pupil) ? dateOf(pupil.leavingDay) : null),
+    'LearnerPersonal.Title': () => null,
+    StartDate: start,
+    FromDate: start,
+    EndDate: end,
+    ToDate: end,
+    ReviewDate: () => dateOf(startOfYear + 200),
+    ExpiryDate: () => dateOf(startOfYear + 1200),
+    DateAwarded: start,
+    LastFSM: start,
+    Salutation: addressee,
+    Addressee: addressee,
+    ParentalSalutation: addressee,
+    ParentalAddressee: addressee,
+    ConsentingAdult: ({ contacts: [first] }) => (first === undefined ? null : fullName(first)),
+    LearnerPersonInvolved: ({ contacts: [first] }) => first?.id ?? null,
+    // The prefix QQ is never assigned, 999 is the range for tests, 01632 960 is set aside for fiction, ZZ is no postcode area.
+    NationalInsuranceNumber: (subject) => `QQ${sevenDigits(subject).slice(-6)}C`,
+    NHSNumber: (subject) => `999${sevenDigits(subject)}`,
+    TelephoneNumber: (subject) => `01632 960${sevenDigits(subject).slice(-3)}`,
+    PostCode: ({ pupil }) => `ZZ${1 + (pupil.number % 9)} 1AB`,
+    BuildingNumber: ({ pupil }) => String(1 + (pupil.number % 140)),
+    Street: ({ pupil }) => streets[pupil.number % streets.length] ?? null,
+    AdmissionNumber: ({ pupil }) => String(1000 + pupil.number).padStart(6, '0'),
+    UniquePupilNumber: ({ draw }) => `Z${String(draw).padStart(12, '0')}`,
+    UniqueLearnerNumber: (subject) => `9${sevenDigits(subject)}00`,
+    EmailAddress: (subject) => `contact${personOf(subject).number}@example.org`,
+    PassportNumber: (subject) => `10${sevenDigits(subject)}`,
+    CodeNumber: (subject) => `500${sevenDigits(subject)}0`,
+    Priority: ({ index }) => index + 1,
+    Rank: ({ index }) => index + 1,
+    IsFirstPointOfContact: ({ index }) => index === 0,
+    IsMainEmail: ({ index }) => index === 0,
+    UseForAutomatedMessages: ({ index }) => index === 0,
   }
   return { structure }
 }
