@@ -77,6 +77,11 @@ export class FairQueue {
       refuse(signal?.aborted === true ? 'gone' : isOver ? 'deadline' : 'full')
       return
     }
+    if (!isBounded && signal === undefined) {
+      lines[priority].push({ queueKey, priority, admit })
+      this.serve()
+      return
+    }
     const settle = (): void => {
       if (isBounded) places.release(holder)
       cancel?.()
@@ -166,11 +171,11 @@ class FairLine {
       for (const [owner, waiters] of owners) {
         if (!mayServe(name === NEWCOMERS ? NEWCOMERS : owner)) continue
         const next = waiters.shift()
-        owners.delete(owner)
-        if (waiters.length > 0) owners.set(owner, waiters)
-        this.groups.delete(name)
-        if (owners.size > 0) this.groups.set(name, owners)
         this.count -= 1
+        if (waiters.length === 0) owners.delete(owner)
+        else moveToEnd(owners, owner, waiters)
+        if (owners.size === 0) this.groups.delete(name)
+        else moveToEnd(this.groups, name, owners)
         return next
       }
     }
@@ -198,4 +203,11 @@ class FairLine {
     }
     if (newcomers.size === 0) this.groups.delete(NEWCOMERS)
   }
+}
+
+/** The only entry has its turn again: it costs nothing. */
+function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  if (map.size === 1) return
+  map.delete(key)
+  map.set(key, value)
 }
