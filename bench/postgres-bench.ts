@@ -10,8 +10,8 @@ const CLIENTS = 16
 const ROUND_MS = 2_000
 const STARTS = 2
 const ROUNDS = 5
-const OF_NONE = 0.5
-const MORE_MICROS = 25
+const OF_NONE = 0.45
+const MORE_MICROS = 40
 
 const names = ['none', 'PostgreSQL'] as const
 type Name = (typeof names)[number]
