@@ -69,15 +69,16 @@ it('a redirect for everyone makes nobody known: newcomers keep the share of newc
     response.writeHead(302, { Location: '/login' }).end()
   })
   const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
-  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url, connections: 8 }, partners })
+  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners })
   const get = (client: number, path: string) =>
     adapter.request('GET', path, { headers: { 'Ocp-Apim-Subscription-Key': `invented ${client}` } })
-  const clients = [0, 1, 2, 3]
+  const clients = Array.from({ length: 24 }, (_, client) => client)
   for (const client of clients) expect((await get(client, '/V2/Other')).status).toBe(302)
   const asking = clients.map((client) => get(client, '/V2/held'))
   await underWay(adapter, clients.length)
-  await v2.arrived(clients.length + 2)
-  expect(v2.seen.length).toBe(clients.length + 2)
+  // Newcomers share a quarter of the 64 connections.
+  await v2.arrived(clients.length + 16)
+  expect(v2.seen.length).toBe(clients.length + 16)
   held.resolve(undefined)
   await Promise.all(asking)
 })
