@@ -38,3 +38,74 @@ export const backgroundClock: WallClock = {
     }
   },
 }
+
+/** Resolves after this time, or once `stopped` is aborted. */
+export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel()
+      stopped?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, end)
+    stopped?.addEventListener('abort', end)
+  })
+}
+
+/** The result of `answer`, or a rejection with `late` after this time. */
+export async function inTime<Result>(
+  answer: Promise<Result>,
+  ms: number,
+  clock: Pick<Clock, 'after'>,
+  late: Error,
+): Promise<Result> {
+  const answered = new AbortController()
+  const tooLate = waitFor(ms, clock, answered.signal).then(() => {
+    throw late
+  })
+  return Promise.race([answer, tooLate]).finally(() => answered.abort())
+}
+
+/** Work that is repeated while the adapter runs, and done a last time at its end. */
+export interface PeriodicTask {
+  start(): void
+  /** Does it a last time, and resolves once that is done or `stopMs` have passed. */
+  stop(): Promise<void>
+}
+
+interface PeriodicTaskOptions {
+  readonly clock: Pick<Clock, 'after'>
+  /** Between the end of a turn and the next one. */
+  readonly everyMs: number
+  /** From the start to the first turn. Default `everyMs`. */
+  readonly firstMs?: number
+  /** How long the end may take: a journal that does not answer must not keep the process from its end. */
+  readonly stopMs: number
+  /** Never rejects; `isLast`: at the end. */
+  readonly act: (turn: { readonly isLast: boolean }) => Promise<void>
+}
+
+/** Creates a task whose turns never overlap. */
+export function createPeriodicTask(options: PeriodicTaskOptions): PeriodicTask {
+  const { clock, everyMs, firstMs = everyMs, stopMs, act } = options
+  let cancel = (): void => undefined
+  let running = Promise.resolve()
+  const schedule = (afterMs: number): void => {
+    cancel = clock.after(afterMs, () => {
+      running = act({ isLast: false }).finally(() => schedule(everyMs))
+    })
+  }
+  return {
+    start: () => schedule(firstMs),
+    stop: async () => {
+      cancel()
+      const last = running.then(() => {
+        cancel()
+        return act({ isLast: true })
+      })
+      const ended = new AbortController()
+      await Promise.race([last, waitFor(stopMs, clock, ended.signal)])
+      ended.abort()
+    },
+  }
+}

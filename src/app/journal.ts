@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.ts'
-import { createPeriodicTask, type PeriodicTask } from '../clock/periodic-task.ts'
+import { type Clock, createPeriodicTask, type PeriodicTask } from '../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {

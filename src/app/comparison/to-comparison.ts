@@ -1,8 +1,7 @@
 import { constants } from 'node:os'
 import { Worker } from 'node:worker_threads'
 
-import { backgroundClock, type Clock } from '../../clock.ts'
-import { waitFor } from '../../clock/wait-for.ts'
+import { backgroundClock, type Clock, waitFor } from '../../clock.ts'
 import type { CheckKind, ComparedExchange, OnCompared } from '../../compare/compared-exchange.ts'
 import {
   checksOf,

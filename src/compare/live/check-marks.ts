@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts'
-import { waitFor } from '../../clock/wait-for.ts'
+import { type Clock, waitFor } from '../../clock.ts'
 import type { Client } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/index.ts'
 import { toFlatRecord } from '../../translate/index.ts'

@@ -1,4 +1,4 @@
-import { waitFor } from '../../clock/wait-for.ts'
+import { waitFor } from '../../clock.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { comparePair, describeMark, Findings, type OwnRules, plainly } from '../diff/index.ts'

@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts'
-import { waitFor } from '../../clock/wait-for.ts'
+import { type Clock, waitFor } from '../../clock.ts'
 import { plainly } from '../diff/index.ts'
 import { isSameMoment, type Moment, momentOf, nanosBetween } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'

@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts'
-import { waitFor } from '../../clock/wait-for.ts'
+import { type Clock, waitFor } from '../../clock.ts'
 import { comparePair, type OwnRules, plainly, type RecordDiff } from '../diff/index.ts'
 import { isEqual, keyOf, keyOfRow, nameOf, type Noise, noiseOf } from './compared-rows.ts'
 import { listKeys, type MarkKey, writeMarkQuery } from './queries.ts'

@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts'
-import { createPeriodicTask } from '../../clock/periodic-task.ts'
+import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { EvidenceEntry } from './add-entries.ts'
 import { addCounts, countName } from './count-name.ts'

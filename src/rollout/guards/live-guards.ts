@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import type { Clock } from '../../clock.ts'
-import { createPeriodicTask } from '../../clock/periodic-task.ts'
+import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import { placeOf, type Side, type Stage, type StageSetting, toSetting } from '../stage.ts'
 import { backOf, beginSetting } from '../steps.ts'

@@ -1,5 +1,4 @@
-import type { Clock } from '../../clock.ts'
-import { waitFor } from '../../clock/wait-for.ts'
+import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import { formatSetting } from '../stage.ts'
 import type {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
-import { createPeriodicTask } from '../../src/clock/periodic-task.ts'
-import { createManualClock } from '../support/manual-clock.ts'
+import { createPeriodicTask } from '../src/clock.ts'
+import { createManualClock } from './support/manual-clock.ts'
 
 function started() {
   const clock = createManualClock()
