@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
+import { bytesOf } from './core/begin.ts'
 import type { NewBatch } from './journal.ts'
 import type { JournalTables } from './tables.ts'
 
@@ -24,14 +25,6 @@ interface KeptBytes {
   forgotten(batch: number): void
   refresh(): Promise<void>
 }
-
-/** Rows of a batch and of a record, beside the request. */
-const BYTES_PER_BATCH = 4_096
-const BYTES_PER_RECORD = 128
-
-/** What a batch counts with. */
-export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
-  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
 
 /** Creates the counts of one process, which are to be refreshed once before they are used. */
 export function createKeptBytes(

@@ -1,5 +1,4 @@
 import type { BeginResult, NewBatch, Predecessors, RecordRef } from '../journal.ts'
-import { bytesOf } from '../kept-bytes.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { packAnswers } from '../seal.ts'
 import { judgeArrival, type SameIds, toHex } from './arrival.ts'
@@ -24,6 +23,14 @@ interface BeginRows {
   /** The batch whose place the only one of these begins takes; undefined: it takes none, or that one is not kept. */
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
+
+/** Rows of a batch and of a record, beside the request. */
+const BYTES_PER_BATCH = 4_096
+const BYTES_PER_RECORD = 128
+
+/** What a batch counts with. */
+export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
+  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
 
 /** Begins batches in their order: each is new, or a repetition. */
 export function begin(
