@@ -5,7 +5,8 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
-  | { readonly kind: 'begin'; readonly batch: NewBatch }
+  /** Without room it is only recognised: a batch that came before has its answer, however much is kept. */
+  | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
       readonly batch: number
@@ -35,6 +36,8 @@ export type OperationResult =
   /** A settle that must not count: another instance owns the batch, or it says something else than what is kept. */
   | 'lost'
   | 'done'
+  /** A new batch for which there is no room: nothing of it is kept. */
+  | 'full'
   /** Its commit was not answered, and nothing says any longer whether it was made. */
   | 'doubtful'
 

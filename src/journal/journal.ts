@@ -225,8 +225,6 @@ export interface Journal {
    * all owners together whose credentials were never accepted.
    */
   begin(batch: NewBatch): Promise<BeginResult>
-  /** The batch that `begin` would know this one for; undefined: it would be new. Keeps nothing. */
-  find(batch: BatchIdentity): Promise<KnownBatch | undefined>
   /**
    * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
    * first is retired: its bytes are a new batch from then on, or from when the credentials of the other are accepted. Becomes durable with the next `begin` or shortly after; a process

@@ -72,7 +72,6 @@ export function createLateJournal<Opened extends Journal>({
       return get().readBackUntilMs
     },
     begin: (batch) => ask((opened) => opened.begin(batch)),
-    find: (batch) => ask((opened) => opened.find(batch)),
     answered: (batch) => journal?.answered(batch),
     settle: (batch, outcomes, lease) => ask((opened) => opened.settle(batch, outcomes, lease)),
     forget: (batch, open, lease) => ask((opened) => opened.forget(batch, open, lease)),

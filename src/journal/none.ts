@@ -139,7 +139,6 @@ export function createNoJournal(): Journal {
     linkSecret,
     readBackUntilMs: 0,
     begin: (batch) => Promise.resolve(begin(batch)),
-    find: () => Promise.resolve(undefined),
     answered: () => undefined,
     settle,
     forget: (batch) => {

@@ -1,9 +1,8 @@
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 
-import { judgeArrival, type Recognition, type SameIds, toHex } from './core/arrival.ts'
-import type { Balance, BatchIdentity, DueRecords, KnownBatch, OlderUnsettled, RecordRef } from './journal.ts'
+import type { Balance, DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
-import { fromPlace, isOnV2, isOpen, MAX_SAME_IDS, newestOf } from './sql.ts'
+import { fromPlace, isOnV2, isOpen, newestOf } from './sql.ts'
 import type { JournalTables } from './tables.ts'
 
 /** References in one statement: databases bound their parameters. */
@@ -27,23 +26,6 @@ async function readInParts<Item, Row>(
     found.push(...(await read(sql.join(part.map(toValue))).execute(db)).rows)
   }
   return found
-}
-
-/** The batch that `begin` would know this one for now; undefined: it would be new. */
-export async function findBatch(
-  db: Kysely<JournalTables>,
-  batch: BatchIdentity,
-  recognition: Recognition,
-): Promise<KnownBatch | undefined> {
-  const { owner, ids, content } = batch
-  if (ids === undefined) return undefined
-  const { rows } = await sql<SameIds>`
-    select id as batch, on_v2 as "onV2", content, received_ms as "receivedMs", open, answered from journal_batches
-    where ids = ${toHex(ids)} and owner = ${owner} and retired = 0
-    order by case when content = ${toHex(content)} then 0 else 1 end, id desc limit ${MAX_SAME_IDS}`.execute(
-    db,
-  )
-  return judgeArrival(batch, recognition, rows).known
 }
 
 interface OlderRow extends RecordRef {

@@ -15,7 +15,6 @@ import { readMeta, writeMeta } from './meta.ts'
 import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
 import { readBatch } from './read-batch.ts'
 import {
-  findBatch,
   readBalances,
   readBlocking,
   readDue,
@@ -138,8 +137,6 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     answered = []
     note(batches)
   }
-  const find: Journal['find'] = (batch) =>
-    availability.ask(() => findBatch(db, batch, { replayForMs, forgottenBatch: ageing.forgottenBatch() }))
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
     stopPurging()
@@ -176,15 +173,17 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     begin: async (batch) => {
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
-      // A batch that came before has its answer, however much is kept.
-      if (!kept.hasRoom(batch) && (await find(batch)) === undefined) throw tooMuchKept()
       // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
-      const result = await group.submit({ kind: 'begin', batch }, timeoutMs, abandoned.beginCall())
+      const result = await group.submit(
+        { kind: 'begin', batch, hasRoom: kept.hasRoom(batch) },
+        timeoutMs,
+        abandoned.beginCall(),
+      )
+      if (result === 'full') throw tooMuchKept()
       if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
       if (result.kind === 'new') kept.begun(result.batch, batch)
       return result
     },
-    find,
     settle: async (batch, outcomes, under) => {
       let from = 0
       do {

@@ -13,7 +13,7 @@ import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const operation = (batch: number): Operation => ({ kind: 'answered', batches: [batch] })
-const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]) })
+const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]), hasRoom: true })
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
 /** A store that answers as told, group by group, and then that all is well. */
@@ -71,7 +71,7 @@ describe('group commit', () => {
     await Promise.all(Array.from({ length: 300 }, (_, n) => lane.submit(operation(n), 1_000)))
     expect(groups.map((group) => group.length)).toEqual([256, 44])
     const batch = batchOf(['a'], { payload: new Uint8Array(5 * 1024 * 1024) })
-    const large: Operation = { kind: 'begin', batch }
+    const large: Operation = { kind: 'begin', batch, hasRoom: true }
     await Promise.all([large, large, large].map((one) => lane.submit(one, 1_000)))
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })

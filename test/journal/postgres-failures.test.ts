@@ -27,7 +27,11 @@ it.each([
   expect(toStoreError(cause)).toEqual({ kind, message, cause })
 })
 
-const beginning = (name: string): Operation => ({ kind: 'begin', batch: batchOf(['a'], { name }) })
+const beginning = (name: string): Operation => ({
+  kind: 'begin',
+  batch: batchOf(['a'], { name }),
+  hasRoom: true,
+})
 
 /** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
 function cutAtCommit(url: string, written: boolean): Pool {

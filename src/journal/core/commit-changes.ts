@@ -9,8 +9,7 @@ import { seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
 import { expired, type StoreError } from '../store-error.ts'
-import { type SameIds, toHex } from './arrival.ts'
-import { begin, type Beginning } from './begin.ts'
+import { begin, type Beginning, type SameIds, toHex } from './begin.ts'
 import { chooseReopened, firstOfKeys, forget, reopen } from './reopen.ts'
 import {
   type BatchRow,
@@ -88,12 +87,16 @@ export function createCommitChanges(
         return changes
       },
     }
-    const keepBegun = (made: readonly OperationOf<'begin'>[], begun: readonly BeginResult[]): void => {
+    const keepBegun = (
+      made: readonly OperationOf<'begin'>[],
+      begun: readonly (BeginResult | 'full')[],
+    ): void => {
       made.forEach((one, index) => {
         const result = begun[index]
         if (result === undefined) return
         results.set(one, result)
-        if (result.kind === 'new') last = { lastBatch: result.batch, latestMs: result.receivedMs }
+        if (result !== 'full' && result.kind === 'new')
+          last = { lastBatch: result.batch, latestMs: result.receivedMs }
       })
     }
     keepBegun(plain, begin(context, beginnings, { ...last, ...beginRows }))
@@ -128,14 +131,14 @@ async function hashAll(
   hashKeys: HashKeys,
 ): Promise<readonly Beginning[]> {
   const beginnings: Beginning[] = []
-  for (const { batch } of begins) {
+  for (const { batch, hasRoom } of begins) {
     const keys: string[] = []
     for (let from = 0; from < batch.records.length; from += RECORDS_PER_TURN) {
       if (from > 0) await nextTurn()
       const part = batch.records.slice(from, from + RECORDS_PER_TURN)
       keys.push(...hashKeys(part.map((record) => record.key)))
     }
-    beginnings.push({ batch, keys })
+    beginnings.push({ batch, hasRoom, keys })
   }
   return beginnings
 }
