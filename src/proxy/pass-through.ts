@@ -75,7 +75,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   /** Pauses the key's calls, as the service asked with a 429, for the budget of a request at the most. */
   const holdBack = ({ rateLimit, partner }: Authorisation, retryAfter: string | undefined): void => {
     const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
-    const waitMs = retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs }, 0)
+    const waitMs = retryWaitMs({ reason: 'throttled', retryAfterMs }, 0)
     if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
   }
   return {

@@ -53,7 +53,7 @@ export async function readUpstream(session: ReadSession, resource: string, query
       return answerOf(outcome)
     }
     const { reason, retryAfterMs } = outcome
-    const waitMs = retryWaitMs({ kind: 'notApplied', reason, retryAfterMs }, attempt)
+    const waitMs = retryWaitMs(outcome, attempt)
     attempt += 1
     if (waitMs === undefined || !(await budget.pause(waitMs, reason === 'throttled')))
       throw new AdapterError(

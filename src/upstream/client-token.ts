@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
-import { type JsonReply, requestJson } from './request-json.ts'
+import { fetchJson } from './fetch-whole.ts'
 
 /** The client of one school and application at the token endpoint (service-facts 11). */
 interface ClientCredentials {
@@ -53,7 +53,11 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
     scope: client.scope,
     ...(client.organisation === undefined ? {} : { acr_values: `orgselected:${client.organisation}` }),
   })
-  const { status, json } = await ask(client.tokenUrl, form.toString())
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
+  const request = { method: 'POST', headers, body: form.toString() } as const
+  const { status, json } = await fetchJson(client.tokenUrl, request, TIMEOUT_MS).catch((cause: unknown) => {
+    throw unavailable('The token endpoint cannot be reached.', cause)
+  })
   if (status === 429 || status >= 500) {
     throw unavailable(`The token endpoint answered ${status}.`)
   }
@@ -69,15 +73,6 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
   if (!reply.success)
     throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The answer of the token endpoint holds no token.')
   return { token: reply.data.access_token, lifetimeMs: reply.data.expires_in * 1_000 }
-}
-
-async function ask(url: URL, body: string): Promise<JsonReply> {
-  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
-  try {
-    return await requestJson(url, { method: 'POST', headers, body }, TIMEOUT_MS)
-  } catch (cause) {
-    throw unavailable('The token endpoint cannot be reached.', cause)
-  }
 }
 
 function unavailable(message: string, cause?: unknown): AdapterError {

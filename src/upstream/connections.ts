@@ -3,8 +3,7 @@ import type { Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
-import { FairQueue, type Refusal } from './fair-queue.ts'
-import { createQuota, type QueueKey, soleQueue } from './quota.ts'
+import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
 
 /** A call that left for the upstream, up to its status line. */
 export interface UpstreamCall {

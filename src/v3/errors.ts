@@ -1,16 +1,34 @@
 import * as z from 'zod'
 
-import { type LossReason, type NotApplied, readRetryAfter } from '../upstream/index.ts'
+import { readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
-export type { NotAppliedReason } from '../upstream/index.ts'
+/** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
+export type NotAppliedReason =
+  | 'notConnected'
+  | 'budget'
+  | 'queueFull'
+  | 'batchRefused'
+  | 'throttled'
+  | 'unavailable'
+  | 'redirected'
+  | 'stopped'
+  | 'ownCredentials'
+  | 'leaseLost'
 
 /**
  * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
  * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `stillTried`: it has not been applied yet, and the background may post it.
  */
 export type UnknownReason =
-  LossReason | 'serverError' | 'otherRecord' | 'overwritten' | 'superseded' | 'stillTried'
+  | 'connectionLost'
+  | 'timeout'
+  | 'unreadableReply'
+  | 'serverError'
+  | 'otherRecord'
+  | 'overwritten'
+  | 'superseded'
+  | 'stillTried'
 
 /**
  * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx). `notApplied`: it never
@@ -20,7 +38,15 @@ export type UnknownReason =
 export type PostOutcome =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  | NotApplied
+  | Unanswered
+
+/** The outcome of a POST without an answer of the service about the record itself. */
+export type Unanswered =
+  | {
+      readonly kind: 'notApplied'
+      readonly reason: NotAppliedReason
+      readonly retryAfterMs: number | undefined
+    }
   | { readonly kind: 'unknown'; readonly reason: UnknownReason }
 
 /** One error as the upstream states it. */

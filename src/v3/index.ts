@@ -3,6 +3,7 @@ export { type V3Client, type V3Credentials, type V3Writes, createV3Client } from
 export { createV3Reader, type ReadOutcome, type V3Reader } from './client/read.ts'
 export { runBounded } from './client/run-bounded.ts'
 export {
+  type NotAppliedReason,
   type PostOutcome,
   readUpstreamError,
   type UnknownReason,

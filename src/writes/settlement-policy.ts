@@ -1,9 +1,8 @@
 import { AdapterError } from '../errors.ts'
 import type { ConfirmedMark, Settled } from '../journal/index.ts'
 import { defaultErrorMapping, parseTime, toV2Failure } from '../translate/index.ts'
-import type { NotAppliedReason } from '../upstream/index.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { PostOutcome, UpstreamError } from '../v3/index.ts'
+import type { NotAppliedReason, PostOutcome, UpstreamError } from '../v3/index.ts'
 import { encodeAnswer } from './reply.ts'
 
 /**

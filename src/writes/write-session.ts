@@ -229,7 +229,6 @@ export function openWriteSession(
       giveWay?.stop()
       queuedMs = queued()
       current = undefined
-      writes.close()
     }
   }
   return {
@@ -273,7 +272,7 @@ export async function readPaced(
 ): Promise<ReadOutcome> {
   const startedMs = context.clock.nowMs()
   if (rateLimit !== undefined) {
-    const { admitted } = await rateLimit.acquire('write', rateLimit.nowMs() + leftMs, queueKey)
+    const { admitted } = await rateLimit.acquire('write', leftMs, queueKey)
     if (!admitted) return nothingRead
   }
   // It continues even if its client disconnects.

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { systemClock } from '../../src/clock.ts'
 import { type Connections, createConnections } from '../../src/upstream/connections.ts'
-import { PostHandler } from '../../src/upstream/post-handler.ts'
+import { sendCall } from '../../src/upstream/index.ts'
 import { type Answer, startUpstream } from '../support/scripted-upstream.ts'
 
 /** Answers with the status that the body names, when it is let go. */
@@ -34,26 +34,21 @@ function connect(url: string, count: number): Connections {
   return connections
 }
 
-/** Sends a body; resolves with what the handler made of the end: the reply, or the kind of the failure. */
+/** Sends a body; resolves with what became of it: the reply, or `lost` or `unsent`. */
 function send(
   connections: Connections,
   body: string,
   headers: Record<string, string> = {},
-): { readonly handler: PostHandler<string>; readonly outcome: Promise<string> } {
-  let handler: PostHandler<string> | undefined
-  const outcome = new Promise<string>((resolve) => {
-    handler = new PostHandler<string>(
-      { maxReplyBytes: 1_000, read: ({ body: text }) => text.toString() },
-      0,
-      (end) => {
-        resolve(typeof end === 'string' ? end : end.kind)
-      },
-      () => undefined,
-    )
-    connections.dispatch({ path: '/', method: 'POST', headers, body }, handler)
-  })
-  if (handler === undefined) throw new Error('no handler')
-  return { handler, outcome }
+): { readonly end: () => void; readonly outcome: Promise<string> } {
+  const ended = new AbortController()
+  const { signal } = ended
+  const outcome = sendCall(
+    (user) => connections.dispatch({ path: '/', method: 'POST', headers, body }, user),
+    { clock: systemClock, timeoutMs: 60_000, maxBytes: 1_000, signal },
+  ).then(({ failure, sent, body: reply }) =>
+    failure === undefined ? reply.join().toString() : sent ? 'lost' : 'unsent',
+  )
+  return { end: () => ended.abort(), outcome }
 }
 
 const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Promise<string[]> =>
@@ -90,23 +85,23 @@ describe('connections', () => {
     const connections = connect(upstream.url, 1)
     const sent = ['a', 'b', 'c'].map((body) => send(connections, body))
     await upstream.arrived(1)
-    sent[1]?.handler.expire()
+    sent[1]?.end()
     open()
     await upstream.arrived(2)
     open()
-    expect(await outcomesOf(sent)).toEqual(['a', 'notApplied', 'c'])
+    expect(await outcomesOf(sent)).toEqual(['a', 'unsent', 'c'])
     expect(upstream.seen.map(({ body }) => body)).toEqual(['a', 'c'])
   })
 
   it('are made anew after a loss, and the next request leaves over them', async () => {
     const upstream = await startUpstream(({ body }, response) => {
-      if (body === 'lost') response.socket?.resetAndDestroy()
+      if (body === 'reset') response.socket?.resetAndDestroy()
       else if (body === 'last') response.setHeader('Connection', 'close').end(body)
       else response.end(body)
     })
     const connections = connect(upstream.url, 1)
-    const sent = ['a', 'lost', 'b', 'last', 'c'].map((body) => send(connections, body))
-    expect(await outcomesOf(sent)).toEqual(['a', 'unknown', 'b', 'last', 'c'])
+    const sent = ['a', 'reset', 'b', 'last', 'c'].map((body) => send(connections, body))
+    expect(await outcomesOf(sent)).toEqual(['a', 'lost', 'b', 'last', 'c'])
     expect(upstream.connections()).toBe(3)
   })
 
@@ -117,8 +112,8 @@ describe('connections', () => {
     const connections = connect(upstream.url, 1)
     const sent = ['stuck', 'a'].map((body) => send(connections, body))
     await upstream.arrived(1)
-    sent[0]?.handler.expire()
-    expect(await outcomesOf(sent)).toEqual(['unknown', 'a'])
+    sent[0]?.end()
+    expect(await outcomesOf(sent)).toEqual(['lost', 'a'])
   })
 
   it('tell each of thousands that nobody listens', async () => {
@@ -126,7 +121,7 @@ describe('connections', () => {
     await upstream.close()
     const connections = connect(upstream.url, 2)
     const sent = Array.from({ length: 5_000 }, (_, index) => send(connections, String(index)))
-    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['notApplied']))
+    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
   it('tell each of thousands that it cannot be sent', async () => {
@@ -138,7 +133,7 @@ describe('connections', () => {
     const sent = Array.from({ length: 20_000 }, () => send(connections, 'b', { accept: 'a\nb' }))
     open()
     expect(await first.outcome).toBe('a')
-    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['notApplied']))
+    expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
   it('are closed after what came before, and take nothing after that', async () => {
@@ -153,6 +148,6 @@ describe('connections', () => {
     await upstream.arrived(2)
     open()
     await closing
-    expect(await outcomesOf([...sent, late])).toEqual(['a', 'b', 'notApplied'])
+    expect(await outcomesOf([...sent, late])).toEqual(['a', 'b', 'unsent'])
   })
 })

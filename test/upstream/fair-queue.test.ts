@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { FairQueue, type Refusal } from '../../src/upstream/fair-queue.ts'
-import { NEWCOMERS, type QueueKey } from '../../src/upstream/quota.ts'
+import { FairQueue, NEWCOMERS, type QueueKey, type Refusal } from '../../src/upstream/fair-queue.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** `p1/x`: owner x of partner p1; with `?` at the end it is a newcomer, unless it was accepted. */

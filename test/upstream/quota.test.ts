@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { createQuota, NEWCOMERS, type Quota } from '../../src/upstream/quota.ts'
+import { createQuota, NEWCOMERS, type Quota } from '../../src/upstream/fair-queue.ts'
 
 /** Takes for a holder as long as it may; returns how many it has got. */
 function fill(quota: Quota, holder: string): number {

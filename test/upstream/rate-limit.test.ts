@@ -17,26 +17,26 @@ function shareOf(owner = 'a'): QueueKey {
 
 /** Asks for a call and writes down when it left, or why it did not. */
 function ask(
-  rateLimit: RateLimit,
-  log: [name: string, atMs: number][],
+  { clock, rateLimit, log }: Pick<Started, 'clock' | 'rateLimit' | 'log'>,
   name: string,
   {
     priority = 'write',
     queueKey,
-    deadlineMs = Infinity,
-  }: { priority?: CallPriority; queueKey?: string; deadlineMs?: number } = {},
+    waitMs = Infinity,
+  }: { priority?: CallPriority; queueKey?: string; waitMs?: number } = {},
 ): void {
   void rateLimit
-    .acquire(priority, deadlineMs, shareOf(queueKey))
-    .then((admission) =>
-      log.push([admission.admitted ? name : `${name} ${admission.reason}`, rateLimit.nowMs()]),
-    )
+    .acquire(priority, waitMs, shareOf(queueKey))
+    .then((admission) => log.push([admission.admitted ? name : `${name} ${admission.reason}`, clock.nowMs()]))
 }
 
-function start(
-  callsPerSecond: number,
-  maxWaiting?: number,
-): { clock: ManualClock; rateLimit: RateLimit; log: [string, number][] } {
+interface Started {
+  readonly clock: ManualClock
+  readonly rateLimit: RateLimit
+  readonly log: [name: string, atMs: number][]
+}
+
+function start(callsPerSecond: number, maxWaiting?: number): Started {
   const clock = createManualClock()
   const limit = maxWaiting === undefined ? {} : { maxWaiting }
   return { clock, rateLimit: createRateLimit({ callsPerSecond, clock, ...limit }), log: [] }
@@ -50,7 +50,7 @@ describe('createRateLimit', () => {
         const { clock, rateLimit, log } = start(rate)
         for (const gap of gaps) {
           await clock.pass(gap)
-          ask(rateLimit, log, 'call')
+          ask({ clock, rateLimit, log }, 'call')
         }
         await clock.pass(100_000)
         const times = log.map(([, atMs]) => atMs)
@@ -69,7 +69,7 @@ describe('createRateLimit', () => {
 
   it('sends a class of 30 at 5 calls a second in less than 6 seconds', async () => {
     const { clock, rateLimit, log } = start(5)
-    for (let index = 0; index < 30; index += 1) ask(rateLimit, log, String(index))
+    for (let index = 0; index < 30; index += 1) ask({ clock, rateLimit, log }, String(index))
     await clock.pass(10_000)
     expect(log.map(([name]) => Number(name))).toEqual(Array.from({ length: 30 }, (_, index) => index))
     expect(log.at(-1)?.[1]).toBe(5_250)
@@ -77,23 +77,24 @@ describe('createRateLimit', () => {
 
   it('takes a rate below one call a second', async () => {
     const { clock, rateLimit, log } = start(0.5)
-    for (const name of ['a', 'b', 'c']) ask(rateLimit, log, name)
+    for (const name of ['a', 'b', 'c']) ask({ clock, rateLimit, log }, name)
     await clock.pass(10_000)
     expect(log).toEqual([['a', 0], ['b', 2_050], ['c', 4_100]]) // prettier-ignore
   })
 
   it('lets writes out before reads, and reads before comparison', async () => {
     const { clock, rateLimit, log } = start(1)
-    ask(rateLimit, log, 'first')
+    ask({ clock, rateLimit, log }, 'first')
     for (const priority of ['comparison', 'read', 'write', 'comparison', 'write'] as const)
-      ask(rateLimit, log, priority, { priority })
+      ask({ clock, rateLimit, log }, priority, { priority })
     await clock.pass(10_000)
     expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
   })
 
   it('lets partners take turns, whatever one of them has in the queue', async () => {
     const { clock, rateLimit, log } = start(1)
-    for (const queueKey of ['a', 'a', 'a', 'a', 'b', 'b', 'c']) ask(rateLimit, log, queueKey, { queueKey })
+    for (const queueKey of ['a', 'a', 'a', 'a', 'b', 'b', 'c'])
+      ask({ clock, rateLimit, log }, queueKey, { queueKey })
     await clock.pass(10_000)
     expect(log.map(([name]) => name).join('')).toBe('aabcaba')
   })
@@ -101,16 +102,16 @@ describe('createRateLimit', () => {
   it('lets the owners of a partner take turns, and all newcomers have one together', async () => {
     const { clock, rateLimit, log } = start(1)
     const shares = ['a', 'a/x', 'a/x', 'a/x', 'a/y', 'b', 'a/1?', 'a/2?', 'a/3?']
-    for (const queueKey of shares) ask(rateLimit, log, queueKey, { queueKey })
+    for (const queueKey of shares) ask({ clock, rateLimit, log }, queueKey, { queueKey })
     await clock.pass(10_000)
     expect(log.map(([name]) => name)).toEqual(['a', 'a/x', 'b', 'a/1?', 'a/y', 'a/2?', 'a/x', 'a/3?', 'a/x'])
   })
 
   it('keeps places in the line for other owners: one alone has eight ninths, newcomers a quarter', async () => {
     const { clock, rateLimit, log } = start(1, 90)
-    for (let call = 0; call < 100; call += 1) ask(rateLimit, log, 'flood?', { queueKey: 'a/1?' })
-    for (let call = 0; call < 100; call += 1) ask(rateLimit, log, 'many', { queueKey: 'a/x' })
-    ask(rateLimit, log, 'other', { queueKey: 'a/y' })
+    for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'flood?', { queueKey: 'a/1?' })
+    for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'many', { queueKey: 'a/x' })
+    ask({ clock, rateLimit, log }, 'other', { queueKey: 'a/y' })
     await clock.pass(0)
     expect([rateLimit.waiting('write'), log.filter(([name]) => name === 'flood? full').length]).toEqual([
       83, 77,
@@ -121,13 +122,13 @@ describe('createRateLimit', () => {
 
   it('turns away what would leave too late, or what is one too many, and gives its place to others', async () => {
     const { clock, rateLimit, log } = start(1, 2)
-    ask(rateLimit, log, 'now')
-    ask(rateLimit, log, 'late', { deadlineMs: 500 })
-    ask(rateLimit, log, 'next')
-    ask(rateLimit, log, 'many')
+    ask({ clock, rateLimit, log }, 'now')
+    ask({ clock, rateLimit, log }, 'late', { waitMs: 500 })
+    ask({ clock, rateLimit, log }, 'next')
+    ask({ clock, rateLimit, log }, 'many')
     await clock.pass(600)
     expect(log).toEqual([['now', 0], ['many full', 0], ['late deadline', 500]]) // prettier-ignore
-    ask(rateLimit, log, 'after')
+    ask({ clock, rateLimit, log }, 'after')
     await clock.pass(5_000)
     expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
   })
@@ -135,9 +136,9 @@ describe('createRateLimit', () => {
   it('takes who has given up out of the line, and does not let in who had given up before', async () => {
     const { clock, rateLimit, log } = start(1)
     const gone = new AbortController()
-    ask(rateLimit, log, 'now')
+    ask({ clock, rateLimit, log }, 'now')
     const left = rateLimit.acquire('read', Infinity, shareOf(), gone.signal)
-    ask(rateLimit, log, 'next')
+    ask({ clock, rateLimit, log }, 'next')
     await clock.pass(100)
     gone.abort()
     await clock.pass(5_000)
@@ -152,7 +153,7 @@ describe('createRateLimit', () => {
     const { clock, rateLimit, log } = start(5)
     rateLimit.pauseFor(3_000)
     rateLimit.pauseFor(1_000)
-    ask(rateLimit, log, 'held')
+    ask({ clock, rateLimit, log }, 'held')
     await clock.pass(2_999)
     expect(log).toEqual([])
     await clock.pass(1)
@@ -208,7 +209,7 @@ describe('a rate that changes', () => {
         for (const { gap, rate } of changes) {
           await clock.pass(gap)
           rateLimit.setRate(rate)
-          ask(rateLimit, log, 'call')
+          ask({ clock, rateLimit, log }, 'call')
         }
         await clock.pass(100_000)
         const times = log.map(([, atMs]) => atMs)
@@ -223,7 +224,7 @@ describe('a rate that changes', () => {
 
   it('applies at once to calls that wait', async () => {
     const { clock, rateLimit, log } = start(1)
-    for (const name of ['a', 'b', 'c', 'd']) ask(rateLimit, log, name)
+    for (const name of ['a', 'b', 'c', 'd']) ask({ clock, rateLimit, log }, name)
     await clock.pass(100)
     rateLimit.setRate(3)
     await clock.pass(0)
@@ -243,11 +244,11 @@ describe('createRateLimits', () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const log: [string, number][] = []
-    for (const name of ['a', 'b', 'c']) ask(rateLimits.of('one', 2), log, name)
+    for (const name of ['a', 'b', 'c']) ask({ clock, rateLimit: rateLimits.of('one', 2), log }, name)
     await clock.pass(100)
     rateLimits.forgetRates()
     expect(rateLimits.of('one', 4)).toBe(rateLimits.of('one', 9))
-    for (const name of ['d', 'e']) ask(rateLimits.of('one', 4), log, name)
+    for (const name of ['d', 'e']) ask({ clock, rateLimit: rateLimits.of('one', 4), log }, name)
     await clock.pass(2_000)
     expect(log).toEqual([
       ['a', 0],
@@ -265,7 +266,7 @@ describe('createRateLimits', () => {
     expect(rateLimits.of('key', 5)).toBe(slow)
     expect(rateLimits.of('other', 1)).not.toBe(slow)
     const log: [string, number][] = []
-    for (const name of ['first', 'second']) ask(rateLimits.of('other', 0.5), log, name)
+    for (const name of ['first', 'second']) ask({ clock, rateLimit: rateLimits.of('other', 0.5), log }, name)
     await clock.pass(10_000)
     expect(log).toEqual([['first', 0], ['second', 2_050]]) // prettier-ignore
   })

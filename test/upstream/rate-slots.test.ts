@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createRateLimit } from '../../src/upstream/rate-limit.ts'
-import type { RateSlots } from '../../src/upstream/token-bucket.ts'
-import type { CallLimit } from '../../src/upstream/token-bucket.ts'
+import { type CallLimit, createRateLimit, type RateSlots } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** A rate limit whose slots the test reserves, one answer for each question. */

@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
-import { type NotApplied, retryWaitMs } from '../../src/upstream/post-failure.ts'
+import { retryWaitMs } from '../../src/upstream/index.ts'
 
-const rows: [
-  reason: NotApplied['reason'],
-  retryAfterMs: number | undefined,
-  waits: (number | undefined)[],
-][] = [
+const rows: [reason: string, retryAfterMs: number | undefined, waits: (number | undefined)[]][] = [
   ['throttled', undefined, [2_000, 4_000, 8_000, 16_000]],
   ['throttled', 1_000, [1_000, 4_000, 8_000, 16_000]],
   ['throttled', 9_000, [9_000, 9_000, 9_000, 16_000]],
@@ -21,14 +17,10 @@ const rows: [
 
 describe('retryWaitMs', () => {
   it.each(rows)('service-facts 9: after %s with %j waits %j', (reason, retryAfterMs, waits) => {
-    expect(
-      waits.map((_, attempt) => retryWaitMs({ kind: 'notApplied', reason, retryAfterMs }, attempt)),
-    ).toEqual(waits)
+    expect(waits.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(waits)
   })
 
   it('waits an hour at the most', () => {
-    expect(retryWaitMs({ kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(
-      3_600_000,
-    )
+    expect(retryWaitMs({ reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(3_600_000)
   })
 })

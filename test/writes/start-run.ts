@@ -85,7 +85,6 @@ export function startRun(own: StartedRun) {
     withdraw: () => undefined,
     leftMs: () => 1_000,
     queuedMs: () => 0,
-    close: () => undefined,
     ...own.writes,
   }
   let read = 0

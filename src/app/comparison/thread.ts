@@ -69,7 +69,7 @@ function runComparison(
   let [rules, rulesDay] = [new Map<string, OwnRules>(), '']
   const connected = { connections: CONNECTIONS, timeouts, clock }
   const reader = createV3Reader({ ...connected, acquireMs: timeouts.acquireMs, baseUrl, nowMs })
-  const whole = createWholeReader({ ...connected, maxBytes: MAX_REPLY_BYTES })
+  const whole = createWholeReader(CONNECTIONS, timeouts, MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {
     unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),

@@ -90,6 +90,7 @@ function openBudget(
     take: async () => {
       const refusal = await acquire(client, side, leftMs())
       if (refusal !== undefined) throw new UnsentError(refusal)
+      return 0
     },
     pause: (_ms, wholeKey) => {
       if (wholeKey) onThrottled(client.partner.id, side)

@@ -25,7 +25,7 @@ export interface Pace {
   silent(): readonly { readonly partner: string; readonly side: Side }[]
 }
 
-export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs' | 'nowMs'>
+export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 /** The rate of comparisons as the instances of one journal share it, by names. Rejects while the journal cannot be reached. */
 export interface PaceStore {
@@ -129,12 +129,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, store?: PaceStore
       if (stopped.aborted) return 'pace'
       if (clients !== undefined) {
         const queueKey = comparisonQueueKey(partner.id)
-        const { admitted } = await clients.acquire(
-          'comparison',
-          clients.nowMs() + leftMs(),
-          queueKey,
-          stopped,
-        )
+        const { admitted } = await clients.acquire('comparison', leftMs(), queueKey, stopped)
         if (!admitted) return 'pace'
       }
       // Another instance may have seen a 429 while this call waited.

@@ -1,7 +1,15 @@
 import * as z from 'zod'
 
-import type { UpstreamReply } from '../../upstream/index.ts'
 import { parseJson, parsePostReply, type PostOutcome } from '../errors.ts'
+
+/** An upstream's reply, as far as an outcome is read from it. */
+export interface UpstreamReply {
+  readonly status: number
+  /** Empty if only the status line was received. */
+  readonly body: Buffer
+  readonly contentType: string | undefined
+  readonly retryAfter: string | undefined
+}
 
 /** The meaning of a reply to a `$batch`. */
 export type BatchResult =

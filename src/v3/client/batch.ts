@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { Unanswered } from '../../upstream/index.ts'
-import type { PostOutcome } from '../errors.ts'
+import type { PostOutcome, Unanswered } from '../errors.ts'
 import type { BatchResult } from './batch-reply.ts'
 import { runBounded } from './run-bounded.ts'
 

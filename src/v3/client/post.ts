@@ -1,16 +1,25 @@
+import { errors } from 'undici'
+
 import type { Clock } from '../../clock.ts'
+import { AdapterError, type ErrorCode } from '../../errors.ts'
 import {
   createConnections,
-  type DeadlineOptions,
-  type Dispatch,
   type OnCall,
-  openDeadline,
-  type ReplyReader,
+  openCallBudget,
+  type QueueKey,
+  type RateLimit,
+  retryWaitMs,
+  sendCall,
   soleQueue,
-  type Unanswered,
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
-import { parsePostReply, type PostOutcome } from '../errors.ts'
+import {
+  type NotAppliedReason,
+  parsePostReply,
+  type PostOutcome,
+  type Unanswered,
+  type UnknownReason,
+} from '../errors.ts'
 import {
   type BatchChoice,
   type BatchFormat,
@@ -20,7 +29,7 @@ import {
   type Post,
   type PostBatch,
 } from './batch.ts'
-import { type BatchResult, readBatchReply } from './batch-reply.ts'
+import { readBatchReply, type UpstreamReply } from './batch-reply.ts'
 
 /** Where V3 is and how patient the client is. */
 export interface V3ClientOptions {
@@ -59,13 +68,16 @@ export interface V3Writes {
   leftMs(): number
   /** The longest time that a call waited for the rate limit so far, ms. */
   queuedMs(): number
-  /** Cancels the timer of the deadline. */
-  close(): void
 }
 
-/** The calls of one batch; `maySend` on false is `leaseLost`. Without a rate limit nothing is queued. */
-export interface WriteOptions extends Pick<DeadlineOptions, 'budgetMs' | 'maySend' | 'queueKey'> {
-  readonly rateLimit?: DeadlineOptions['rateLimit']
+/** How the calls of one batch are made. */
+interface WriteOptions {
+  readonly budgetMs: number
+  /** Undefined: nothing is queued. */
+  readonly rateLimit?: RateLimit | undefined
+  /** Asked when a request is written to its socket; on false it is not, and `leaseLost`. Default: always true. */
+  readonly maySend?: () => boolean
+  readonly queueKey?: QueueKey
   /** Joins the posts of one turn of the event loop into `$batch` calls. */
   readonly batch?: BatchChoice | undefined
 }
@@ -84,12 +96,22 @@ const MAX_PART_BYTES = 8_192
 /** Batches under way at the same time: one is answered while the next is made up. */
 const BATCHES_AT_A_TIME = 2
 
+/** A larger reply is read in a turn of the event loop of its own: many may arrive in one turn. */
+const LARGE_REPLY_BYTES = 32_768
+
+/** One kind of POST: where it goes, and how its reply is read. */
+interface PostKind<Outcome> {
+  readonly kind: 'write' | 'batch'
+  readonly path: string
+  readonly fields: readonly string[]
+  readonly maxReplyBytes: number
+  readonly read: (reply: UpstreamReply) => Outcome
+}
+
 /** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
   const { baseUrl, nowMs, clock, onCall, later } = options
   const connections = createConnections(baseUrl.origin, options)
-  const observe = (kind: 'write' | 'batch'): ReplyReader<unknown>['onAnswered'] =>
-    onCall && ((status, durationMs) => onCall({ kind, status, durationMs }))
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
   const capabilities = {
     multipart: createBatchCapability(() => clock.nowMs()),
@@ -97,9 +119,10 @@ export function createV3Client(options: V3ClientOptions): V3Client {
   }
   const isBatch = (batch: BatchChoice | undefined): batch is BatchChoice =>
     batch !== undefined && (batch.mode === 'batch' || capabilities[batch.format].isOpen())
-  const single: ReplyReader<PostOutcome> = {
-    onAnswered: observe('write'),
-    later,
+  const single: PostKind<PostOutcome> = {
+    kind: 'write',
+    path: `${root}/AttendanceRecords`,
+    fields: RECORD_FIELDS,
     maxReplyBytes: MAX_REPLY_BYTES,
     read: ({ status, body, retryAfter }) =>
       parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
@@ -109,37 +132,78 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       { authorization, subscriptionKey },
       { budgetMs, rateLimit, batch, maySend, queueKey = soleQueue },
     ) => {
-      const deadline = openDeadline({ budgetMs, clock, rateLimit, maySend, queueKey })
-      const post = <Outcome>(
-        path: string,
-        fields: readonly string[],
+      const withdrawn = new AbortController()
+      const { signal } = withdrawn
+      const budget = openCallBudget({
+        rateLimit,
+        queueKey,
+        priority: 'write',
+        budgetMs,
+        clock,
+        signal: () => signal,
+      })
+      let queuedMs = 0
+      // An upstream that took no connection through all tries of one record costs the others no more waiting.
+      let isUnreachable = false
+      const beforeSend = (): void => {
+        if (maySend?.() === false)
+          throw new AdapterError('ADP_JOURNAL_LOST', 'The lease ended before the record was sent.')
+      }
+      /** Never repeats: a POST is not idempotent. */
+      const postOnce = async <Outcome>(
+        own: PostKind<Outcome>,
         body: string,
-        reader: ReplyReader<Outcome>,
       ): Promise<Outcome | Unanswered> => {
+        try {
+          const taken = budget.take()
+          if (taken !== undefined) queuedMs = Math.max(queuedMs, await taken)
+        } catch (cause) {
+          return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
+        }
+        const { kind, path, fields, maxReplyBytes, read } = own
         const headers = [
           ...fields,
           'authorization', authorization,
           'ocp-apim-subscription-key', subscriptionKey,
         ] // prettier-ignore
-        const dispatch: Dispatch = (handler, text) =>
-          connections.dispatch({ path, method: 'POST', headers, body: text }, handler, { queueKey })
-        return new Promise((resolve) => deadline.send(dispatch, body, reader, resolve))
+        const end = await sendCall(
+          (user) => connections.dispatch({ path, method: 'POST', headers, body }, user, { queueKey }),
+          {
+            clock,
+            timeoutMs: budget.leftMs(),
+            maxBytes: maxReplyBytes,
+            signal,
+            finishesOnceSent: true,
+            beforeSend,
+            onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
+          },
+        )
+        const { failure, sent, status } = end
+        if (!sent) return notApplied(unsentReasonOf(failure))
+        // With a status line that is no 2xx, only the explanation was lost.
+        if (failure !== undefined && status < 300) return { kind: 'unknown', reason: lossOf(failure) }
+        if (later !== undefined && end.body.size >= LARGE_REPLY_BYTES) await new Promise<void>(later)
+        return read({
+          status,
+          body: failure === undefined ? end.body.join() : NO_BYTES,
+          contentType: end.headers['content-type'],
+          retryAfter: status >= 400 ? end.headers['retry-after'] : undefined,
+        })
       }
-      const postOne: Post = (body) => post(`${root}/AttendanceRecords`, RECORD_FIELDS, body, single)
+      const postOne: Post = (body) => postOnce(single, body)
       const postBatch =
         (format: BatchFormat): PostBatch =>
         (records) => {
           const { contentType, accept, body } = encodeV3Batch(records, format)
-          return post<BatchResult>(
-            `${root}/$batch`,
-            ['content-type', contentType, 'accept', accept, ...BATCH_FIELDS],
-            body,
+          return postOnce(
             {
-              onAnswered: observe('batch'),
-              later,
+              kind: 'batch',
+              path: `${root}/$batch`,
+              fields: ['content-type', contentType, 'accept', accept, ...BATCH_FIELDS],
               maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
               read: (reply) => readBatchReply(reply, records.length, nowMs()),
             },
+            body,
           )
         }
       const joined = isBatch(batch) ? batch : undefined
@@ -150,18 +214,57 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post: async (body) => {
-          const first = await postJoined(body)
-          if (first.kind !== 'notApplied') return first
-          return deadline.repeat<PostOutcome>(first, (onOutcome) => void postJoined(body).then(onOutcome))
+          for (let attempt = 0; ; attempt += 1) {
+            const outcome = await postJoined(body)
+            if (outcome.kind !== 'notApplied') return outcome
+            const { reason } = outcome
+            const waitMs = retryWaitMs(outcome, attempt)
+            if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
+            const isHopeless = reason === 'notConnected' && isUnreachable
+            if (waitMs === undefined || isHopeless || waitMs >= budget.leftMs()) return outcome
+            // The limit is the key's: while it is paused, no call with this key can succeed.
+            if (!(await budget.pause(waitMs, reason === 'throttled'))) return outcome
+          }
         },
-        withdraw: () => deadline.withdraw(),
-        leftMs: () => deadline.leftMs(),
-        queuedMs: () => deadline.queuedMs(),
-        close: () => deadline.close(),
+        withdraw: () => {
+          withdrawn.abort(
+            new AdapterError('ADP_BUDGET_EXCEEDED', 'The record was withdrawn before it was sent.'),
+          )
+        },
+        leftMs: () => budget.leftMs(),
+        queuedMs: () => queuedMs,
       }
     },
     close: () => connections.close(),
   }
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+const notApplied = (reason: NotAppliedReason): Unanswered => ({
+  kind: 'notApplied',
+  reason,
+  retryAfterMs: undefined,
+})
+
+const codeOf = (cause: unknown): ErrorCode | undefined =>
+  cause instanceof AdapterError ? cause.code : undefined
+
+/** Why a POST never left: the adapter's own errors are those of `beforeSend` and of its time, all others undici's. */
+function unsentReasonOf(failure: unknown): NotAppliedReason {
+  const code = codeOf(failure)
+  if (code === undefined) return 'notConnected'
+  return code === 'ADP_JOURNAL_LOST' ? 'leaseLost' : 'budget'
+}
+
+/** Why a POST that left has no readable reply. */
+function lossOf(failure: Error): UnknownReason {
+  if (failure instanceof errors.ResponseExceededMaxSizeError) return 'unreadableReply'
+  // `ADP_BUDGET_EXCEEDED` is the only one of the adapter's own.
+  const isLate = [AdapterError, errors.HeadersTimeoutError, errors.BodyTimeoutError].some(
+    (kind) => failure instanceof kind,
+  )
+  return isLate ? 'timeout' : 'connectionLost'
 }
 
 const RECORD_FIELDS = [

@@ -2,15 +2,13 @@ import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
 import {
-  collectReply,
   createConnections,
   type QueueKey,
   readRetryAfter,
   type Refusal,
-  ReplyOverdueError,
+  sendCall,
 } from '../../upstream/index.ts'
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors.ts'
-import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
@@ -18,6 +16,12 @@ const MAX_PAGE_BYTES = 4_194_304
 
 /** The largest page of a caller that has no other work to do meanwhile. */
 const MAX_WHOLE_BYTES = 16_777_216
+
+/**
+ * How many brackets and commas a page may have outside its strings: each may take up to a microsecond, where every member has a
+ * name of its own, and a hundred bytes of memory. A page of 1,000 marks has 20,000.
+ */
+const MAX_NODES = 131_072
 
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
@@ -76,51 +80,56 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   const { baseUrl, nowMs, clock, onCall, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
-    const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
+  const parse = (status: number, body: Buffer): ReadOutcome => {
+    const maxNodes = wholePages || hasFewNodes(body) ? undefined : MAX_NODES
+    const json = parseJson(body.toString('utf8'), maxNodes)
     return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
   }
   return {
     get: async (resource, query, credentials, signal, timeoutMs, queueKey) => {
-      let status = 0
-      try {
-        const request: Dispatcher.DispatchOptions = {
-          method: 'GET',
-          path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
-          headers: {
-            accept: 'application/json',
-            authorization: credentials.authorization,
-            'ocp-apim-subscription-key': credentials.subscriptionKey,
-          },
-        }
-        const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
-        const reply = await collectReply((user) => connections.dispatch(request, user, wait), {
-          maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
+      const request: Dispatcher.DispatchOptions = {
+        method: 'GET',
+        path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
+        headers: {
+          accept: 'application/json',
+          authorization: credentials.authorization,
+          'ocp-apim-subscription-key': credentials.subscriptionKey,
+        },
+      }
+      const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
+      const { failure, status, headers, body } = await sendCall(
+        (user) => connections.dispatch(request, user, wait),
+        {
           clock,
           timeoutMs,
+          maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           signal,
-          onAnswered: (own, durationMs) => {
-            status = own ?? 0
-            onCall?.({ kind: 'read', status: own, durationMs })
-          },
-        })
-        if (later !== undefined && reply.body.size > LARGE_BYTES) await new Promise<void>(later)
-        const body = reply.body.join()
-        if (isRead(status)) return await parse(status, body)
-        return toFailure(status, reply.headers['retry-after'], body.toString('utf8'), nowMs())
-      } catch (cause) {
-        if (signal?.aborted === true) throw cause
-        if (cause instanceof ReplyOverdueError) return { kind: 'overdue' }
-        if (cause instanceof AdapterError) return { kind: 'busy' }
-        return lossOf(cause, status)
-      }
+          onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),
+        },
+      )
+      signal?.throwIfAborted()
+      if (failure !== undefined) return lossOf(failure, status)
+      if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
+      const bytes = body.join()
+      if (status >= 200 && status < 300) return parse(status, bytes)
+      return toFailure(status, headers['retry-after'], bytes.toString('utf8'), nowMs())
     },
     held: () => connections.held(),
     close: () => connections.close(),
   }
 }
 
-const isRead = (status: number): boolean => status >= 200 && status < 300
+/** 1 for each byte that may be the bracket that opens a value, or the comma before one. */
+const NODE_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
+  ',[{'.includes(String.fromCharCode(byte)) ? 1 : 0,
+)
+
+/** True where a text can hold no more than `MAX_NODES` values; without a branch for each byte, since every page pays for it. */
+function hasFewNodes(bytes: Buffer): boolean {
+  let nodes = 0
+  for (const byte of bytes) nodes += NODE_BYTES[byte] ?? 0
+  return nodes <= MAX_NODES
+}
 
 function toFailure(
   status: number,
@@ -137,7 +146,8 @@ function toFailure(
   return { kind: 'broken', status }
 }
 
-function lossOf(cause: unknown, status: number): ReadOutcome {
+function lossOf(cause: Error, status: number): ReadOutcome {
+  if (cause instanceof AdapterError) return { kind: cause.code === 'ADP_OVERLOADED' ? 'busy' : 'overdue' }
   const tooLarge = cause instanceof errors.ResponseExceededMaxSizeError
   return status === 0 && !tooLarge
     ? { kind: 'unavailable', reason: 'notConnected', retryAfterMs: undefined }

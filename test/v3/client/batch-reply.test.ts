@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { readBatchReply } from '../../../src/v3/client/batch-reply.ts'
-import type { UpstreamReply } from '../../../src/upstream/post-handler.ts'
+import { readBatchReply, type UpstreamReply } from '../../../src/v3/client/batch-reply.ts'
 import { guid } from '../../support/batch-request.ts'
 
 interface Part {

@@ -98,6 +98,20 @@ describe('createV3Reader', () => {
     expect(await get(reader('http://127.0.0.1:1'))).toEqual(unavailable('notConnected'))
   })
 
+  it.each([
+    ['members', `{"value":[{${Array.from({ length: 140_000 }, (_, n) => `"${n}":1`).join()}}]}`],
+    ['brackets', `{"value":[${'['.repeat(140_000)}${']'.repeat(140_000)}]}`],
+  ])('takes no page with more %s than any page has', async (_what, page) => {
+    const upstream = await startUpstream(replyWith(200, page))
+    expect(await get(reader(upstream.url))).toEqual(broken(200))
+  })
+
+  it('takes a page however many commas are in its strings, and after a byte order mark', async () => {
+    const page = { value: [{ Comment: ',[{'.repeat(100_000) }] }
+    const upstream = await startUpstream(replyWith(200, `\ufeff${JSON.stringify(page)}`))
+    expect(await get(reader(upstream.url))).toEqual({ kind: 'read', json: page })
+  })
+
   it('takes no page of more than 32 MiB', async () => {
     const block = '9'.repeat(1_048_576)
     const upstream = await startUpstream((_seen, response) => {
