@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { deleteMeta, listMeta, readMeta, writeMeta } from './meta.ts'
+import { readMeta, writeMeta } from './meta.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './tables.ts'
 
@@ -106,7 +106,7 @@ export async function readLiveInstances(
 
 /** True for the row of a live instance; SQL. */
 export const isLive = ({ nowMs }: Now): RawBuilder<boolean> =>
-  sql<boolean>`lease_until + lease_ms * ${sql.lit(LEASES_MISSED - 1)} > ${nowMs()}`
+  sql<boolean>`lost = 0 and lease_until + lease_ms * ${sql.lit(LEASES_MISSED - 1)} > ${nowMs()}`
 
 /** How an instance ended without giving its lease up. `killed`: its process is gone. `lost`: it did not renew its lease and may still run. */
 export type UncleanEnd = 'killed' | 'lost'
@@ -135,23 +135,15 @@ export interface LostInstance extends LiveInstance {
 }
 
 /** A lost instance with what identifies its process. */
-interface LostProcess extends ProcessIdentity {
-  readonly id: number
-  readonly leaseUntil: number
-}
+interface LostProcess extends ProcessIdentity, LostInstance {}
 
-/** The prefix of rows in `journal_meta` with a lost instance; JSON. */
-const LOST = 'lost: '
-
-/** Keeps an instance that others take over from although it may still run. */
-export async function noteLost(db: Kysely<JournalTables>, lost: LostProcess): Promise<void> {
-  const { id, host, boot, pid, started, leaseUntil } = lost
-  await writeMeta(db, `${LOST}${id}`, JSON.stringify({ host, boot, pid, started, leaseUntil }))
-}
-
-/** Drops the lost instances that this process was: it has a lease again, so others count with it. */
-export async function dropReturned(db: Kysely<JournalTables>, own: ProcessIdentity): Promise<void> {
-  for (const lost of await readNoted(db)) if (isSame(lost, own)) await dropLost(db, lost.id)
+/** Removes the lost instances that this process was: it has a lease again, so others count with it. */
+export async function dropReturned(
+  db: Kysely<JournalTables>,
+  { host, boot, pid, started }: ProcessIdentity,
+): Promise<void> {
+  await sql`delete from journal_instances where lost = 1
+    and host = ${host} and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(db)
 }
 
 /** Removes the lost instances whose process is gone by now; until then they may have served without the journal. */
@@ -160,11 +152,11 @@ export async function dropGone(
   database: Now,
   own: ProcessIdentity,
 ): Promise<void> {
-  const gone = (await readAll(db, database)).filter((lost) => isGone(lost, own))
+  const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own))
   if (gone.length === 0) return
   // Before the rows of instances, as all do: two transactions may find the same ones.
   await noteUncleanEnd(db, database, 'killed')
-  for (const { id } of gone) await dropLost(db, id)
+  for (const { instance } of gone) await drop(db, instance)
 }
 
 /** Removes a lost instance; until now it may have served without the journal. Undefined: it is not lost. */
@@ -173,10 +165,10 @@ export async function dismissLost(
   database: Now,
   instance: number,
 ): Promise<LostInstance | undefined> {
-  const found = (await readAll(db, database)).find(({ id }) => id === instance)
+  const found = (await readLost(db, database)).find((lost) => lost.instance === instance)
   if (found === undefined) return undefined
   await noteUncleanEnd(db, database, 'killed')
-  await dropLost(db, instance)
+  await drop(db, instance)
   return toLostInstance(found)
 }
 
@@ -186,55 +178,25 @@ export async function readLostInstances(
   database: Now,
   own: ProcessIdentity,
 ): Promise<readonly LostInstance[]> {
-  const all = await readAll(db, database)
+  const all = await readLost(db, database)
   return all.filter((lost) => !isGone(lost, own)).map(toLostInstance)
 }
 
-async function dropLost(db: Kysely<JournalTables>, instance: number): Promise<void> {
-  await deleteMeta(db, `${LOST}${instance}`)
+async function drop(db: Kysely<JournalTables>, instance: number): Promise<void> {
   await sql`delete from journal_instances where id = ${instance}`.execute(db)
 }
 
-/** Those that were noted, and those whose lease has ended unnoticed: without another instance there is none to note it. */
-async function readAll(db: Kysely<JournalTables>, database: Now): Promise<readonly LostProcess[]> {
+/** Those that others took over from, and those whose lease has ended unnoticed: without another instance there is none to notice it. */
+async function readLost(db: Kysely<JournalTables>, database: Now): Promise<readonly LostProcess[]> {
   const { rows } = await sql<LostProcess>`
-    select id, host, boot, pid, started, lease_until as "leaseUntil" from journal_instances
-    where not (${isLive(database)})`.execute(db)
-  return [...(await readNoted(db)), ...rows].sort((one, other) => one.id - other.id)
+    select id as instance, host, boot, pid, started, lease_until as "leaseUntilMs" from journal_instances
+    where not (${isLive(database)}) order by id`.execute(db)
+  return rows
 }
 
-async function readNoted(db: Kysely<JournalTables>): Promise<readonly LostProcess[]> {
-  const rows = await listMeta(db, LOST)
-  return rows.map(({ name, value }) => ({ ...readProcess(value), id: Number(name) }))
-}
-
-/** A damaged row still says that an instance is lost: its process is never found again, so an operator has to dismiss it. */
-function readProcess(text: string): Omit<LostProcess, 'id'> {
-  const { host, boot, pid, started, leaseUntil } = { ...parse(text) } as Readonly<Record<string, unknown>>
-  const isWhole =
-    typeof host === 'string' &&
-    typeof boot === 'string' &&
-    typeof pid === 'number' &&
-    typeof started === 'string' &&
-    typeof leaseUntil === 'number'
-  return isWhole
-    ? { host, boot, pid, started, leaseUntil }
-    : { host: 'unknown', boot: '', pid: 0, started: '', leaseUntil: 0 }
-}
-
-function parse(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value : undefined
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined
-    throw cause
-  }
-}
-
-function toLostInstance({ id, host, pid, leaseUntil }: LostProcess): LostInstance {
-  return { instance: id, host, pid, leaseUntilMs: leaseUntil }
-}
-
-const isSame = (one: ProcessIdentity, other: ProcessIdentity): boolean =>
-  (['host', 'boot', 'pid', 'started'] as const).every((name) => one[name] === other[name])
+const toLostInstance = ({ instance, host, pid, leaseUntilMs }: LostProcess): LostInstance => ({
+  instance,
+  host,
+  pid,
+  leaseUntilMs,
+})

@@ -76,7 +76,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     // Others watch this value change: it is never the one before, whatever the wall clock does.
     const { numAffectedRows } = await sql`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
-      where id = ${instance}`.execute(db)
+      where id = ${instance} and lost = 0`.execute(db)
     if (numAffectedRows === 1n) {
       sent = before
       return

@@ -15,19 +15,3 @@ export async function writeMeta(db: Kysely<JournalTables>, name: string, value: 
   await sql`insert into journal_meta (name, value) values (${name}, ${value})
     on conflict (name) do update set value = excluded.value`.execute(db)
 }
-
-/** Deletes a name. */
-export async function deleteMeta(db: Kysely<JournalTables>, name: string): Promise<void> {
-  await sql`delete from journal_meta where name = ${name}`.execute(db)
-}
-
-/** All names that begin with `prefix`, without it, and their values. */
-export async function listMeta(
-  db: Kysely<JournalTables>,
-  prefix: string,
-): Promise<readonly { readonly name: string; readonly value: string }[]> {
-  const { rows } = await sql<{ name: string; value: string }>`
-    select substr(name, ${sql.lit(prefix.length + 1)}) as name, value from journal_meta
-    where name like ${`${prefix}%`}`.execute(db)
-  return rows
-}

@@ -4,7 +4,6 @@ import { RESEND, stateCodes } from './lifecycle.ts'
 import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './tables.ts'
-import { dropRequests } from './take-over.ts'
 
 /** Retention periods; milliseconds. */
 export interface Retention {
@@ -45,7 +44,6 @@ export async function purge(
   await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
     store.db,
   )
-  await dropRequests(store.db)
   const olderThan = (ms: number, condition: RawBuilder<unknown>): RawBuilder<{ id: number }> =>
     sql`select id from journal_batches where received_ms < ${nowMs - ms} and id <= ${forgottenBatch} and ${condition}
       order by id limit ${STEP}`

@@ -110,7 +110,7 @@ export function createStatements(dialect: Dialect) {
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
-      returning commits, last_batch as "lastBatch", (select id from journal_instances where id = $4) as instance,
+      returning commits, last_batch as "lastBatch", (select id from journal_instances where id = $4 and lost = 0) as instance,
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',
@@ -165,7 +165,7 @@ export function createStatements(dialect: Dialect) {
       'open = b.open + u.opened, active = b.active + u.activated',
       'b.id = u.id',
     ),
-    changeInstance: 'update journal_batches set instance = $2 where id = $1',
+    changeInstance: 'update journal_batches set instance = $2, asked_by = null where id = $1',
     dropCredentials: `delete from journal_credentials where batch in (
       select id from journal_batches where ${isListed('id', '$1')} and active = 0)`,
     retire: `update journal_batches set retired = 1 where ${isListed('id', '$1')}`,

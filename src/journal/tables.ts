@@ -11,8 +11,8 @@ export interface JournalTables extends RolloutTables {
    * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
    * other. `read_back_until`: until then (ms since the epoch) new records
    * are looked for in V3 before they are posted; `read_back_from_age`: the age of the journal when that began. `age`: the age of the
-   * journal, and which batches were there at which age (ageing.ts). `asked: <batch>`: the instance that asks for a batch (take-over.ts).
-   * `lost: <instance>`: an instance that may still run (instances.ts). `unclean end: <how>`: when an instance was last found gone.
+   * journal, and which batches were there at which age (ageing.ts).
+   * `unclean end: <how>`: when an instance was last found gone.
    * `mac_key`: the sealed key of the MACs of stages (keys.ts). `note: <name>`: a text of the adapter. `database`: in PostgreSQL,
    * which database the journal is in (high-water.ts).
    */
@@ -55,6 +55,8 @@ interface InstanceTable {
   /** Changes with every renewal. */
   readonly lease_until: number
   readonly lease_ms: number
+  /** 1: others have taken over from it, and it may still run. */
+  readonly lost: Generated<number>
 }
 
 interface BatchTable {
@@ -83,6 +85,8 @@ interface BatchTable {
   readonly retires: string
   /** Of its request, before it is compressed, with some for each record; 0: it is deleted. */
   readonly bytes: number
+  /** The instance that asks for it, since it can finish it. */
+  readonly asked_by: number | null
 }
 
 interface RecordTable {

@@ -5,13 +5,11 @@ import {
   dropGone,
   isGone,
   LEASES_MISSED,
-  noteLost,
   noteUncleanEnd,
   type ProcessIdentity,
   type UncleanEnd,
 } from './instances.ts'
 import type { TakenOver } from './journal.ts'
-import { deleteMeta, listMeta, writeMeta } from './meta.ts'
 import { readOlderOfBatch } from './read-records.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './tables.ts'
@@ -53,7 +51,9 @@ export function createTakeOver({
   return (instance) =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
-        lease_until as "leaseUntil", lease_ms as "leaseMs" from journal_instances order by id`.execute(db)
+        lease_until as "leaseUntil", lease_ms as "leaseMs" from journal_instances where lost = 0 order by id`.execute(
+        db,
+      )
       const nowMs = clock.nowMs()
       const last = sightings
       sightings = new Map()
@@ -73,14 +73,14 @@ export function createTakeOver({
       for (const kind of ['killed', 'lost'] as const) {
         if (gone[kind].length > 0) await noteUncleanEnd(db, store, kind)
         for (const one of gone[kind]) {
+          const change =
+            kind === 'lost' ? sql`update journal_instances set lost = 1` : sql`delete from journal_instances`
           // It may have renewed its lease since it was read.
-          const { numAffectedRows } = await sql`delete from journal_instances
-            where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
-          if (kind === 'lost' && numAffectedRows === 1n) await noteLost(db, one)
+          await sql`${change} where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
         }
       }
       const { rows: taken } = await sql<{ id: number }>`update journal_batches set instance = ${instance}
-        where open > 0 and instance <> ${instance} and instance not in (select id from journal_instances)
+        where open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)
         returning id`.execute(db)
       return readOpen(
         db,
@@ -146,40 +146,25 @@ export function createAbandonedSearch({ db }: Store): AbandonedSearch {
   }
 }
 
-/** The prefix of rows in `journal_meta` with the instance that asks for a batch. */
-const ASKED = 'asked: '
-
 /** Asks the instance that has a batch for it. */
 export async function askForBatch(db: Kysely<JournalTables>, batch: number, instance: number): Promise<void> {
-  await writeMeta(db, `${ASKED}${batch}`, String(instance))
+  await sql`update journal_batches set asked_by = ${instance} where id = ${batch}`.execute(db)
 }
 
 /** Makes live instances that asked for one of these batches of `instance` its owners; gives the batches that went to others. */
-export async function handOverBatches(
-  { db, exclusively }: Pick<Store, 'db' | 'exclusively'>,
+export function handOverBatches(
+  { exclusively }: Pick<Store, 'exclusively'>,
   batches: readonly number[],
   instance: number,
 ): Promise<readonly number[]> {
   const held = new Set(batches)
-  const asked = (await listMeta(db, ASKED))
-    .map(({ name, value }) => ({ batch: Number(name), by: Number(value) }))
-    .filter(({ batch, by }) => held.has(batch) && Number.isSafeInteger(by))
-  if (asked.length === 0) return []
-  return exclusively(async (transaction) => {
-    const given: number[] = []
-    for (const { batch, by } of asked) {
-      await deleteMeta(transaction, `${ASKED}${batch}`)
-      if (by === instance) continue
-      const { numAffectedRows } = await sql`update journal_batches set instance = ${by}
-        where id = ${batch} and instance = ${instance}
-          and exists (select 1 from journal_instances where id = ${by})`.execute(transaction)
-      if (numAffectedRows === 1n) given.push(batch)
-    }
+  return exclusively(async (db) => {
+    const { rows } = await sql<{ id: number }>`select id from journal_batches
+      where instance = ${instance} and open > 0 and asked_by <> ${instance}
+        and asked_by in (select id from journal_instances where lost = 0)`.execute(db)
+    const given = rows.map(({ id }) => id).filter((id) => held.has(id))
+    for (const id of given)
+      await sql`update journal_batches set instance = asked_by, asked_by = null where id = ${id}`.execute(db)
     return given
   })
-}
-
-/** Deletes requests that were never answered: their batch was finished meanwhile. */
-export async function dropRequests(db: Kysely<JournalTables>): Promise<void> {
-  await sql`delete from journal_meta where name like ${`${ASKED}%`}`.execute(db)
 }

@@ -83,7 +83,9 @@ async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgem
     // Numbers never come again: what instances said that are gone is of no use.
     await transaction
       .deleteFrom('rollout_acks')
-      .where('instance', 'not in', (eb) => eb.selectFrom('journal_instances').select('id'))
+      .where('instance', 'not in', (eb) =>
+        eb.selectFrom('journal_instances').select('id').where('lost', '=', 0),
+      )
       .execute()
     for (const row of [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))) {
       const content = {

@@ -113,21 +113,6 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
   })
 
-  test('is known by its number where its row is damaged, and stops nothing', async (url) => {
-    const serving = await serve(url)
-    const { store, journal } = serving
-    await toShadow(serving)
-    await journal.database.db
-      .insertInto('journal_meta')
-      .values({ name: 'lost: 41', value: '{"id":41,"ho' })
-      .execute()
-    await takeOver(serving)
-    const lost = { instance: 41, host: 'unknown' }
-    expect(await store.propose(toCanary)).toMatchObject({ kind: 'lost', instances: [lost] })
-    expect(await store.dismiss(41, 'ada', 'off')).toMatchObject({ kind: 'dismissed', ...lost })
-    expect(await store.lost()).toEqual([])
-  })
-
   test('is dismissed by an operator who knows that it is off, on record', async (url) => {
     const serving = await serve(url)
     const { store, instance } = serving
