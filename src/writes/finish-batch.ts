@@ -1,20 +1,20 @@
 import * as z from 'zod'
 
-import { AdapterError } from '../errors.ts'
+import { AdapterError, errorRules } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
-import { isDamagedBatch, type ReopenResult, type StoredBatch } from '../journal/index.ts'
+import { isDamagedBatch, type ReopenResult, type Settled, type StoredBatch } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
 import { isSameCredentials } from '../partners/index.ts'
 import type { Authorisation, Partner } from '../partners/partner.ts'
+import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
+import { encodeErrorArray } from '../v2/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
-import { deadLetter, deadLetterDamaged, type DeadLetterReason } from './dead-letter.ts'
 import { type Plan, planStored } from './plan.ts'
 import { isReadBack } from './read-back.ts'
 import { endRelayed } from './relayed-write.ts'
-import { mayHaveLeft, replyContextOf } from './reply.ts'
-import type { Missing, Resting } from './resting.ts'
+import { encodeAnswer, mayHaveLeft, replyContextOf } from './reply.ts'
 import { inOrder, runRecords, type RunSession } from './run.ts'
 import { retryDeadlineMs } from './settlement-policy.ts'
 import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
@@ -26,14 +26,34 @@ export interface Work {
   readonly positions: readonly number[] | undefined
 }
 
+/** The thing that a batch cannot be finished without: credentials of a client, or its partner in the configuration. */
+type Missing = 'credentials' | 'partner'
+
+/** A batch that waits for the thing that is missing. */
+export interface Waiting {
+  readonly missing: Missing
+  readonly partner: string
+  readonly owner: string
+  /** The hash of the credentials of the batch's request. */
+  readonly sender: string | undefined
+  /** Until when it waits, ms since the epoch. */
+  readonly untilMs: number
+}
+
 /** Authorises a stored batch of a partner, with the credentials of its client if some are known; or names the missing part. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
 
-/** Finishes a batch without its client; resolves false where it has to wait for credentials or its partner. */
-type FinishBatch = (work: Work) => Promise<boolean>
+/** Finishes a batch without its client. `early`: it is to be tried again. A batch that has to wait for something is named with it. */
+type FinishBatch = (work: Work) => Promise<'done' | 'early' | Waiting>
+
+/**
+ * Why a record is not retried: this version cannot read its request, or until the deadline of retries there were no credentials
+ * of its partner, no such partner in the configuration, or no token for it.
+ */
+type DeadLetterReason = 'unreadable' | 'noCredentials' | 'noPartner' | 'noToken'
 
 /** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
@@ -56,7 +76,6 @@ interface Prepared {
 export function createFinisher(
   context: WriteContext,
   authorise: AuthoriseStored,
-  resting: Resting,
   readBackMs: (partner: string) => number,
 ): FinishBatch {
   const { journal, orphans, accepted } = context
@@ -74,9 +93,9 @@ export function createFinisher(
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
-  /** The authorisation to finish a batch; undefined while something is missing that may still come. */
-  const prepare = async (stored: StoredBatch): Promise<Prepared | undefined> => {
-    const { batch, partner, owner } = stored
+  /** The authorisation to finish a batch, or what is missing that may still come. */
+  const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting> => {
+    const { partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
     const sender = readSender(stored.payload)
@@ -86,10 +105,7 @@ export function createFinisher(
       return { stored, authorisation }
     }
     if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
-    if (resting.waiting(batch)?.missing !== authorised)
-      context.events.recoveryWaits({ partner, missing: authorised })
-    resting.wait(batch, { missing: authorised, partner, owner, sender, untilMs })
-    return undefined
+    return { missing: authorised, partner, owner, sender, untilMs }
   }
   const finish = async (
     { stored, authorisation }: Prepared,
@@ -115,21 +131,22 @@ export function createFinisher(
     if (stored === undefined) {
       // It is past its retention period.
       orphans.delete(batch)
-      return false
+      return 'done'
     }
-    if (stored.side === 'v2') return endRelayed(context, stored, readBackMs(stored.partner))
+    if (stored.side === 'v2')
+      return (await endRelayed(context, stored, readBackMs(stored.partner))) ? 'done' : 'early'
     const ready = await prepare(stored)
-    if (ready === undefined) return false
+    if ('missing' in ready) return ready
     if (positions !== undefined) {
       await finish(ready, await journal.reopen(batch, positions, undefined))
-      return true
+      return 'done'
     }
     const orphan = orphans.get(batch)
-    if (orphan === undefined) return true
+    if (orphan === undefined) return 'done'
     // A record that cannot be finished becomes an orphan again.
     orphans.delete(batch)
     await finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
-    return true
+    return 'done'
   }
   return async (next) => {
     try {
@@ -144,7 +161,7 @@ export function createFinisher(
       if (opened !== undefined) await deadLetterDamaged(context, batch, opened)
       orphans.delete(batch)
       context.events.recoveryFailed({ code: 'ADP_JOURNAL_DAMAGED' })
-      return true
+      return 'done'
     }
   }
 }
@@ -235,4 +252,86 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   if (text === undefined) return undefined
   const result = credentialsSchema.safeParse(JSON.parse(text))
   return result.success ? result.data : undefined
+}
+
+const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
+const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
+
+/**
+ * Ends open records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
+ * left stays unknown; one that certainly was not applied is refused. `stored` is the batch as it was before they were opened.
+ * Errors: those of `Journal.settle`.
+ */
+async function deadLetter(
+  context: WriteContext,
+  { batch, partner, records }: StoredBatch,
+  positions: readonly number[],
+  reason: DeadLetterReason,
+  lease: number,
+): Promise<void> {
+  const outcomes = positions.map((position): Settled => {
+    const isUnknown = mayHaveLeft(records[position])
+    // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
+    const { status, errors } = toV2Failure(isUnknown ? mayStand : neverSent, defaultErrorMapping)
+    const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
+    return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
+  })
+  await settle(context, { batch, partner, lease }, outcomes)
+}
+
+/**
+ * Ends open records of a batch whose rows are damaged, so that nothing of it can be read: dead letters of unknown outcome. A client
+ * that sends the batch again is answered `ADP_OUTCOME_UNKNOWN`. Errors: those of `Journal.settle`.
+ */
+async function deadLetterDamaged(
+  context: WriteContext,
+  batch: number,
+  { after, lease }: ReopenResult,
+): Promise<void> {
+  const end = { state: 'unknown', answer: undefined, reason: 'damaged', deadLetter: true } as const
+  const outcomes = [...after.keys()].map((position) => ({ position, ...end }))
+  if (outcomes.length > 0) await settle(context, { batch, partner: undefined, lease }, outcomes)
+}
+
+/**
+ * Ends open records that cannot be finished and that newer records of their keys wait for: they stay unknown and are never
+ * posted again. Errors: those of `Journal.settle`.
+ */
+export async function deadLetterSuperseded(
+  context: WriteContext,
+  batch: Batch,
+  positions: readonly number[],
+): Promise<void> {
+  const code = 'ADP_SUPERSEDED_UNKNOWN'
+  const message =
+    'A newer mark of this learner and event took the place of this one, which could not be finished without credentials of its client. Whether it was applied before is not known.'
+  const outcomes = positions.map((position): Settled => {
+    const json = encodeErrorArray([{ code, message }], context.newId())
+    const answer = encodeAnswer({ status: errorRules[code].status, json })
+    return { position, state: 'unknown', answer, reason: 'gaveWay', superseded: true, deadLetter: true }
+  })
+  await settle(context, batch, outcomes)
+}
+
+interface Batch {
+  readonly batch: number
+  /** Undefined: not known, so it is not counted for one. */
+  readonly partner: string | undefined
+  readonly lease: number
+}
+
+async function settle(
+  { journal, predecessors, events }: WriteContext,
+  { batch, partner, lease }: Batch,
+  outcomes: readonly Settled[],
+): Promise<void> {
+  await journal.settle(batch, outcomes, lease)
+  predecessors.settled(
+    batch,
+    outcomes.map(({ position }) => position),
+  )
+  if (partner === undefined) return
+  const records = outcomes.length
+  const unknown = outcomes.filter(({ state }) => state === 'unknown').length
+  events.recovered({ partner, records, accepted: 0, refused: 0, notApplied: records - unknown, unknown })
 }

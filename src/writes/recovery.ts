@@ -1,8 +1,13 @@
 import { AdapterError } from '../errors.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
-import { type AuthoriseStored, createFinisher, type Work } from './finish-batch.ts'
-import { createResting, releaseOrphans } from './resting.ts'
+import {
+  type AuthoriseStored,
+  createFinisher,
+  deadLetterSuperseded,
+  type Waiting,
+  type Work,
+} from './finish-batch.ts'
 
 /** Finishes writes that no client waits for. */
 export interface Recovery {
@@ -31,7 +36,7 @@ export function createRecovery(
 ): Recovery {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
-  const finishBatch = createFinisher(context, authorise, resting, readBackMs)
+  const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
   /** Due records that rested when they were last read: they must not hide the others. */
   let dueResting = 0
@@ -45,12 +50,18 @@ export function createRecovery(
     events.recoveryFailed({ code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
   const isBusy = (batch: number): boolean => running.has(batch) || active.has(batch)
 
+  const wait = (batch: number, waiting: Waiting): void => {
+    const { partner, missing } = waiting
+    if (resting.waiting(batch)?.missing !== missing) events.recoveryWaits({ partner, missing })
+    resting.wait(batch, waiting)
+  }
   const run = (next: Work): void => {
     const { batch } = next
     const job = finishBatch(next)
       .then(
-        (isDone) => {
-          if (isDone) resting.delete(batch)
+        (end) => {
+          if (end === 'done') resting.delete(batch)
+          else if (end !== 'early') wait(batch, end)
         },
         (cause: unknown) => {
           failed(cause)
@@ -114,5 +125,117 @@ export function createRecovery(
       await ticking
       await Promise.all(running.values())
     },
+  }
+}
+
+/** Batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
+interface Resting {
+  wait(batch: number, waiting: Waiting): void
+  /** Lets a batch rest after a failure, so that others have their turn. */
+  failed(batch: number): void
+  has(batch: number): boolean
+  /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
+  waiting(batch: number): Waiting | undefined
+  delete(batch: number): void
+  /** Ends all waits: the missing part may be available. */
+  endWaits(): void
+}
+
+/** How long a batch rests after a failure. */
+const AFTER_FAILURE_MS = 5_000
+
+function createResting({ clock, accepted, nowMs }: WriteContext): Resting {
+  const rests = new Map<number, Waiting | { readonly retryMs: number }>()
+  const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
+    if (nowMs() >= untilMs) return false
+    if (missing === 'partner') return true
+    if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
+    return sender === undefined || accepted.withHash(sender) === undefined
+  }
+  const waiting = (batch: number): Waiting | undefined => {
+    const rest = rests.get(batch)
+    return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
+  }
+  return {
+    wait: (batch, rest) => rests.set(batch, rest),
+    failed: (batch) => rests.set(batch, { retryMs: clock.nowMs() + AFTER_FAILURE_MS }),
+    has: (batch) => {
+      const rest = rests.get(batch)
+      if (rest === undefined || 'missing' in rest) return waiting(batch) !== undefined
+      return clock.nowMs() < rest.retryMs
+    },
+    waiting,
+    delete: (batch) => rests.delete(batch),
+    endWaits: () => {
+      for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
+    },
+  }
+}
+
+/**
+ * Gives up orphans that this instance cannot finish. It hands them over to instances that asked for them, because a client showed
+ * credentials there. And it ends those that newer records of their keys have waited for as long as a lost write is read back
+ * (`readBackMs`, by the partner's id), so that no orphan delays a newer mark for longer. `isBusy`: a run has the batch.
+ */
+async function releaseOrphans(
+  context: WriteContext,
+  resting: Resting,
+  isBusy: (batch: number) => boolean,
+  readBackMs: (partner: string) => number,
+): Promise<void> {
+  await handOver(context, resting, isBusy)
+  await letNewerPass(context, resting, isBusy, readBackMs)
+}
+
+async function handOver(
+  { journal, orphans }: WriteContext,
+  resting: Resting,
+  isBusy: (batch: number) => boolean,
+): Promise<void> {
+  const held = [...orphans.keys()].filter(
+    (batch) => resting.waiting(batch)?.missing === 'credentials' && !isBusy(batch),
+  )
+  if (held.length === 0) return
+  for (const batch of await journal.handOver(held)) {
+    orphans.delete(batch)
+    resting.delete(batch)
+  }
+}
+
+async function letNewerPass(
+  context: WriteContext,
+  resting: Resting,
+  isBusy: (batch: number) => boolean,
+  readBackMs: (partner: string) => number,
+): Promise<void> {
+  const { journal, orphans, clock } = context
+  const partners = new Map<number, string>()
+  for (const [batch, { sinceMs }] of orphans) {
+    const waiting = resting.waiting(batch)
+    if (waiting === undefined || isBusy(batch)) continue
+    if (clock.nowMs() >= sinceMs + readBackMs(waiting.partner)) partners.set(batch, waiting.partner)
+  }
+  if (partners.size === 0) return
+  const positions = new Map<number, number[]>()
+  for (const { batch, position } of await journal.blocking([...partners.keys()])) {
+    const own = orphans.get(batch)?.after.has(position) === true
+    if (!own) continue
+    const others = positions.get(batch)
+    if (others === undefined) positions.set(batch, [position])
+    else others.push(position)
+  }
+  for (const [batch, blocking] of positions) {
+    const orphan = orphans.get(batch)
+    if (orphan === undefined) continue
+    const whose = { batch, partner: partners.get(batch) ?? '', lease: orphan.lease }
+    await deadLetterSuperseded(context, whose, blocking).catch((cause: unknown) => {
+      // Another instance has it now, and does this there.
+      if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
+      throw cause
+    })
+    const ended = new Set(blocking)
+    const left = new Map([...orphan.after].filter(([position]) => !ended.has(position)))
+    if (left.size === 0) orphans.delete(batch)
+    else orphans.set(batch, { ...orphan, after: left })
   }
 }

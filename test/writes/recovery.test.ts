@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createNoJournal, type Journal, type StoredBatch } from '../../src/journal/index.ts'
+import { createNoJournal, type Journal, type Settled, type StoredBatch } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials } from '../../src/partners/index.ts'
@@ -209,3 +209,44 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 })
+
+/** Orphans 1 and 2, which wait for credentials and hold up newer records for longer than a lost write is read back. */
+async function holdUp(own: Partial<Journal>, busy: readonly number[] = []) {
+  const settled: unknown[] = []
+  const recovery = startRecovery({
+    blocking: (batches) => Promise.resolve(batches.map((batch) => ({ batch, position: 0 }))),
+    settle: (batch, outcomes: readonly Settled[]) => {
+      settled.push(...outcomes.map(({ position, state }) => [batch, position, state]))
+      return Promise.resolve()
+    },
+    ...own,
+  })
+  const { clock, context, log } = recovery
+  const after = (...positions: number[]) => new Map(positions.map((position) => [position, []]))
+  context.orphans.set(1, { lease: 1, sinceMs: 0, after: after(0) })
+  context.orphans.set(2, { lease: 1, sinceMs: 0, after: after(0, 1) })
+  await clock.pass(1_001)
+  for (const batch of busy) context.active.claim(batch, [0], 1)
+  await clock.pass(3_000)
+  return {
+    settled,
+    codes: [...new Set(log.flatMap((line) => /ADP_\w+/.exec(line) ?? []))],
+    left: [...context.orphans].map(([batch, { after }]) => [batch, [...after.keys()]]),
+  }
+}
+
+const failing = (code: 'ADP_JOURNAL_LOST' | 'ADP_JOURNAL_UNAVAILABLE'): Partial<Journal> => ({
+  settle: () => Promise.reject(new AdapterError(code, 'no')),
+})
+const [all, none] = [[[1, [0]], [2, [0, 1]]], []] // prettier-ignore
+
+it.each<[string, Partial<Journal>, number[], object]>([
+  ['ends those that newer ones waited for long enough, and keeps the others of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
+  ['hands them over to instances that asked for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
+  ['leaves alone what a run has', {}, [1, 2], { settled: none, left: all }],
+  ['leaves alone what is not its own', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
+  ['gives up a batch that another instance has by now', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
+  ['reports a journal that fails', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
+])('recovery of orphans without credentials %s', async (_name, own, busy, expected) => {
+  expect(await holdUp(own, busy)).toMatchObject(expected)
+}) // prettier-ignore
