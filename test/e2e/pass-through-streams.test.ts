@@ -99,5 +99,7 @@ describe('pass-through streams', () => {
     requests[0]?.on('data', (chunk: Buffer) => (received += chunk.length))
     await sending
     expect(await settled(() => received)).toBe(size)
+    // The adapter would wait for the reply as it stops.
+    client.socket.destroy()
   })
 })
