@@ -1,10 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { backgroundClock } from '../clock.ts'
-import { createAvailability } from './availability.ts'
 import { type Erased, eraseLearner, type LearnerSearch } from './erase-learner.ts'
 import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
-import { checkExisting, openExisting, toOpeningError } from './journal-database.ts'
+import { openExisting } from './journal-database.ts'
 import { recordStates, stateCodes, toRetry } from './lifecycle.ts'
 import { isDue, readBalances, toDueRecords } from './read-records.ts'
 import { remedyFor } from './remedies.ts'
@@ -110,29 +108,23 @@ export interface JournalInspector {
  * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
  * that is none or a journal of another version; `ADP_JOURNAL_UNAVAILABLE`.
  */
-export async function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
-  const store = openExisting(url, markFile)
-  const { db } = store
-  const { ask } = createAvailability(store, backgroundClock, () => undefined)
-  try {
-    await checkExisting(store)
-  } catch (error) {
-    await store.close()
-    throw toOpeningError(store, error)
-  }
-  return {
-    batches: (filter) => ask(() => listBatches(db, filter)),
-    batch: (number) => ask(() => readReport(db, number)),
-    deadLetters: ({ partner, limit }) =>
-      ask(() => listRecords(db, sql`r.dead_letter = 1 and ${isOf('b.partner', partner)}`, limit)),
-    balances: () => ask(() => checkBalances(db)),
-    checkIntegrity: () => ask(() => store.checkIntegrity()),
-    makeDue: (nowMs, batch) => ask(() => makeDue(store, nowMs, batch)),
-    dismiss: (batch, positions) => ask(() => dismissDeadLetters(store, batch, positions)),
-    purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
-    erase: (how, search) => ask(() => eraseLearner(store, how, search)),
-    close: () => store.close(),
-  }
+export function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
+  return openExisting(url, markFile, (store, ask) => {
+    const { db } = store
+    return {
+      batches: (filter) => ask(() => listBatches(db, filter)),
+      batch: (number) => ask(() => readReport(db, number)),
+      deadLetters: ({ partner, limit }) =>
+        ask(() => listRecords(db, sql`r.dead_letter = 1 and ${isOf('b.partner', partner)}`, limit)),
+      balances: () => ask(() => checkBalances(db)),
+      checkIntegrity: () => ask(() => store.checkIntegrity()),
+      makeDue: (nowMs, batch) => ask(() => makeDue(store, nowMs, batch)),
+      dismiss: (batch, positions) => ask(() => dismissDeadLetters(store, batch, positions)),
+      purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
+      erase: (how, search) => ask(() => eraseLearner(store, how, search)),
+      close: () => store.close(),
+    }
+  })
 }
 
 /** A condition of a filter; SQL. `column` comes from this program. */

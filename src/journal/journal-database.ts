@@ -2,7 +2,7 @@ import type { Kysely, RawBuilder } from 'kysely'
 
 import { backgroundClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { createAvailability } from './availability.ts'
+import { type Availability, createAvailability } from './availability.ts'
 import { findContradiction } from './contradictions.ts'
 import { type MacKey, openMacKey } from './keys.ts'
 import { readMeta } from './meta.ts'
@@ -47,36 +47,35 @@ const TIMEOUT_MS = 10_000
  * `ADP_CONFIGURATION` for an address that is none, a journal of another version, or a key that is missing; `ADP_JOURNAL_UNAVAILABLE`;
  * `ADP_JOURNAL_DAMAGED`.
  */
-export async function openJournalDatabase(options: DatabaseOptions): Promise<OpenedDatabase> {
-  const { url, keys = [], markFile } = options
-  const store = openExisting(url, markFile)
-  const availability = createAvailability(store, backgroundClock, () => undefined)
-  try {
-    await checkExisting(store)
-    const salt = Buffer.from((await readMeta(store.db, 'salt')) ?? '', 'hex')
-    const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: false })
-    const { db, dialect } = store
-    const { ask } = availability
+export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
+  return openExisting(url, markFile, async (store, ask) => {
+    const { db, dialect, exclusively } = store
+    const salt = Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
+    const macKey = await openMacKey(exclusively, keys, salt, { forInstance: false })
     return { db, dialect, macKey, nowMs: () => store.nowMs(), ask, close: () => store.close() }
+  })
+}
+
+/** Opens what uses the store of a journal that is there; it closes the store. Errors: those of `openJournalDatabase`. */
+export async function openExisting<Opened>(
+  url: string,
+  markFile: string | undefined,
+  open: (store: Store, ask: Availability['ask']) => Opened | Promise<Opened>,
+): Promise<Opened> {
+  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
+  try {
+    const damage = (await store.findDamage()) ?? (await findContradiction(store))
+    if (damage !== undefined) throw damagedStore(store.place, damage)
+    await checkVersion(store.db, store.dialect)
+    return await open(store, createAvailability(store, backgroundClock, () => undefined).ask)
   } catch (error) {
     await store.close()
     throw toOpeningError(store, error)
   }
 }
 
-/** The store of a journal that is there; nothing is opened yet. */
-export const openExisting = (url: string, markFile: string | undefined): Store =>
-  openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
-
-/** Sees to it that a store is sound and has the tables that this program knows. */
-export async function checkExisting(store: Store): Promise<void> {
-  const damage = (await store.findDamage()) ?? (await findContradiction(store))
-  if (damage !== undefined) throw damagedStore(store.place, damage)
-  await checkVersion(store.db, store.dialect)
-}
-
 /** The error of opening a journal that should be there. */
-export function toOpeningError(store: Store, error: unknown): AdapterError {
+function toOpeningError(store: Store, error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const storeError = store.toStoreError(error)
   if (storeError.kind === 'damaged') return damagedStore(store.place, storeError.message, error)

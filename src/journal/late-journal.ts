@@ -2,19 +2,13 @@ import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Journal } from './journal.ts'
 
-/** A journal whose store may not be reachable yet. */
-interface LateJournal<Opened extends Journal> extends Journal {
-  /** Undefined until it is open. */
-  opened(): Opened | undefined
-}
-
-interface LateJournalOptions<Opened extends Journal> {
+interface LateJournalOptions {
   /** Opens the journal; called until it succeeds. */
-  readonly open: () => Promise<Opened>
+  readonly open: () => Promise<Journal>
   readonly clock: Clock
   /** Called with each error of `open`. */
   readonly onFailed: (cause: unknown) => void
-  readonly onOpened: (journal: Opened) => void
+  readonly onOpened: () => void
 }
 
 const RETRY_MS = 1_000
@@ -23,13 +17,8 @@ const RETRY_MS = 1_000
  * Creates a journal that is opened as soon as its store can be reached: an adapter in front of V2 serves meanwhile what needs no journal.
  * Until then every call fails with `ADP_JOURNAL_UNAVAILABLE`, nothing was kept, and no lease is held.
  */
-export function createLateJournal<Opened extends Journal>({
-  open,
-  clock,
-  onFailed,
-  onOpened,
-}: LateJournalOptions<Opened>): LateJournal<Opened> {
-  let journal: Opened | undefined
+export function createLateJournal({ open, clock, onFailed, onOpened }: LateJournalOptions): Journal {
+  let journal: Journal | undefined
   let isClosed = false
   let cancel = (): void => undefined
   let opening: Promise<void>
@@ -42,7 +31,7 @@ export function createLateJournal<Opened extends Journal>({
         return
       }
       journal = opened
-      onOpened(opened)
+      onOpened()
     } catch (cause) {
       onFailed(cause)
       if (isClosed) return
@@ -52,7 +41,7 @@ export function createLateJournal<Opened extends Journal>({
     }
   }
   opening = tryToOpen()
-  const get = (): Opened => {
+  const get = (): Journal => {
     if (journal === undefined)
       throw new AdapterError(
         'ADP_JOURNAL_UNAVAILABLE',
@@ -61,9 +50,8 @@ export function createLateJournal<Opened extends Journal>({
     return journal
   }
   /** Calls the journal; a call before it is open is a rejection as later failures are. */
-  const ask = async <Result>(call: (opened: Opened) => Promise<Result>): Promise<Result> => call(get())
+  const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
-    opened: () => journal,
     durable: true,
     get linkSecret() {
       return get().linkSecret

@@ -34,7 +34,7 @@ describe('createLateJournal', () => {
       onOpened: () => undefined,
     })
     await expect(late.begin(batch)).rejects.toEqual(unavailable)
-    expect([late.lease(), late.isAvailable(), late.opened()]).toEqual([undefined, false, undefined])
+    expect([late.lease(), late.isAvailable()]).toEqual([undefined, false])
     expect(() => late.linkSecret).toThrow('has not been reached')
     for (const count of [1, 2]) {
       await vi.waitFor(() => expect(failures).toHaveLength(count), 60_000)
@@ -58,6 +58,6 @@ describe('createLateJournal', () => {
     const closing = late.close()
     finish(own)
     await closing
-    expect([close.mock.calls.length, late.opened()]).toEqual([1, undefined])
+    expect([close.mock.calls.length, late.isAvailable()]).toEqual([1, false])
   })
 })
