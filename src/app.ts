@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import type { Server } from 'node:http'
 
-import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
+import { toComparison } from './app/comparison/to-comparison.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
-import { createLateRolloutStore, createStages } from './app/create-stages.ts'
-import { expectOwnStageFile } from './app/stage-file.ts'
-import { noteCredentials, toPartners } from './app/partners.ts'
+import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import {
   createEchoKeeper,
-  type EchoKeeper,
+  createSharedStores,
   openConfiguredJournal,
   openJournalLater,
-  createRateSharing,
+  type SharedStores,
 } from './app/journal.ts'
-import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
-import { createReload, type PreparedReload, type Reload, createReloadReport } from './app/create-reload.ts'
-import { createReloadTarget } from './app/reload-target.ts'
-import { toComparison } from './app/comparison/to-comparison.ts'
+import { batchLimitsOf, createReloadTarget, noteCredentials, toPartners } from './app/partners.ts'
+import { createReload, createReloadReport, type PreparedReload, type Reload } from './app/reload.ts'
+import { createStages, expectOwnStageFile } from './app/stages.ts'
 import { toRecording } from './app/to-recording.ts'
+import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
+import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address.ts'
@@ -25,9 +23,14 @@ import { createSlicing } from './http/slices.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import type { Journal } from './journal/index.ts'
-import { createEvents } from './observability/events.ts'
+import { createEvents, type Events } from './observability/events.ts'
 import { createLogger, type Logger } from './observability/logger.ts'
-import { createMetrics, type MetricsSnapshot, type MetricsText } from './observability/metrics.ts'
+import {
+  createMetrics,
+  type Metrics,
+  type MetricsSnapshot,
+  type MetricsText,
+} from './observability/metrics.ts'
 import {
   authoriseWithout,
   createAuthorise,
@@ -46,13 +49,11 @@ import {
   createEchoLearning,
   createRecovery,
   createPredecessorWatch,
-  type Recovery,
 } from './writes/index.ts'
 import {
   createEvidenceKeeper,
   createFileStages,
   createLiveGuards,
-  type LiveGuards,
   type LiveStages,
   noGuards,
   type StoredStages,
@@ -60,9 +61,7 @@ import {
 import { createLiveSeen, noSeen } from './rollout/seen/live-seen.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
-import { type BatchLimits, defaultBatchLimits } from './v2/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
-import { backgroundClock, systemClock } from './clock.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix time and ids. */
 export interface AppOverrides {
@@ -107,267 +106,44 @@ export interface App {
 
 /** The composition root: builds the adapter from a checked configuration. Opens nothing before `listen`. */
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
-  const { v3 } = config.upstreams
-  const nowMs = overrides.nowMs ?? Date.now
-  const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
-  const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
-  const events = warnOfFailingWrites(createEvents(logger, metrics.instruments), backgroundClock)
-  const slicing = createSlicing()
-  const upstream = {
-    baseUrl: v3.baseUrl,
-    connections: v3.connections,
-    timeouts: v3.timeouts,
-    nowMs,
-    clock: systemClock,
-    onCall: metrics.called,
-    later: slicing.later,
-  }
-  const client = createV3Client(upstream)
-  const rateLimit = createRateSharing()
-  // A journal that a caller opens is not known to have a store of slots and stages.
-  const hasStore = config.journal.url !== 'none' && overrides.openJournal === undefined
-  const rollout = createLateRolloutStore()
-  const rateLimits = createRateLimits(
-    systemClock,
-    (priority, admission) =>
-      metrics.queued({
-        priority,
-        waitedMs: admission.waitedMs,
-        refused: admission.admitted ? undefined : admission.reason,
-      }),
-    hasStore ? rateLimit.slotsOf : undefined,
-  )
-  const queueKeys = createQueueKeys()
-  const toBatchLimits = (limits: Config['limits']): BatchLimits => ({
-    ...defaultBatchLimits,
-    ...limits,
-    maxPartBytes: config.tuning.maxPartBytes,
-  })
-  // Replaced as a whole: a request keeps the limits that it began with.
-  let batchLimits = toBatchLimits(config.limits)
-  const { slowClients } = config.tuning
-  const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
-    metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
-  )
-  const reads = {
-    planner: createReadPlanner(nowMs),
-    codes: createUnmarkedCodes(systemClock, events),
-    reader: createV3Reader({
-      ...upstream,
-      acquireMs: config.tuning.acquireMs,
-      onRefusal: countRefusals(metrics, 'read'),
-    }),
-    clock: systemClock,
-  }
-  const evidence = hasStore
-    ? createEvidenceKeeper({
-        store: rollout.evidence,
-        clock: backgroundClock,
-        onFailure: (partner, code) => events.evidenceNotKept({ partner, code }),
-        onKept: metrics.evidenceKept,
-      })
-    : undefined
-  const seen =
-    evidence === undefined
-      ? noSeen
-      : createLiveSeen({
-          evidence,
-          store: rollout.store,
-          clock: backgroundClock,
-          onFailure: (partner, code) => events.seenNotKept({ partner, code }),
-        })
-  const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
-  const { passThrough, relays } = createForwarding({
-    config,
-    accepted,
-    queueKeys,
-    byteBudget,
-    metrics,
-    events,
-    nowMs,
-  })
-  const partners = toPartners(config)
-  const registry = createRegistry(partners)
-  const comparison = toComparison({
-    config,
-    limits: () => batchLimits,
-    registry,
-    rateLimits,
-    accepted,
-    journal: evidence && { pace: rateLimit.store, evidence },
-    metrics,
-    events,
-    nowMs,
-    onCompared: overrides.onCompared,
-    nice: overrides.compareNice,
-  })
-  const recording = toRecording({ config, slicing, metrics, events, clock: backgroundClock, nowMs })
-  const identify = createIdentify()
-  const shared = {
-    recognise: createRecogniseClient(registry.find, identify),
-    authorise: createAuthorise(rateLimits),
-    relays,
-    comparison,
-    recording,
-    rewriteLinks: config.passThrough.rewriteLinks,
-    enterPartner: registry.enter,
-    v3: client,
-    passThrough,
-    upstream: v3.baseUrl.href,
-    reader: reads.reader,
-    accepted,
-    seen,
-    verdicts: createTokenVerdicts(nowMs),
-    orphans: new Map(),
-    echoes: createEchoLearning(nowMs),
-    onVisible: metrics.visible,
-    active: createActiveRecords(),
-    limits: () => batchLimits,
-    byteBudget,
-    queueKeys,
-    slowClients: createSlowClients(slowClients, systemClock),
-    slicing,
-    inFlight: createInFlight(),
-    trustedProxies: createAddressList(config.listen.trustedProxies),
-    events,
-    clock: systemClock,
-    nowMs,
-    newId: overrides.newId ?? randomUUID,
-  }
+  const parts = compose(config, overrides)
+  const { metrics, events, nowMs, comparison, recording } = parts
   let ready = false
-  // Of several processes the one that started them reports.
-  const report =
-    overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
-  addGauges(metrics, shared, registry, rateLimits, {
-    pass_through: passThrough,
-    read: reads.reader,
-    relay: relays,
-  })
-  const start = async (): Promise<Running> => {
-    await expectOwnStageFile(config.journal)
-    const open = overrides.openJournal ?? (() => openConfiguredJournal(config, events, rateLimit, rollout))
-    // What V2 serves needs no journal.
-    const journal = partners.some(({ v2: own }) => own !== undefined)
-      ? await openJournalLater(open, events, systemClock)
-      : await open()
-    addJournalGauges(metrics, journal, systemClock)
-    // A journal that a caller opens is not known to have a store of stages.
-    const stages =
-      journal.durable && overrides.openJournal === undefined
-        ? createStages({ config, late: rollout, journal, registry, events, metrics })
-        : undefined
-    if (stages !== undefined) addStageGauges(metrics, stages)
-    const guards =
-      stages === undefined
-        ? noGuards
-        : createLiveGuards({
-            store: rollout.store,
-            action: config.rollout.guards.action,
-            coolDownMs: config.tuning.coolDownMs,
-            clock: backgroundClock,
-            nowMs,
-            fileStageOf: (id) => registry.of(id)?.fileStage,
-            events: {
-              acted: (event) => events.guardActed(event),
-              counted: (event) => metrics.guardCounted(event),
-              failed: (event) => events.guardsFailed(event),
-            },
-          })
-    const keeper = createEchoKeeper(shared.echoes, journal, v3.baseUrl, systemClock)
-    await keeper.load()
-    // Read when it is needed: a journal that could not be reached yet does not know it.
-    const linkSecret = (): Uint8Array => linkSecretOf(config) ?? journal.linkSecret
-    const context = {
-      ...shared,
-      journal,
-      predecessors: createPredecessorWatch(journal, systemClock),
-      guards,
-      noteUnrecorded: (partner: string) => {
-        events.relayedUnrecorded({ partner })
-        stages?.noteUnrecorded(partner)
-      },
-      stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
-      reads: {
-        ...reads,
-        get linkSecret() {
-          return linkSecret()
-        },
-      },
-    }
-    const recovery = createRecovery(
-      context,
-      (id, shown) => {
-        const partner = registry.of(id)
-        return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, identify, shown)
-      },
-      (id) => longestReadBackMs(registry, id),
-    )
-    const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
-    const app = createProxyApp(context, () => readinessOf(ready, journal, stages), page)
-    const server = createListener(app, slowClients, events, () => ready)
-    await stages?.start()
-    started = { journal, recovery, server, keeper, stages, guards }
-    return started
-  }
   let running: Promise<Running> | undefined
   let started: Running | undefined
   const target = createReloadTarget(
-    { config, partners },
+    { config, partners: parts.partners },
     {
-      registry,
-      rateLimits,
+      registry: parts.registry,
+      rateLimits: parts.rateLimits,
       journal: async () => (await running)?.journal,
       onCommit: (next) => {
-        batchLimits = toBatchLimits(next.limits)
-        byteBudget.resize(next.limits.maxInFlightBytes)
+        parts.resize(next)
         comparison.reload(next)
         recording.reload(next)
         started?.recovery.retryWaiting()
       },
     },
   )
-  const stop = async (): Promise<void> => {
-    ready = false
-    const parts = await running?.catch(() => undefined)
-    if (parts !== undefined) {
-      await stopServing(parts.server, {
-        idle: () => shared.inFlight.idle(),
-        drainMs: config.listen.drainMs,
-        onExpired: () => events.drainExpired({ requests: shared.inFlight.count() }),
-      })
-      await parts.recovery.stop()
-      await parts.keeper.stop()
-      await comparison.close()
-      await recording.close()
-      await parts.guards.stop()
-      await seen.stop()
-      await evidence?.stop()
-      await parts.stages?.stop()
-    }
-    const open = [relays, passThrough, client, reads.reader]
-    await Promise.all([comparison.close(), ...open.map((one) => one.close())])
-    await parts?.journal.close()
-    events.stopped()
-  }
+  // Of several processes the one that started them reports.
+  const report =
+    overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
   let stopped: Promise<void> | undefined
-  const close = (): Promise<void> => (stopped ??= stop())
+  const close = (): Promise<void> => {
+    ready = false
+    return (stopped ??= stop(parts, running))
+  }
   return {
     listen: async () => {
-      const { server, recovery, keeper, guards } = await (running ??= start())
-      const port = await startListening(server, config.listen.port, config.listen.host).catch(
-        async (cause: unknown) => {
-          await close()
-          throw cause
-        },
-      )
-      recovery.start()
-      keeper.start()
-      guards.start()
-      evidence?.start()
-      seen.start()
-      recording.start()
+      started = await (running ??= open(parts, overrides, () => ready))
+      const { server, recovery, keeper, guards } = started
+      const { host, port: wanted } = config.listen
+      const port = await startListening(server, wanted, host).catch(async (cause: unknown) => {
+        await close()
+        throw cause
+      })
+      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, recording]) work?.start()
       ready = true
-      const { host } = config.listen
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
       return { url, port }
@@ -379,13 +155,221 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
 }
 
-interface Running {
-  readonly keeper: EchoKeeper
-  readonly journal: Journal
-  readonly recovery: Recovery
-  readonly server: Server
-  readonly stages: StoredStages | undefined
-  readonly guards: LiveGuards
+type Parts = ReturnType<typeof compose>
+type Running = Awaited<ReturnType<typeof open>>
+
+/** Composes the parts that need no journal. */
+function compose(config: Config, overrides: AppOverrides) {
+  const { v3 } = config.upstreams
+  const nowMs = overrides.nowMs ?? Date.now
+  const partners = toPartners(config)
+  const registry = createRegistry(partners)
+  const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
+  const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
+  const events = warnOfFailingWrites(createEvents(logger, metrics.instruments), backgroundClock)
+  const slicing = createSlicing()
+
+  // A journal that a caller opens is not known to have these stores.
+  const stores =
+    config.journal.url === 'none' || overrides.openJournal !== undefined ? undefined : createSharedStores()
+  const { evidence, seen } = createObservation(stores, metrics, events)
+  const rateLimits = createRateLimits(
+    systemClock,
+    (priority, admission) =>
+      metrics.queued({
+        priority,
+        waitedMs: admission.waitedMs,
+        refused: admission.admitted ? undefined : admission.reason,
+      }),
+    stores?.slotsOf,
+  )
+  const byteBudget = createByteBudget(config.limits.maxInFlightBytes, () =>
+    metrics.shareRefused({ resource: 'bytes', reason: 'share' }),
+  )
+
+  const upstream = {
+    baseUrl: v3.baseUrl,
+    connections: v3.connections,
+    timeouts: v3.timeouts,
+    nowMs,
+    clock: systemClock,
+    onCall: metrics.called,
+    later: slicing.later,
+  }
+  const client = createV3Client(upstream)
+  const reader = createV3Reader({
+    ...upstream,
+    acquireMs: config.tuning.acquireMs,
+    onRefusal: countRefusals(metrics, 'read'),
+  })
+  const queueKeys = createQueueKeys()
+  const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
+  const forwarding = { config, accepted, queueKeys, byteBudget, metrics, events, nowMs }
+  const { passThrough, relays } = createForwarding(forwarding)
+
+  const comparison = toComparison({
+    ...{ config, registry, rateLimits, accepted, metrics, events, nowMs },
+    journal: stores && evidence && { pace: stores.rateLimit, evidence },
+    onCompared: overrides.onCompared,
+    nice: overrides.compareNice,
+  })
+  const recording = toRecording({ config, slicing, metrics, events, clock: backgroundClock, nowMs })
+
+  // Replaced as a whole: a request keeps the limits that it began with.
+  let batchLimits = batchLimitsOf(config)
+  const identify = createIdentify()
+  const exchange = {
+    ...{ relays, passThrough, comparison, recording, accepted, seen, queueKeys, byteBudget, slicing, events },
+    recognise: createRecogniseClient(registry.find, identify),
+    authorise: createAuthorise(rateLimits),
+    rewriteLinks: config.passThrough.rewriteLinks,
+    enterPartner: registry.enter,
+    v3: client,
+    upstream: v3.baseUrl.href,
+    reader,
+    verdicts: createTokenVerdicts(nowMs),
+    orphans: new Map(),
+    echoes: createEchoLearning(nowMs),
+    onVisible: metrics.visible,
+    active: createActiveRecords(),
+    limits: () => batchLimits,
+    slowClients: createSlowClients(config.tuning.slowClients, systemClock),
+    inFlight: createInFlight(),
+    trustedProxies: createAddressList(config.listen.trustedProxies),
+    clock: systemClock,
+    nowMs,
+    newId: overrides.newId ?? randomUUID,
+  }
+  const reads = {
+    planner: createReadPlanner(nowMs),
+    codes: createUnmarkedCodes(systemClock, events),
+    reader,
+    clock: systemClock,
+  }
+  addGauges(metrics, exchange, registry, rateLimits, {
+    pass_through: passThrough,
+    read: reader,
+    relay: relays,
+  })
+  return {
+    ...{ config, nowMs, metrics, events, partners, registry, identify, rateLimits },
+    ...{ stores, evidence, seen, comparison, recording, exchange, reads },
+    upstreams: [relays, passThrough, client, reader],
+    resize: (next: Config) => {
+      batchLimits = batchLimitsOf(next)
+      byteBudget.resize(next.limits.maxInFlightBytes)
+    },
+  }
+}
+
+/** Creates what keeps writes and comparisons for the advice on the next stage; nothing is kept without stores. */
+function createObservation(stores: SharedStores | undefined, metrics: Metrics, events: Events) {
+  if (stores === undefined) return { evidence: undefined, seen: noSeen }
+  const evidence = createEvidenceKeeper({
+    store: stores.evidence,
+    clock: backgroundClock,
+    onFailure: (partner, code) => events.evidenceNotKept({ partner, code }),
+    onKept: metrics.evidenceKept,
+  })
+  const seen = createLiveSeen({
+    evidence,
+    store: stores.rollout,
+    clock: backgroundClock,
+    onFailure: (partner, code) => events.seenNotKept({ partner, code }),
+  })
+  return { evidence, seen }
+}
+
+/** Opens the journal, and composes what needs it: stages, recovery and the server. */
+async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
+  const { config, metrics, events, registry, rateLimits, exchange } = parts
+  await expectOwnStageFile(config.journal)
+  const openNow = overrides.openJournal ?? (() => openConfiguredJournal(config, events, parts.stores))
+  // What V2 serves needs no journal.
+  const journal = parts.partners.some(({ v2 }) => v2 !== undefined)
+    ? await openJournalLater(openNow, events, systemClock)
+    : await openNow()
+  addJournalGauges(metrics, journal, systemClock)
+  const { stages, guards } = openStages(parts, journal)
+  const keeper = createEchoKeeper(exchange.echoes, journal, config.upstreams.v3.baseUrl, systemClock)
+  await keeper.load()
+  const context = {
+    ...exchange,
+    journal,
+    predecessors: createPredecessorWatch(journal, systemClock),
+    guards,
+    noteUnrecorded: (partner: string) => {
+      events.relayedUnrecorded({ partner })
+      stages?.noteUnrecorded(partner)
+    },
+    stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
+    reads: {
+      ...parts.reads,
+      // Read when it is needed: a journal that could not be reached yet does not know it.
+      get linkSecret() {
+        return linkSecretOf(config) ?? journal.linkSecret
+      },
+    },
+  }
+  const recovery = createRecovery(
+    context,
+    (id, shown) => {
+      const partner = registry.of(id)
+      return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, parts.identify, shown)
+    },
+    (id) => longestReadBackMs(registry, id),
+  )
+  const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
+  const app = createProxyApp(context, () => readinessOf(isReady(), journal, stages), page)
+  const server = createListener(app, config.tuning.slowClients, events, isReady)
+  await stages?.start()
+  return { journal, server, recovery, keeper, stages, guards }
+}
+
+/** Creates the stages that the journal has, and the guards that take partners back; neither without stores. */
+function openStages(parts: Parts, journal: Journal) {
+  const { config, stores, registry, metrics, events, nowMs } = parts
+  if (stores === undefined) return { stages: undefined, guards: noGuards }
+  const stages = createStages({ config, stores, journal, registry, events, metrics })
+  addStageGauges(metrics, stages)
+  const guards = createLiveGuards({
+    store: stores.rollout,
+    action: config.rollout.guards.action,
+    coolDownMs: config.tuning.coolDownMs,
+    clock: backgroundClock,
+    nowMs,
+    fileStageOf: (id) => registry.of(id)?.fileStage,
+    events: {
+      acted: (event) => events.guardActed(event),
+      counted: (event) => metrics.guardCounted(event),
+      failed: (event) => events.guardsFailed(event),
+    },
+  })
+  return { stages, guards }
+}
+
+/** Lets what is under way finish, then closes every part, each before those that it uses. */
+async function stop(parts: Parts, running: Promise<Running> | undefined): Promise<void> {
+  const { config, events, exchange, comparison } = parts
+  const own = await running?.catch(() => undefined)
+  if (own !== undefined) {
+    await stopServing(own.server, {
+      idle: () => exchange.inFlight.idle(),
+      drainMs: config.listen.drainMs,
+      onExpired: () => events.drainExpired({ requests: exchange.inFlight.count() }),
+    })
+    await own.recovery.stop()
+    await own.keeper.stop()
+    await comparison.close()
+    await parts.recording.close()
+    await own.guards.stop()
+    await parts.seen.stop()
+    await parts.evidence?.stop()
+    await own.stages?.stop()
+  }
+  await Promise.all([comparison, ...parts.upstreams].map((one) => one.close()))
+  await own?.journal.close()
+  events.stopped()
 }
 
 /** The configured secret of next links, for instances that share no journal. */

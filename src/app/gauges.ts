@@ -1,3 +1,4 @@
+import { type Clock, inTime } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
@@ -5,7 +6,6 @@ import type { PartnerRegistry } from '../partners/index.ts'
 import type { ProxyContext } from '../proxy/index.ts'
 import type { StoredStages } from '../rollout/index.ts'
 import type { Connections, RateLimits } from '../upstream/index.ts'
-import type { Clock } from '../clock.ts'
 
 /** The longest time that a page of metrics waits for the journal. */
 const JOURNAL_MS = 2_000
@@ -55,9 +55,11 @@ export function addJournalGauges(
   journal: Pick<Journal, 'balances' | 'isAvailable'>,
   clock: Clock,
 ): void {
+  // `journal_available` then shows the cause.
+  const late = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.')
   let asked: Promise<readonly Balance[]> | undefined
   const balances = (): Promise<readonly Balance[]> =>
-    (asked ??= inTime(journal.balances(), clock).finally(() => {
+    (asked ??= inTime(journal.balances(), JOURNAL_MS, clock, late).finally(() => {
       asked = undefined
     }))
   metrics.addGauge(
@@ -132,14 +134,4 @@ export function addStageGauges(
       return ageMs === undefined ? [] : ageMs / 1_000
     },
   )
-}
-
-/** Rejects when the journal takes too long; `journal_available` then shows the cause. */
-function inTime<Result>(answer: Promise<Result>, clock: Clock): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(JOURNAL_MS, () => {
-      reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'))
-    })
-    answer.then(resolve, reject).finally(cancel)
-  })
 }

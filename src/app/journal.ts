@@ -4,23 +4,29 @@ import { AdapterError } from '../errors.ts'
 import {
   createLateJournal,
   createNoJournal,
+  type DurableJournal,
   type Journal,
+  type JournalDatabase,
   openJournal,
   type SharedRateLimit,
 } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
+import {
+  createEvidenceStore,
+  createRolloutStore,
+  type EvidenceStore,
+  type RolloutStore,
+} from '../rollout/index.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/index.ts'
-import type { LateRolloutStore } from './create-stages.ts'
-import { markFileOf } from './stage-file.ts'
+import { markFileOf } from './stages.ts'
 
-/** Opens the journal that the configuration names, and shares with those who share it the pace and the stages. Errors: those of `openJournal`. */
+/** Opens the journal that the configuration names, and the stores that instances share in it. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
   { journal: config, tuning }: Pick<Config, 'journal' | 'tuning'>,
   events: Events,
-  sharing: RateSharing,
-  rollout: Pick<LateRolloutStore, 'use'>,
+  stores: Pick<SharedStores, 'use'> | undefined,
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
@@ -39,8 +45,7 @@ export async function openConfiguredJournal(
       leaseLost: () => events.journalLeaseLost(),
     },
   })
-  sharing.use(journal.rateLimit)
-  rollout.use(journal)
+  stores?.use(journal)
   return journal
 }
 
@@ -72,41 +77,59 @@ export async function openJournalLater(
   }
 }
 
-/** The rate limit that instances keep together, through the journal that they share. */
-interface RateSharing {
-  /** The slots of one subscription key. */
+/** What instances keep together in the database of their journal, which is opened after the parts that use it are made. */
+export interface SharedStores {
+  /** Sets the journal; before that, and without one, the stores reject with `ADP_JOURNAL_UNAVAILABLE`. */
+  use(journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'>): void
+  readonly rollout: RolloutStore
+  /** What comparison has seen. */
+  readonly evidence: EvidenceStore
+  readonly rateLimit: SharedRateLimit
+  /** The slots of one subscription key: while the store cannot be reached, each instance limits its own calls. */
   readonly slotsOf: (keyHash: string) => RateSlots
-  /** The store itself, for what must not go on without it. Rejects before it is set. */
-  readonly store: SharedRateLimit
-  /** Sets the store of the slots; before that, and while it cannot be reached, each instance limits its own calls. */
-  use(store: SharedRateLimit): void
+  /** Gives units their places; undefined before the journal is open. */
+  secret(): Uint8Array | undefined
 }
 
-/** Creates it for a journal that is opened later. */
-export function createRateSharing(): RateSharing {
-  let store: SharedRateLimit | undefined
-  const ask = async <Result>(question: (opened: SharedRateLimit) => Promise<Result>): Promise<Result> => {
-    if (store !== undefined) return question(store)
+/** Creates the stores of a journal that is opened later. */
+export function createSharedStores(): SharedStores {
+  let journal: Parameters<SharedStores['use']>[0] | undefined
+  const opened = (): NonNullable<typeof journal> => {
+    if (journal !== undefined) return journal
     throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
   }
+  const database: JournalDatabase = {
+    get db() {
+      return opened().database.db
+    },
+    get dialect() {
+      return opened().database.dialect
+    },
+    get macKey() {
+      return opened().database.macKey
+    },
+    nowMs: () => opened().database.nowMs(),
+    ask: async (question) => opened().database.ask(question),
+  }
+  const rateLimit: SharedRateLimit = {
+    reserve: async (...asked) => opened().rateLimit.reserve(...asked),
+    pauseFor: async (...asked) => opened().rateLimit.pauseFor(...asked),
+    sincePauseMs: async (name) => opened().rateLimit.sincePauseMs(name),
+  }
   return {
-    // The journal reports its own failure; the limit of this instance applies meanwhile.
+    use: (next) => {
+      journal = next
+    },
+    rollout: createRolloutStore(database),
+    evidence: createEvidenceStore(database),
+    rateLimit,
+    // The journal reports its own failure.
     slotsOf: (keyHash) => ({
-      reserve: (limit, calls) =>
-        store?.reserve(keyHash, limit, calls).catch(() => undefined) ?? Promise.resolve(undefined),
-      pauseFor: (ms) => {
-        store?.pauseFor(keyHash, ms).catch(() => undefined)
-      },
-      sincePauseMs: () => ask((opened) => opened.sincePauseMs(keyHash)).catch(() => undefined),
+      reserve: (limit, calls) => rateLimit.reserve(keyHash, limit, calls).catch(() => undefined),
+      pauseFor: (ms) => void rateLimit.pauseFor(keyHash, ms).catch(() => undefined),
+      sincePauseMs: () => rateLimit.sincePauseMs(keyHash).catch(() => undefined),
     }),
-    store: {
-      reserve: (name, limit, calls) => ask((opened) => opened.reserve(name, limit, calls)),
-      pauseFor: (name, ms) => ask((opened) => opened.pauseFor(name, ms)),
-      sincePauseMs: (name) => ask((opened) => opened.sincePauseMs(name)),
-    },
-    use: (shared) => {
-      store = shared
-    },
+    secret: () => journal?.linkSecret,
   }
 }
 

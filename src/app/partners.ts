@@ -1,16 +1,27 @@
 import { systemClock } from '../clock.ts'
+import {
+  changedPaths,
+  type Config,
+  ownershipChanges,
+  type PartnerConfig,
+  planReload,
+  refuseReload,
+  Secret,
+} from '../config/index.ts'
+import type { Journal } from '../journal/index.ts'
 import { isLoopback } from '../http/address.ts'
-import { changedPaths, type Config, type PartnerConfig, Secret } from '../config/index.ts'
 import type { Events } from '../observability/events.ts'
 import { isGuid } from '../odata/index.ts'
-import type { AcceptedCredentials, Partner, QueueKeys } from '../partners/index.ts'
+import type { AcceptedCredentials, Partner, PartnerRegistry, QueueKeys } from '../partners/index.ts'
+import type { FileStage } from '../rollout/index.ts'
 import type { LiveSeen } from '../rollout/seen/live-seen.ts'
 import type { RecordMapping } from '../translate/index.ts'
-import { createTokenSource, fetchToken, type TokenSource } from '../upstream/index.ts'
-import { toFileStage } from './to-file-stage.ts'
+import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
+import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
+import type { ReloadTarget } from './reload.ts'
 
 /** A configuration with the partners that were made of it. */
-export interface ConfiguredPartners {
+interface ConfiguredPartners {
   readonly config: Config
   readonly partners: readonly Partner[]
 }
@@ -86,6 +97,23 @@ export function toPartner(
   }
 }
 
+/**
+ * The stage at which a partner begins that the store of stages does not know. Where a step forward takes two people, that is `legacy`:
+ * writing another stage into the file would be a step that one person takes.
+ */
+export function toFileStage(
+  { stage, stageOverride, canary }: PartnerConfig,
+  { approval }: Pick<Config['rollout'], 'approval'>,
+): FileStage {
+  return {
+    stage: approval === 'two' ? 'legacy' : stage,
+    override: stageOverride,
+    percent: canary.percent,
+    always: canary.always,
+    never: canary.never,
+  }
+}
+
 function toMatch(match: PartnerConfig['match']): Partner['match'] {
   if (!('header' in match)) return match
   const { name, value } = match.header
@@ -106,6 +134,13 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
   }
   return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
 }
+
+/** The limits of a batch. */
+export const batchLimitsOf = ({ limits, tuning }: Pick<Config, 'limits' | 'tuning'>): BatchLimits => ({
+  ...defaultBatchLimits,
+  ...limits,
+  maxPartBytes: tuning.maxPartBytes,
+})
 
 /** A partner's choices for V3 records. */
 export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConfig): RecordMapping {
@@ -164,4 +199,61 @@ export function callsPerSecondOf({
     const key = partner.v3.subscriptionKey?.reveal()
     return key === undefined ? rateOf(partner) : lowest.get(key)
   }
+}
+
+/** The parts of a running adapter that follow its configuration. */
+interface ReloadedParts {
+  readonly registry: Pick<PartnerRegistry, 'replace'>
+  readonly rateLimits: Pick<RateLimits, 'forgetRates'>
+  /** Resolves once the adapter has opened its journal; undefined: it was not started. */
+  readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
+  /** Takes the rest of the configuration that is in use from now on. */
+  readonly onCommit: (config: Config) => void
+}
+
+/** Creates the target of reloads in this process; `first` is the configuration of the start. */
+export function createReloadTarget(
+  first: ConfiguredPartners,
+  { registry, rateLimits, journal, onCommit }: ReloadedParts,
+): ReloadTarget {
+  let current = first
+  return {
+    prepare: async (next) => {
+      const opened = await journal()
+      const { config, changes } = planReload(current.config, next)
+      if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
+      const partners = toPartners(config, current)
+      return {
+        changes,
+        commit: () => {
+          registry.replace(partners)
+          // Otherwise the lowest rate of each key stays, also where partners with different rates share one.
+          if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
+          current = { config, partners }
+          onCommit(config)
+        },
+      }
+    },
+  }
+}
+
+/**
+ * Checks that no unsettled record loses its partner. Error: `ADP_CONFIGURATION` with each partner that has to stay as it is for now,
+ * and those of the journal, which is asked only where something would change.
+ */
+async function checkPartnerChanges(
+  running: Config,
+  next: Config,
+  journal: Pick<Journal, 'unsettled'>,
+): Promise<void> {
+  const changes = ownershipChanges(running, next)
+  if (changes.length === 0) return
+  const unsettled = await journal.unsettled()
+  const faults = changes.flatMap(({ partner, target, change }) => {
+    const records = unsettled.get(partner) ?? 0
+    if (records === 0) return []
+    const message = `${change}, but partner ${partner} has ${records} unsettled record(s); reload again once they are settled`
+    return [{ target, message }]
+  })
+  if (faults.length > 0) throw refuseReload(faults)
 }

@@ -1,5 +1,5 @@
-import type { ReloadReport } from './create-reload.ts'
-import { createReloadReport } from './create-reload.ts'
+import type { ReloadReport } from './reload.ts'
+import { createReloadReport } from './reload.ts'
 import { createEvents } from '../observability/events.ts'
 import { createLogger } from '../observability/logger.ts'
 import type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { toFileStage } from '../../src/app/to-file-stage.ts'
+import { toFileStage } from '../../src/app/partners.ts'
 import { parseConfig } from '../../src/config/index.ts'
 
 const upstreams = { v3: { baseUrl: 'http://v3.test' }, v2: { baseUrl: 'http://v2.test' } }

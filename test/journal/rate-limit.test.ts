@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
-import { createRateSharing } from '../../src/app/journal.ts'
+import { createSharedStores } from '../../src/app/journal.ts'
 import { nextRateSlots } from '../../src/journal/rate-slots.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -63,16 +63,14 @@ describe.each([
     /** Nobody knows better than this when a turn was given out that took so long to come. */
     let slowestMs = 0
     const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
-      const sharing = createRateSharing()
-      sharing.use({
-        ...journal.rateLimit,
-        reserve: async (...asked) => {
-          const askedMs = performance.now()
-          const slots = await journal.rateLimit.reserve(...asked)
-          slowestMs = Math.max(slowestMs, performance.now() - askedMs)
-          return slots
-        },
-      })
+      const sharing = createSharedStores()
+      const reserve: typeof journal.rateLimit.reserve = async (...asked) => {
+        const askedMs = performance.now()
+        const slots = await journal.rateLimit.reserve(...asked)
+        slowestMs = Math.max(slowestMs, performance.now() - askedMs)
+        return slots
+      }
+      sharing.use({ ...journal, rateLimit: { ...journal.rateLimit, reserve } })
       const rateLimit = createRateLimits(systemClock, undefined, sharing.slotsOf).of('subscription key', 5)
       await Promise.all(
         Array.from({ length: calls }, async () => {

@@ -1,24 +1,13 @@
 import type { CheckKind, ComparedExchange } from '../../compare/compared-exchange.ts'
-import type { PartnerRule } from '../../compare/diff/index.ts'
 import type { CheckEnd, OfferedExchange, OfferedReply, PaceRefusal } from '../../compare/live/index.ts'
-import type { Config } from '../../config/index.ts'
+import type { PackedConfig } from '../../config/index.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'
 import { type Events, framesOf } from '../../observability/events.ts'
 import type { Client, Partner } from '../../partners/partner.ts'
 import type { EvidenceEntry, EvidenceScope, PeriodKey, Side } from '../../rollout/index.ts'
-import type { UpstreamTimeouts } from '../../upstream/index.ts'
-import type { BatchLimits } from '../../v2/index.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
 // What the thread of comparisons and the main thread call each other for. All of it is plain values.
-
-/** A partner without what calls services: its keys and tokens are asked for. */
-type PostedPartner = Omit<Partner, 'v2' | 'tokens' | 'subscriptionKey'> & {
-  readonly v2: string | undefined
-  readonly tokens: undefined
-  readonly subscriptionKey: undefined
-  readonly rules: readonly PartnerRule[]
-}
 
 /** A client with the id of its partner. */
 export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string }
@@ -27,17 +16,9 @@ export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string 
 export type PostedExchange = WithClient<OfferedExchange>
 type WithClient<One> = One extends unknown ? Omit<One, 'client'> & { readonly client: PostedClient } : never
 
-/** What follows the configuration. */
-export interface ThreadSettings {
-  readonly limits: BatchLimits
-  readonly partners: readonly PostedPartner[]
-}
-
-/** Settings that the thread is started with. */
-export interface ThreadStart extends ThreadSettings {
-  /** The base address of V3. */
-  readonly baseUrl: string
-  readonly timeouts: UpstreamTimeouts & { readonly acquireMs: number }
+/** What the thread is started with. */
+export interface ThreadStart {
+  readonly config: PackedConfig
   /** What the date of the adapter is ahead of the machine's, ms. */
   readonly aheadMs: number
   /** False: no journal is configured, so nothing is kept. */
@@ -58,7 +39,7 @@ export interface ThreadCalls {
   /** Notes the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
   /** Another configuration is in use. */
-  readonly use: (settings: ThreadSettings) => void
+  readonly use: (config: PackedConfig) => void
   /** Resolves once all checks have ended. */
   readonly close: () => Promise<void>
 }
@@ -69,7 +50,7 @@ interface PostedAuthorisation {
   readonly canRenew: boolean
 }
 
-/** What the main thread answers: it has the tokens, the rate of calls and the journal. */
+/** What the main thread answers: it has the tokens, the rate of calls and the journal, and counts and logs. */
 export interface MainCalls {
   readonly authorise: (client: PostedClient) => Promise<PostedAuthorisation>
   /** Credentials in place of these, which V3 has refused. */
@@ -81,25 +62,17 @@ export interface MainCalls {
   /** A side has answered 429. */
   readonly throttled: (partner: string, side: Side) => void
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
-  readonly note: (note: Note) => void
-}
-
-/** What the main thread counts, keeps and logs. */
-export type Note =
   /** The comparison of an exchange has begun: there is room for another. */
-  | { readonly kind: 'begun'; readonly id: number }
-  | { readonly kind: 'ended'; readonly id: number; readonly check: CheckKind; readonly end: PostedEnd }
+  readonly begun: (id: number) => void
+  readonly ended: (id: number, check: CheckKind, end: PostedEnd) => void
   /** Counts of an exchange that V2 served. */
-  | { readonly kind: 'learned'; readonly scope: EvidenceScope; readonly names: readonly string[] }
-  | {
-      readonly kind: 'called'
-      readonly partner: string
-      readonly side: Side
-      readonly status: number | undefined
-    }
-  | { readonly kind: 'compared'; readonly exchange: ComparedExchange }
-  | { readonly kind: 'internalError'; readonly event: Parameters<Events['internalError']>[0] }
-  | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
+  readonly learned: (scope: EvidenceScope, names: readonly string[]) => void
+  /** A side was asked; `status` is undefined where it did not answer. */
+  readonly called: (partner: string, side: Side, status: number | undefined) => void
+  readonly compared: (exchange: ComparedExchange) => void
+  readonly internalError: (event: Parameters<Events['internalError']>[0]) => void
+  readonly unmarkedCodesUnknown: (event: Parameters<Events['unmarkedCodesUnknown']>[0]) => void
+}
 
 /** The end of a check, as it is counted and kept. */
 export type PostedEnd =
@@ -113,23 +86,6 @@ export type PostedEnd =
 
 /** Microseconds of a clock that all threads share. */
 export const nowMicros = (): number => Number(process.hrtime.bigint() / 1_000n)
-
-/** Partners of a configuration as plain values, with the rules of their own. */
-export function toPostedPartners(
-  partners: readonly Partner[],
-  config: Pick<Config, 'partners'>,
-): readonly PostedPartner[] {
-  const rules = new Map(config.partners.map(({ id, compare }) => [id, compare.rules]))
-  return partners.map(({ v2, ...own }) => ({
-    ...own,
-    ...{ v2: v2?.href, rules: rules.get(own.id) ?? [], tokens: undefined, subscriptionKey: undefined },
-  }))
-}
-
-/** A partner in the thread: its keys and tokens are asked for. */
-export function fromPostedPartner({ v2, ...own }: PostedPartner): Partner {
-  return { ...own, v2: v2 === undefined ? undefined : new URL(v2) }
-}
 
 export const toPostedClient = ({ partner, client, owner, identity }: Client): PostedClient => ({
   partner: partner.id,

@@ -18,6 +18,7 @@ import {
   type OfferedExchange,
 } from '../../compare/live/index.ts'
 import { createProcessorShare, threadEarnings } from '../../compare/processor-share.ts'
+import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'
 import type { Authorisation, Client, Partner } from '../../partners/partner.ts'
@@ -31,20 +32,18 @@ import {
 } from '../../translate/index.ts'
 import { createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
+import { batchLimitsOf, toPartners } from '../partners.ts'
+import { connect, type Remote } from '../remote-calls.ts'
 import {
   fromPostedExchange,
-  fromPostedPartner,
   type MainCalls,
-  type Note,
   nowMicros,
   type PostedEnd,
   type ThreadCalls,
-  type ThreadSettings,
   type ThreadStart,
   toInternalError,
   toPostedClient,
 } from './calls.ts'
-import { connect, type Line } from './port.ts'
 
 // The thread of comparisons: a loop and a heap of its own, so that neither its work nor its collections of garbage hold up a client.
 
@@ -54,25 +53,25 @@ const MAX_REPLY_BYTES = 4_194_304
 
 /** Composes the comparison of live exchanges, with connections of its own to both sides. */
 function runComparison(
-  { baseUrl: base, timeouts, aheadMs, hasStore, isObserved, ...given }: ThreadStart,
-  main: Line<MainCalls>,
+  { config: packed, aheadMs, hasStore, isObserved }: ThreadStart,
+  main: Remote<MainCalls>,
 ): ThreadCalls {
-  const baseUrl = new URL(base)
   const clock = backgroundClock
   const nowMs = (): number => Date.now() + aheadMs
   const stop = new AbortController()
   /** The main thread reports its own failures. */
   const tell = (called: Promise<void>): void => void called.catch(() => undefined)
-  const note = (own: Note): void => tell(main.call('note', own))
-  let settings: ThreadSettings = given
-  let partners = byId(settings)
+  let config = unpackConfig(packed)
+  let limits = batchLimitsOf(config)
+  let partners = partnersById(config)
   let [rules, rulesDay] = [new Map<string, OwnRules>(), '']
+  const { baseUrl, timeouts } = config.upstreams.v3
   const connected = { connections: CONNECTIONS, timeouts, clock }
-  const reader = createV3Reader({ ...connected, acquireMs: timeouts.acquireMs, baseUrl, nowMs })
+  const reader = createV3Reader({ ...connected, acquireMs: config.tuning.acquireMs, baseUrl, nowMs })
   const whole = createWholeReader(CONNECTIONS, timeouts, MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {
-    unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
+    unmarkedCodesUnknown: (event) => tell(main.call('unmarkedCodesUnknown', event)),
   })
   const ask = createAskSides({
     // Signs next links of answers that no client gets.
@@ -84,11 +83,11 @@ function runComparison(
     clock,
     stopped: stop.signal,
     toV3Registrations: (path, query) => toRegistrations(baseUrl, path, query),
-    onCall: (partner, side, status) => note({ kind: 'called', partner, side, status }),
+    onCall: (partner, side, status) => tell(main.call('called', partner, side, status)),
     onAccepted: (client) => tell(main.call('accepted', toPostedClient(client))),
   })
   const engine = createComparisonEngine({
-    limits: () => settings.limits,
+    limits: () => limits,
     share: createProcessorShare({
       clock,
       earnMs: threadEarnings(usedMs),
@@ -101,8 +100,8 @@ function runComparison(
     rulesOf: (partner) => {
       const today = new Date(nowMs()).toISOString().slice(0, 10)
       if (today !== rulesDay) {
-        const own = settings.partners.filter((known) => known.rules.length > 0)
-        rules = new Map(own.map((known) => [known.id, createOwnRules(known.rules, today)]))
+        const own = config.partners.filter(({ compare }) => compare.rules.length > 0)
+        rules = new Map(own.map(({ id, compare }) => [id, createOwnRules(compare.rules, today)]))
         rulesDay = today
       }
       return rules.get(partner)
@@ -110,11 +109,11 @@ function runComparison(
     isContinued: (query) => isContinued(planner, query),
     stopped: stop.signal,
   })
-  const learning = createLearning(() => settings.limits)
+  const learning = createLearning(() => limits)
   const learn = (exchange: OfferedExchange, names: readonly string[]): void => {
     const { client, stage, revision } = exchange
     const scope = { partner: client.partner.id, stage, revision }
-    if (names.length > 0) note({ kind: 'learned', scope, names })
+    if (names.length > 0) tell(main.call('learned', scope, names))
   }
   const toPostedEnd = async (
     exchange: OfferedExchange,
@@ -127,7 +126,7 @@ function runComparison(
       ...{ partner: client.partner.id, stage, revision, served, unit, kind, check, receivedMs },
       ...{ fingerprint: fingerprintOf(exchange), records: result.records, delaysMs: result.delaysMs ?? [] },
     }
-    if (isObserved) note({ kind: 'compared', exchange: compared })
+    if (isObserved) tell(main.call('compared', compared))
     const seen = toSeen(compared)
     if (!hasStore || compared.records.length === 0) return { kind: 'compared', seen, evidence: undefined }
     const scope = { partner: compared.partner, stage, revision }
@@ -141,20 +140,20 @@ function runComparison(
     if (partner === undefined) {
       // Removed while no thread ran.
       for (const check of checksOf(posted))
-        note({ kind: 'ended', id, check, end: { kind: 'dropped', reason: 'closed' } })
+        tell(main.call('ended', id, check, { kind: 'dropped', reason: 'closed' }))
       return
     }
     const exchange = fromPostedExchange(posted, partner)
     const ending: Promise<void>[] = []
     const report = (cause: unknown): void => {
-      if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
+      if (!stop.signal.aborted) tell(main.call('internalError', toInternalError(cause)))
     }
     const post = async (check: CheckKind, end: CheckEnd): Promise<void> =>
-      note({ kind: 'ended', id, check, end: await toPostedEnd(exchange, check, end) })
+      tell(main.call('ended', id, check, await toPostedEnd(exchange, check, end)))
     try {
       await engine.compare(exchange, clock.nowMs() - (nowMicros() - sinceMicros) / 1_000, {
         onBegun: () => {
-          note({ kind: 'begun', id })
+          tell(main.call('begun', id))
           const learned = hasStore ? toLearned(exchange) : undefined
           if (learned !== undefined) learn(exchange, learning.observe(partner.id, learned))
         },
@@ -177,9 +176,10 @@ function runComparison(
     },
     wrote: (partner, keys) => engine.wrote(partner, keys),
     use: (next) => {
-      settings = next
+      config = unpackConfig(next)
+      limits = batchLimitsOf(config)
       // Exchanges of one that was removed are compared to their end.
-      partners = new Map([...partners, ...byId(next)])
+      partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
     },
     close: async () => {
@@ -191,11 +191,11 @@ function runComparison(
   }
 }
 
-const byId = ({ partners }: ThreadSettings): ReadonlyMap<string, Partner> =>
-  new Map(partners.map((own) => [own.id, fromPostedPartner(own)]))
+const partnersById = (config: Config): ReadonlyMap<string, Partner> =>
+  new Map(toPartners(config).map((partner) => [partner.id, partner]))
 
 /** Keys, tokens and the rate of calls stay with the thread that serves clients. */
-async function authorise(client: Client, main: Line<MainCalls>): Promise<Authorisation> {
+async function authorise(client: Client, main: Remote<MainCalls>): Promise<Authorisation> {
   const own = toPostedClient(client)
   const { credentials, canRenew } = await main.call('authorise', own)
   const renew = canRenew ? () => main.call('renew', own, credentials) : undefined
@@ -283,5 +283,5 @@ function takePriority(nice: number): void {
 if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of comparisons.')
 const start = workerData as ThreadStart
 takePriority(start.nice)
-const line = connect<MainCalls>(parentPort)
-line.answer({ ...runComparison(start, line) })
+const main = connect<MainCalls>(parentPort)
+main.answer({ ...runComparison(start, main) })

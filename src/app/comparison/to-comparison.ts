@@ -14,35 +14,30 @@ import {
   type PaceStore,
   sizeOf,
 } from '../../compare/live/index.ts'
-import type { Config } from '../../config/index.ts'
+import { type Config, packConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
 import { statusClass } from '../../observability/instruments.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { type AcceptedCredentials, authoriseClient, type PartnerRegistry } from '../../partners/index.ts'
 import type { Authorisation } from '../../partners/partner.ts'
-import { countName, type EvidenceKeeper, type EvidenceScope } from '../../rollout/index.ts'
+import { countName, type EvidenceKeeper } from '../../rollout/index.ts'
 import type { RateLimits } from '../../upstream/index.ts'
-import type { BatchLimits } from '../../v2/index.ts'
+import { connect, type Remote } from '../remote-calls.ts'
 import {
   type MainCalls,
-  type Note,
   nowMicros,
   type PostedClient,
   type PostedEnd,
   type ThreadCalls,
-  type ThreadSettings,
   type ThreadStart,
   toInternalError,
   toPostedClient,
-  toPostedPartners,
 } from './calls.ts'
-import { connect, type Line } from './port.ts'
 
 interface ComparisonParts {
   readonly config: Config
-  readonly limits: () => BatchLimits
-  readonly registry: Pick<PartnerRegistry, 'of' | 'partners'>
+  readonly registry: Pick<PartnerRegistry, 'of'>
   readonly rateLimits: RateLimits
   readonly accepted: AcceptedCredentials
   /** Undefined: no journal is configured, so the pace is that of this process, and nothing is kept. */
@@ -103,6 +98,10 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       report(cause)
     }
   }
+  const safe =
+    <Args extends readonly unknown[]>(act: (...args: Args) => void) =>
+    (...args: Args): void =>
+      safely(() => act(...args))
   const pace = createPace(clock, stop.signal, journal?.pace)
   const open = new Map<number, OpenExchange>()
   let { config } = parts
@@ -148,43 +147,6 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     const reason = stop.signal.aborted ? 'stopped' : 'failed'
     for (const check of [...own.checks]) end(own, check, { kind: 'skipped', reason })
   }
-  const applyNote = (note: Note): void => {
-    switch (note.kind) {
-      case 'begun': {
-        const own = open.get(note.id)
-        if (own !== undefined) begun(own)
-        break
-      }
-      case 'ended': {
-        const own = open.get(note.id)
-        if (own !== undefined) end(own, note.check, note.end)
-        break
-      }
-      case 'learned':
-        learn(note.scope, note.names)
-        break
-      case 'called':
-        metrics.compare.called(
-          note.partner,
-          note.side,
-          note.status === undefined ? 'none' : statusClass(note.status),
-        )
-        break
-      case 'compared':
-        parts.onCompared?.(note.exchange)
-        break
-      case 'internalError':
-        events.internalError(note.event)
-        break
-      case 'unmarkedCodesUnknown':
-        events.unmarkedCodesUnknown(note.event)
-    }
-  }
-  const learn = (scope: EvidenceScope, names: readonly string[]): void => {
-    const counts = new Map(names.map((name) => [countName('learned', name), 1]))
-    journal?.evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
-  }
-
   const partnerOf = (id: string) => {
     const partner = parts.registry.of(id)
     if (partner === undefined) throw new AdapterError('ADP_INTERNAL', 'The partner was removed.')
@@ -214,25 +176,33 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       if (journal !== undefined) return journal.evidence.key(scope)
       throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured: nothing is kept.')
     },
-    note: (note) => {
+    begun: safe((id) => {
       restart.afterMs = RESTART_MS
-      safely(() => applyNote(note))
-    },
+      const own = open.get(id)
+      if (own !== undefined) begun(own)
+    }),
+    ended: safe((id, check, how) => {
+      const own = open.get(id)
+      if (own !== undefined) end(own, check, how)
+    }),
+    learned: safe((scope, names) => {
+      const counts = new Map(names.map((name) => [countName('learned', name), 1]))
+      journal?.evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
+    }),
+    called: safe((partner, side, status) =>
+      metrics.compare.called(partner, side, status === undefined ? 'none' : statusClass(status)),
+    ),
+    compared: safe((exchange) => parts.onCompared?.(exchange)),
+    internalError: (event) => events.internalError(event),
+    unmarkedCodesUnknown: (event) => events.unmarkedCodesUnknown(event),
   }
 
-  const settings = (): ThreadSettings => ({
-    limits: parts.limits(),
-    partners: toPostedPartners(parts.registry.partners(), config),
-  })
   /** The thread that runs, or a new one. Undefined: one has failed just now, or the adapter stops. */
   const running = (): ComparisonThread | undefined => {
     if (thread !== undefined || stop.signal.aborted || clock.nowMs() < restart.atMs) return thread
     try {
-      const { baseUrl, timeouts } = config.upstreams.v3
       const start: ThreadStart = {
-        ...settings(),
-        baseUrl: baseUrl.href,
-        timeouts: { ...timeouts, acquireMs: config.tuning.acquireMs },
+        config: packConfig(config),
         aheadMs: parts.nowMs() - Date.now(),
         hasStore: journal !== undefined,
         isObserved: parts.onCompared !== undefined,
@@ -330,7 +300,7 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     close: () => (closing ??= closeThread()),
     reload: (next) => {
       config = next
-      safely(() => void thread?.call('use', settings()).catch(report))
+      safely(() => void thread?.call('use', packConfig(config)).catch(report))
     },
   }
 }
@@ -341,7 +311,7 @@ function headOf(exchange: OfferedExchange): ExchangeHead {
 }
 
 /** The thread of comparisons, as the others see it. */
-interface ComparisonThread extends Pick<Line<ThreadCalls>, 'call'> {
+interface ComparisonThread extends Pick<Remote<ThreadCalls>, 'call'> {
   /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
   close(): Promise<void>
   /** Ends it at once. */

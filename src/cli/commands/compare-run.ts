@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 
 import { type Command, InvalidArgumentError } from 'commander'
 
-import { type OpenedSides, openSides } from '../../app/compare/open-sides.ts'
+import { type OpenedSides, openSides } from '../../app/comparison/open-sides.ts'
 import { toPartner } from '../../app/partners.ts'
 import { systemClock } from '../../clock.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'

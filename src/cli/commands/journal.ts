@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import { markFileOf, stageFileOf } from '../../app/stage-file.ts'
+import { markFileOf, stageFileOf } from '../../app/stages.ts'
 import {
   type Config,
   type JournalConfig,

@@ -2,7 +2,7 @@ import cluster from 'node:cluster'
 
 import type { Command } from 'commander'
 
-import { createReload, type Reload } from '../../app/create-reload.ts'
+import { createReload, type Reload } from '../../app/reload.ts'
 import { createWorkerWatch } from '../../app/watch-workers.ts'
 import { systemClock } from '../../clock.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'

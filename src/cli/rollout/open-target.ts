@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 
-import { createStageFile, markFileOf } from '../../app/stage-file.ts'
-import { toFileStage } from '../../app/to-file-stage.ts'
+import { createStageFile, markFileOf } from '../../app/stages.ts'
+import { toFileStage } from '../../app/partners.ts'
 import {
   type Config,
   journalKeysOf,

@@ -1,4 +1,4 @@
-import { createStageFile } from '../../app/stage-file.ts'
+import { createStageFile } from '../../app/stages.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { encodeSnapshot } from '../../rollout/live/kept-snapshot.ts'

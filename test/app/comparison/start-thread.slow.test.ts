@@ -2,11 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { type MainCalls, type ThreadStart, toPostedPartners } from '../../../src/app/comparison/calls.ts'
+import type { MainCalls, ThreadStart } from '../../../src/app/comparison/calls.ts'
 import { startComparisonThread } from '../../../src/app/comparison/to-comparison.ts'
-import { toPartners } from '../../../src/app/partners.ts'
-import { defaultBatchLimits } from '../../../src/v2/index.ts'
-import { parseConfig, Secret } from '../../../src/config/index.ts'
+import { packConfig, parseConfig, Secret } from '../../../src/config/index.ts'
 
 const rule = {
   name: 'code-letter',
@@ -42,20 +40,7 @@ function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
     ],
     journal: { url: 'sqlite:x.db' },
   })
-  const { baseUrl, timeouts } = config.upstreams.v3
-  return {
-    limits: { ...defaultBatchLimits, ...config.limits },
-    partners: toPostedPartners(toPartners(config), config),
-    ...{
-      baseUrl: baseUrl.href,
-      timeouts: { ...timeouts, acquireMs: config.tuning.acquireMs },
-      aheadMs: 0,
-      hasStore: false,
-      isObserved: false,
-      nice: 19,
-    },
-    ...change,
-  }
+  return { config: packConfig(config), aheadMs: 0, hasStore: false, isObserved: false, nice: 19, ...change }
 }
 
 const noCalls: MainCalls = {
@@ -65,7 +50,13 @@ const noCalls: MainCalls = {
   acquire: () => expect.fail(),
   throttled: () => expect.fail(),
   evidenceKey: () => expect.fail(),
-  note: () => undefined,
+  begun: () => undefined,
+  ended: () => undefined,
+  learned: () => undefined,
+  called: () => undefined,
+  compared: () => undefined,
+  internalError: () => undefined,
+  unmarkedCodesUnknown: () => undefined,
 }
 
 /** The nice values of this process's threads. */
@@ -99,8 +90,8 @@ describe('the thread of comparisons', () => {
 
   it('reports what ended it, and rejects what it has not answered', async () => {
     const ended = Promise.withResolvers<unknown>()
-    const thread = startComparisonThread(startOf({ baseUrl: 'no address' }), noCalls, ended.resolve)
+    const thread = startComparisonThread(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })
-    expect(await ended.promise).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_URL' })
+    expect(await ended.promise).toMatchObject({ name: 'TypeError' })
   })
 })

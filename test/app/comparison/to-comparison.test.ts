@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
 
-import type { MainCalls, Note, PostedEnd, PostedExchange } from '../../../src/app/comparison/calls.ts'
+import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/comparison/calls.ts'
 import { toComparison } from '../../../src/app/comparison/to-comparison.ts'
 import { toPartners } from '../../../src/app/partners.ts'
-import { defaultBatchLimits } from '../../../src/v2/index.ts'
 import type { ComparedExchange, OnCompared } from '../../../src/compare/compared-exchange.ts'
 import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/exchange.ts'
-import { parseConfig } from '../../../src/config/index.ts'
+import { packConfig, parseConfig } from '../../../src/config/index.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { createAcceptedCredentials, createRegistry } from '../../../src/partners/index.ts'
@@ -17,7 +16,8 @@ interface FakeThread {
   readonly main: MainCalls
   /** Names and arguments of the calls that it got. */
   readonly got: (readonly unknown[])[]
-  readonly note: (...notes: Note[]) => void
+  /** Reports that it has compared these. */
+  readonly compared: (...ids: number[]) => void
   /** Answers the calls of one name, the first one first. */
   readonly answer: (name: string, count?: number) => Promise<void>
   readonly end: (cause?: unknown) => void
@@ -31,7 +31,7 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const thread: FakeThread = {
     main,
     got,
-    note: (...notes) => notes.forEach((note) => main.note(note)),
+    compared: (...ids) => ids.forEach((id) => main.ended(id, 'answers', end)),
     answer: async (name, count = Infinity) => {
       const own = waiting.filter((one) => one.name === name).slice(0, count)
       for (const one of own) {
@@ -78,7 +78,6 @@ function run(isBroken = false) {
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
   const comparison = toComparison({
     config,
-    limits: () => ({ ...defaultBatchLimits, ...config.limits }),
     registry: createRegistry(partners),
     rateLimits: createRateLimits(clock),
     accepted: createAcceptedCredentials(),
@@ -166,7 +165,8 @@ describe('comparison in a thread', () => {
     const { comparison, clock, threads, errors, compared, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
-    threads[0]?.note({ kind: 'begun', id: 1 }, endOf(1))
+    threads[0]?.main.begun(1)
+    threads[0]?.compared(1)
     threads[0]?.end(new RangeError('heap'))
     expect(errors).toEqual(['RangeError'])
     expect(await counts()).toEqual({
@@ -189,9 +189,10 @@ describe('comparison in a thread', () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
-    threads[0]?.note(endOf(1), endOf(1), { kind: 'learned', scope, names: ['exchange/read'] })
+    threads[0]?.compared(1, 1)
+    threads[0]?.main.learned(scope, ['exchange/read'])
     await threads[0]?.answer('compare')
-    threads[0]?.note(endOf(2))
+    threads[0]?.compared(2)
     expect(await counts()).toEqual({
       'offered answers': 2,
       'compared answers': 1,
@@ -217,7 +218,7 @@ describe('comparison in a thread', () => {
     const { comparison, threads, read, config } = run()
     comparison.offer(read())
     comparison.reload(config)
-    expect(threads[0]?.got.at(-1)).toMatchObject(['use', { partners: [{ id: 'acme' }] }])
+    expect(threads[0]?.got.at(-1)).toEqual(['use', packConfig(config)])
   })
 
   it('lets no error of an observer reach a client', () => {
@@ -226,7 +227,9 @@ describe('comparison in a thread', () => {
       throw new TypeError('observer')
     })
     for (let index = 0; index < 257; index += 1) comparison.offer(read())
-    threads[0]?.note(endOf(1), { kind: 'compared', exchange: comparedOf() }, { kind: 'begun', id: 2 })
+    threads[0]?.compared(1)
+    threads[0]?.main.compared(comparedOf())
+    threads[0]?.main.begun(2)
     expect(errors).toEqual(['TypeError', 'TypeError'])
   })
 
@@ -242,7 +245,7 @@ describe('comparison in a thread', () => {
     const { comparison, threads, counts, read } = run()
     for (let index = 0; index < 300; index += 1) comparison.offer(read())
     expect(await counts()).toEqual({ 'offered answers': 300, 'dropped answers full': 44 })
-    threads[0]?.note(...Array.from({ length: 10 }, (_, at): Note => ({ kind: 'begun', id: at + 1 })))
+    for (let id = 1; id <= 10; id += 1) threads[0]?.main.begun(id)
     for (let index = 0; index < 20; index += 1) comparison.offer(read())
     expect(await counts()).toMatchObject({ 'offered answers': 320, 'dropped answers full': 54 })
   })
@@ -293,7 +296,7 @@ describe('comparison in a thread', () => {
     first.comparison.offer(first.read())
     const closing = first.comparison.close()
     expect(first.threads[0]?.got.at(-1)).toEqual(['close'])
-    first.threads[0]?.note(endOf(1))
+    first.threads[0]?.compared(1)
     await first.threads[0]?.answer('close')
     await closing
     expect([first.threads[0]?.isTerminated, await first.counts()]).toEqual([
@@ -315,14 +318,13 @@ describe('comparison in a thread', () => {
 
 const scope = { partner: 'acme', stage: 'shadow', revision: 1 } as const
 
-const endOf = (id: number): Note => {
-  const seen = { partner: 'acme', check: 'answers', kind: 'readFilter' } as const
-  const end: PostedEnd = {
-    kind: 'compared',
-    seen: { ...seen, verdicts: new Map(), differences: new Map(), delaysMs: [] },
-    evidence: { period: 1, entry: { counts: new Map(), pairs: [] } },
-  }
-  return { kind: 'ended', id, check: 'answers', end }
+const end: PostedEnd = {
+  kind: 'compared',
+  seen: {
+    ...{ partner: 'acme', check: 'answers', kind: 'readFilter' },
+    ...{ verdicts: new Map(), differences: new Map(), delaysMs: [] },
+  },
+  evidence: { period: 1, entry: { counts: new Map(), pairs: [] } },
 }
 
 const comparedOf = (): ComparedExchange => ({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
-import { createRateSharing } from '../../../src/app/journal.ts'
+import { createSharedStores } from '../../../src/app/journal.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { type ClientLimit, createPace, type Pace } from '../../../src/compare/live/pace.ts'
 import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
@@ -39,11 +39,11 @@ describe.each([
         stop.abort()
         await journal.close()
       })
-      const sharing = createRateSharing()
-      sharing.use(journal.rateLimit)
+      const sharing = createSharedStores()
+      sharing.use(journal)
       return {
         journal,
-        pace: createPace(systemClock, stop.signal, sharing.store),
+        pace: createPace(systemClock, stop.signal, sharing.rateLimit),
         clients: createRateLimit({
           callsPerSecond: 25,
           clock: systemClock,
@@ -122,14 +122,14 @@ describe('the pace of an instance before its journal is open', () => {
     onTestFinished(() => stop.abort())
     const journal = await openJournal({ url: `sqlite:${await makeFolder()}/journal.db` })
     onTestFinished(() => journal.close())
-    const [late, opened] = [createRateSharing(), createRateSharing()]
-    opened.use(journal.rateLimit)
-    const paceOf = ({ store }: typeof late): Pace => createPace(systemClock, stop.signal, store)
+    const [late, opened] = [createSharedStores(), createSharedStores()]
+    opened.use(journal)
+    const paceOf = ({ rateLimit }: typeof late): Pace => createPace(systemClock, stop.signal, rateLimit)
     const [mine, others] = [paceOf(late), paceOf(opened)]
     expect(await mine.acquire(acme(25), 'v3', 900, undefined)).toBe('pace')
     mine.throttled(acme(25), 'v3')
     expect(await others.acquire(acme(25), 'v3', 5_000, undefined)).toBeUndefined()
-    late.use(journal.rateLimit)
+    late.use(journal)
     await untilSilent(others, 25, 'v3')
   })
 })

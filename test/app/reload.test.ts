@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createReload, type ReloadTarget } from '../../src/app/create-reload.ts'
+import { createReload, type ReloadTarget } from '../../src/app/reload.ts'
 import { type Config, type ConfigChanges, parseConfig } from '../../src/config/index.ts'
 import { AdapterError } from '../../src/errors.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 
-import { createStageFile, expectOwnStageFile, stageFileOf } from '../../src/app/stage-file.ts'
+import { createStageFile, expectOwnStageFile, stageFileOf } from '../../src/app/stages.ts'
 import { parseConfig } from '../../src/config/index.ts'
 
 let folder = ''

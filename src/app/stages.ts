@@ -2,9 +2,19 @@ import { createHash } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 
-import { type JournalConfig, journalUrlOf } from '../config/index.ts'
+import { backgroundClock } from '../clock.ts'
+import { type Config, type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import type { KeptSnapshots } from '../rollout/index.ts'
+import type { Journal } from '../journal/index.ts'
+import type { Events } from '../observability/events.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { PartnerRegistry } from '../partners/index.ts'
+import {
+  createStoredStages,
+  type KeptSnapshots,
+  type RolloutStore,
+  type StoredStages,
+} from '../rollout/index.ts'
 
 /** The file of the last stages; undefined: no folder is named, and the journal is not a file that one could lie beside. */
 export function stageFileOf(journal: JournalConfig): string | undefined {
@@ -112,3 +122,53 @@ async function syncFolder(path: string): Promise<void> {
 
 const isMissing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ENOENT'
+
+interface StageParts {
+  readonly config: Config
+  readonly stores: { readonly rollout: RolloutStore; secret(): Uint8Array | undefined }
+  readonly journal: Pick<Journal, 'lease' | 'renewLease'>
+  readonly registry: Pick<PartnerRegistry, 'partners'>
+  readonly events: Pick<
+    Events,
+    'stageChanged' | 'stagesStale' | 'stagesFresh' | 'stagesNotKept' | 'trailDamaged'
+  >
+  readonly metrics: Pick<Metrics, 'stageHeld' | 'stageRefused'>
+}
+
+/**
+ * Others count with an instance for 1.2 leases after its last renewal, and it holds its lease for 0.8 of one: so long after a read under a
+ * lease that was held then they still count with it, also where it stands still.
+ */
+const COUNTED_LEASES = 0.38
+
+/** Creates the stages of one instance, over the store in its journal. */
+export function createStages({
+  config,
+  stores,
+  journal,
+  registry,
+  events,
+  metrics,
+}: StageParts): StoredStages {
+  return createStoredStages({
+    store: stores.rollout,
+    instance: () => journal.lease(),
+    renewLease: () => journal.renewLease(),
+    clock: backgroundClock,
+    kept: createStageFile(config.journal),
+    secret: () => stores.secret(),
+    partners: () => registry.partners(),
+    events: {
+      changed: ({ from, ...event }) => events.stageChanged({ from: from ?? null, ...event }),
+      held: (event) => metrics.stageHeld(event),
+      refused: (event) => metrics.stageRefused(event),
+      stale: () => events.stagesStale(),
+      fresh: () => events.stagesFresh(),
+      trailDamaged: () => events.trailDamaged(),
+      keepFailed: () => events.stagesNotKept(),
+    },
+    staleAfterMs: config.tuning.leaseMs * COUNTED_LEASES,
+    drainMs: config.tuning.stageDrainMs,
+    resendWindowMs: config.rollout.resendWindowMs,
+  })
+}
