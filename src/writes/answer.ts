@@ -18,6 +18,7 @@ import { replayBatch, toReplayError } from './replay.ts'
 import {
   type Answered,
   encodeAnswer,
+  mayHaveLeft,
   type OpenReply,
   type ReplyContext,
   replyContextOf,
@@ -98,7 +99,7 @@ export async function answerWrites(
     plan: redate(plan, planned.receivedMs, sentToV2?.receivedMs ?? receivedMs),
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
-    mayHaveLeft: sentToV2?.mayHaveLeft ?? (() => false),
+    mayHaveLeft: (position: number) => mayHaveLeft(sentToV2?.records[position]),
     // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
@@ -162,25 +163,18 @@ async function toFaultParts(
   return parts
 }
 
-/**
- * The parts of records that are not sent, with those that are not sent again: newer ones were confirmed since, or stand in the same batch. V2 was sent all of
- * these at once, so its mark of the last one hides those of the others from every read.
- */
+/** The parts of records that are not sent, with those that are not sent again: newer ones were confirmed since, or stand in the same batch. */
 function withSuperseded(
-  { superseded, mayHaveLeft }: SentToV2,
+  sentToV2: SentToV2,
   { records }: Plan,
   faults: RefusedParts,
   context: ReplyContext,
 ): RefusedParts {
   const parts = new Map(faults)
-  const lastOf = new Map(
-    records.flatMap(({ key, faults: own }, position) => (own === undefined ? [[key, position]] : [])),
-  )
   for (const [position, record] of records.entries()) {
-    if (faults.has(position)) continue
-    const isHidden = mayHaveLeft(position) && lastOf.get(record.key) !== position
-    if (!isHidden && !superseded(position)) continue
-    parts.set(position, toSupersededPart(record, context, mayHaveLeft(position)))
+    const sent = sentToV2.records[position]
+    if (sent?.superseded === true && !faults.has(position))
+      parts.set(position, toSupersededPart(record, context, mayHaveLeft(sent)))
   }
   return parts
 }

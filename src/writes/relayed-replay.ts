@@ -11,7 +11,7 @@ import {
   type ReplyReading,
   statesOfParts,
 } from './relayed-reply.ts'
-import { type Answered, type KeptReply, tallyOf } from './reply.ts'
+import { type Answered, type KeptReply, mayHaveLeft, tallyOf } from './reply.ts'
 import type { ReadMarkOfV2 } from './wait-for-older.ts'
 
 /** What is known of a batch that V2 was sent, and that gave no reply to give again: V3 serves it in its place. */
@@ -20,10 +20,8 @@ export interface SentToV2 {
   readonly batch: number
   /** When the first of the requests came that V2 may have applied, or else the last of all; undefined: that is not kept any longer. */
   readonly receivedMs: number | undefined
-  /** True for a record that V2 may have applied. */
-  readonly mayHaveLeft: (position: number) => boolean
-  /** True for a record of whose key a newer one was confirmed since. */
-  readonly superseded: (position: number) => boolean
+  /** What became of each record, as of one that V3 was sent: `unknown` where V2 may have applied it. */
+  readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
 }
 
 /**
@@ -51,14 +49,14 @@ export async function replayRelayed(
     // Where V2 did not take all of it, a later request may have been taken.
     const states = reply && (await statesOfParts(reply, { slices }))
     const isTakenWhole = states?.length === count && states.every((state) => state === 'confirmed')
-    if (unanswered.some(hasLeft) && !isTakenWhole) return toSent(batch, unanswered, count, false)
+    if (unanswered.some(hasLeft) && !isTakenWhole) return toSent(batch, unanswered, plan, false)
     // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
     if (reply === undefined) throw forgotten()
     const asParts = { ...stored, records: toParts(states, plan) }
     await checkToken(context, authorisation, asParts, plan)
     return toAnswered(batch, asParts, reply)
   }
-  return toSent(batch, unanswered, count, isCut)
+  return toSent(batch, unanswered, plan, isCut)
 }
 
 /** A batch that comes again while V2 serves. */
@@ -133,26 +131,38 @@ const hasLeft = (stored: StoredBatch | undefined): boolean =>
 function toSent(
   batch: number,
   requests: readonly (StoredBatch | undefined)[],
-  count: number,
+  { records: planned }: Plan,
   isCut: boolean,
 ): SentToV2 {
-  const isEach = (stored: StoredBatch): boolean => stored.records.length === count
-  const mayHaveLeft = (stored: StoredBatch | undefined, position: number): boolean =>
-    stored?.records[isEach(stored) ? position : 0]?.state !== 'refused'
   const left = requests.filter(hasLeft)
   const times = (isCut ? requests : left.length > 0 ? left : requests.slice(0, 1)).flatMap(
     (stored) => stored?.receivedMs ?? [],
   )
-  return {
-    batch,
-    receivedMs: times.length === 0 ? undefined : Math.min(...times),
+  const lastOf = new Map(
+    planned.flatMap(({ key, faults }, position) => (faults === undefined ? [[key, position]] : [])),
+  )
+  const records = planned.map(({ key }, position) => {
+    const each = requests.map((stored) => recordIn(stored, position, planned.length))
+    const sent = each.find(mayHaveLeft)
     // A request that was sent supersedes the ones before; one that was not supersedes nothing.
-    superseded: (position) => {
-      const last = left.find((stored) => mayHaveLeft(stored, position)) ?? requests[0]
-      return last !== undefined && isEach(last) && last.records[position]?.superseded === true
-    },
-    mayHaveLeft: (position) => isCut || requests.some((stored) => mayHaveLeft(stored, position)),
-  }
+    const isSuperseded = (sent ?? each[0])?.superseded === true
+    const state = isCut || sent !== undefined ? 'unknown' : 'refused'
+    // V2 was sent all records at once, so its mark of the last one of a key hides those of the others from every read.
+    const isHidden = state === 'unknown' && lastOf.get(key) !== position
+    return { state, superseded: isSuperseded || isHidden } as const
+  })
+  return { batch, receivedMs: times.length === 0 ? undefined : Math.min(...times), records }
+}
+
+/** A record of a request to V2; one may stand for all of them, and of a request that is not kept nothing is known. */
+function recordIn(
+  stored: StoredBatch | undefined,
+  position: number,
+  count: number,
+): Pick<StoredRecord, 'state' | 'superseded'> {
+  const isEach = stored?.records.length === count
+  const record = stored?.records[isEach ? position : 0]
+  return { state: record?.state ?? 'unknown', superseded: isEach && record?.superseded === true }
 }
 
 /** The error of a repeated batch whose answer is gone. */

@@ -158,7 +158,7 @@ export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): Part
 }
 
 /** True for a record that may have been applied when it was sent before. */
-export function mayHaveLeft(record: StoredRecord | undefined): boolean {
+export function mayHaveLeft(record: Pick<StoredRecord, 'state'> | undefined): boolean {
   return record?.state === 'unknown' || record?.state === 'open'
 }
 
