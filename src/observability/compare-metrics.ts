@@ -13,23 +13,14 @@ export interface ComparedSeen {
   readonly delaysMs: readonly number[]
 }
 
-/** The metrics of live comparisons; offered = compared + dropped + skipped once nothing waits. */
-export interface CompareMetrics {
-  readonly offered: (partner: string, check: string) => void
-  readonly compared: (seen: ComparedSeen) => void
-  readonly dropped: (partner: string, check: string, reason: string) => void
-  readonly skipped: (partner: string, check: string, reason: string) => void
-  readonly called: (partner: string, side: 'v2' | 'v3', status: string) => void
-}
-
 const checks = ['reply', 'visible', 'readBack', 'answers']
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'silence', 'pace', 'stopped', 'failed'] // prettier-ignore
 
 /** Paths name fields of the service; with more of them the rest are one. */
 const MAX_PATHS = 150
 
-/** Creates the metrics of live comparisons. */
-export function createCompareMetrics({ counter, histogram }: Instruments): CompareMetrics {
+/** Creates the metrics of live comparisons; offered = compared + dropped + skipped once nothing waits. */
+export function createCompareMetrics({ counter, histogram }: Instruments) {
   const offered = counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', ['partner', 'check'], { check: checks }) // prettier-ignore
   const compared = counter('compare_compared_total', 'Checks with a result.', ['partner', 'check'], {
     check: checks,
@@ -48,8 +39,8 @@ export function createCompareMetrics({ counter, histogram }: Instruments): Compa
     return path
   }
   return {
-    offered: (partner, check) => offered.inc({ partner, check }),
-    compared: ({ partner, check, kind, verdicts, differences: found, delaysMs }) => {
+    offered: (partner: string, check: string): void => offered.inc({ partner, check }),
+    compared: ({ partner, check, kind, verdicts, differences: found, delaysMs }: ComparedSeen): void => {
       compared.inc({ partner, check })
       for (const [verdict, count] of verdicts) records.inc({ partner, check, kind, verdict }, count)
       for (const [name, count] of found) {
@@ -58,8 +49,11 @@ export function createCompareMetrics({ counter, histogram }: Instruments): Compa
       }
       for (const ms of delaysMs) delays.observe({ partner, check }, ms / 1_000)
     },
-    dropped: (partner, check, reason) => dropped.inc({ partner, check, reason }),
-    skipped: (partner, check, reason) => skipped.inc({ partner, check, reason }),
-    called: (partner, side, status) => calls.inc({ partner, side, status }),
+    dropped: (partner: string, check: string, reason: string): void =>
+      dropped.inc({ partner, check, reason }),
+    skipped: (partner: string, check: string, reason: string): void =>
+      skipped.inc({ partner, check, reason }),
+    called: (partner: string, side: 'v2' | 'v3', status: string): void =>
+      calls.inc({ partner, side, status }),
   }
 }

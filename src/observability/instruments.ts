@@ -1,32 +1,19 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** Creates instruments in one registry; their names begin with `markbridge_`. */
-export interface Instruments {
-  /** `values`: the values of all labels but `partner`, where they are few and known: these series are there from the start. */
-  readonly counter: <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[],
-    values?: Readonly<Partial<Record<Label, readonly string[]>>>,
-  ) => Counter<Label>
-  /** Begins the series of a partner at 0: the increase of one that appears with its first count cannot be seen. */
-  readonly begin: (partner: string) => void
-  /** `name` without its unit: seconds. */
-  readonly histogram: <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[],
-  ) => Histogram<Label>
-}
-
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90]
 
-/** Creates the instruments of a registry. */
-export function createInstruments(registry: Registry): Instruments {
+/** Creates instruments in one registry; their names begin with `markbridge_`. */
+export function createInstruments(registry: Registry) {
   const registers = [registry]
   const begins: ((partner: string) => void)[] = []
   return {
-    counter: (name, help, labelNames, values) => {
+    /** `values`: the values of all labels but `partner`, where they are few and known: these series are there from the start. */
+    counter: <Label extends string>(
+      name: string,
+      help: string,
+      labelNames: Label[],
+      values?: Readonly<Partial<Record<Label, readonly string[]>>>,
+    ): Counter<Label> => {
       const made = new Counter({ name: `markbridge_${name}`, help, labelNames, registers })
       const begin = (partner?: string): void => {
         for (const labels of combine(labelNames, { ...values, ...(partner && { partner: [partner] }) }))
@@ -36,13 +23,16 @@ export function createInstruments(registry: Registry): Instruments {
       else if (labelNames.length > 0) begin()
       return made
     },
-    begin: (partner) => {
+    /** Begins the series of a partner at 0: the increase of one that appears with its first count cannot be seen. */
+    begin: (partner: string): void => {
       for (const begin of begins) begin(partner)
     },
-    histogram: (name, help, labelNames) =>
+    /** `name` without its unit: seconds. */
+    histogram: <Label extends string>(name: string, help: string, labelNames: Label[]): Histogram<Label> =>
       new Histogram({ name: `markbridge_${name}_seconds`, help, labelNames, buckets: seconds, registers }),
   }
 }
+export type Instruments = ReturnType<typeof createInstruments>
 
 /** Each combination of values; none where those of a label are not known. */
 function combine<Label extends string>(

@@ -1,21 +1,13 @@
 import { AggregatorRegistry, Gauge, Registry } from 'prom-client'
 
 import { createInstruments } from './instruments.ts'
-import { createReloadMetrics, type MetricsSnapshot, type MetricsText, type ReloadMetrics } from './metrics.ts'
+import { createReloadMetrics, type MetricsSnapshot, type MetricsText } from './metrics.ts'
 
 /** The metrics of several processes as those of one adapter. */
-export interface MetricsSum {
-  started(worker: number): void
-  /** Replaces the values of a process with its latest ones. */
-  shown(worker: number, snapshot: MetricsSnapshot): void
-  /** Removes a process. Its last counts are kept, so that no total falls. */
-  ended(worker: number): void
-  readonly reloads: ReloadMetrics
-  render(): Promise<MetricsText>
-}
+export type MetricsSum = ReturnType<typeof createMetricsSum>
 
 /** Creates the sum, with metrics of its own: the running workers, those that ended unexpectedly, and reloads. */
-export function createMetricsSum(nowMs: () => number): MetricsSum {
+export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
   let gone: Promise<MetricsSnapshot> = Promise.resolve([])
@@ -30,17 +22,19 @@ export function createMetricsSum(nowMs: () => number): MetricsSum {
   })
   return {
     reloads: createReloadMetrics(own, nowMs),
-    started: (worker) => alive.set(worker, []),
-    shown: (worker, snapshot) => {
+    started: (worker: number): void => void alive.set(worker, []),
+    /** Replaces the values of a process with its latest ones. */
+    shown: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
-    ended: (worker) => {
+    /** Removes a process. Its last counts are kept, so that no total falls. */
+    ended: (worker: number): void => {
       const last = (alive.get(worker) ?? []).filter(isCounted)
       alive.delete(worker)
       ends.inc()
       gone = gone.then((before) => add([before, last]).getMetricsAsJSON())
     },
-    render: async () => {
+    render: async (): Promise<MetricsText> => {
       const [shown, before] = [[...alive.values()], gone]
       const all = add([...shown, await before])
       return { contentType: all.contentType, text: `${await own.metrics()}${await all.metrics()}` }

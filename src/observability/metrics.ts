@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
-import { type CompareMetrics, createCompareMetrics } from './compare-metrics.ts'
-import { createInstruments, type Instruments, statusClass } from './instruments.ts'
+import { createCompareMetrics } from './compare-metrics.ts'
+import { createInstruments, statusClass } from './instruments.ts'
 
 /** A call to an upstream; `status` is undefined where no reply head was received. */
 interface CallSeen<Kind extends string> {
@@ -43,52 +43,7 @@ export type MetricsSnapshot = readonly object[]
  * The metrics of one adapter, in a registry of its own. Labels are the partner's id and words from fixed lists: no value of a
  * learner or a mark, no key, no path (product contract 8).
  */
-export interface Metrics {
-  /** Those of its registry, for the counters of events. */
-  readonly instruments: Instruments
-  /** Counts a call to V3. */
-  readonly called: (call: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>) => void
-  /** Counts a call to V2. */
-  readonly relayed: (call: CallSeen<'read' | 'write'>) => void
-  /** Counts the wait of a call for the rate limit; `refused` is undefined for a call that was sent. */
-  readonly queued: (wait: {
-    readonly priority: 'write' | 'read' | 'comparison'
-    readonly waitedMs: number
-    readonly refused: 'full' | 'deadline' | 'gone' | undefined
-  }) => void
-  /** Records how long after the loss of a reply a read-back showed the mark, ms. */
-  readonly visible: (afterMs: number) => void
-  /** Counts a request that was refused because its client's share, or the time to wait for it, was used up. */
-  readonly shareRefused: (refusal: {
-    readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
-    readonly reason: 'share' | 'wait' | 'gone'
-  }) => void
-  /** Counts a write for the guards of a partner; `outcome`: `good`, or what was bad about it. */
-  readonly guardCounted: (trial: {
-    readonly partner: string
-    readonly side: 'v2' | 'v3'
-    readonly outcome: string
-  }) => void
-  /** Compared requests whose result is kept in the journal as evidence, or is lost. */
-  readonly evidenceKept: (partner: string, requests: number, isKept: boolean) => void
-  readonly stageHeld: (wait: StageWaitSeen) => void
-  readonly stageRefused: (wait: StageWaitSeen) => void
-  /** An exchange that was to be recorded, by what became of it. */
-  readonly record: (partner: string, fate: string) => void
-  /** Of live comparisons. */
-  readonly compare: CompareMetrics
-  /** Adds a gauge; a reading that fails counts as none. */
-  addGauge<Label extends string = never>(
-    gauge: GaugeOptions<Label>,
-    read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
-  ): void
-  /** Adds the metrics of reloads; only one process of an adapter does. */
-  addReloads(nowMs: () => number): ReloadMetrics
-  /** The Prometheus text. The first call also starts the observation of the process. */
-  readonly render: () => Promise<MetricsText>
-  /** The same as data. */
-  readonly snapshot: () => Promise<MetricsSnapshot>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 const sides = ['v2', 'v3']
 const stageWaitReasons = ['changing', 'stale', 'asking']
@@ -100,7 +55,7 @@ const misnamed = [
 ]
 
 /** Creates the metrics; docs/metrics.md says what each means. `partners`: the ids of those whose counters are shown before they count. */
-export function createMetrics(partners: () => readonly string[] = () => []): Metrics {
+export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
   const { counter, histogram } = instruments
@@ -125,39 +80,66 @@ export function createMetrics(partners: () => readonly string[] = () => []): Met
     observesProcess = true
   }
   return {
+    /** Those of its registry, for the counters of events. */
     instruments,
-    called: ({ kind, status, durationMs }) => {
-      const labels = {
-        kind: kind === 'passThrough' ? 'pass_through' : kind,
-        status: statusLabel(status),
-      }
+    /** Counts a call to V3. */
+    called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void => {
+      const labels = { kind: kind === 'passThrough' ? 'pass_through' : kind, status: statusLabel(status) }
       calls.observe(labels, durationMs / 1_000)
     },
-    relayed: ({ kind, status, durationMs }) =>
+    /** Counts a call to V2. */
+    relayed: ({ kind, status, durationMs }: CallSeen<'read' | 'write'>): void =>
       relayed.observe({ kind, status: statusLabel(status) }, durationMs / 1_000),
-    queued: ({ priority, waitedMs, refused }) => {
+    /** Counts the wait of a call for the rate limit; `refused` is undefined for a call that was sent. */
+    queued: (wait: {
+      readonly priority: 'write' | 'read' | 'comparison'
+      readonly waitedMs: number
+      readonly refused: 'full' | 'deadline' | 'gone' | undefined
+    }): void => {
+      const { priority, waitedMs, refused } = wait
       if (refused === undefined) waits.observe({ priority }, waitedMs / 1_000)
       else turnedAway.inc({ priority, reason: refused })
     },
-    visible: (afterMs) => visible.observe(afterMs / 1_000),
-    shareRefused: ({ resource, reason }) => refusals.inc({ resource, reason }),
-    guardCounted: ({ partner, side, outcome }) => {
+    /** Records how long after the loss of a reply a read-back showed the mark, ms. */
+    visible: (afterMs: number): void => visible.observe(afterMs / 1_000),
+    /** Counts a request that was refused because its client's share, or the time to wait for it, was used up. */
+    shareRefused: (refusal: {
+      readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
+      readonly reason: 'share' | 'wait' | 'gone'
+    }): void => refusals.inc(refusal),
+    /** Counts a write for the guards of a partner; `outcome`: `good`, or what was bad about it. */
+    guardCounted: (trial: {
+      readonly partner: string
+      readonly side: 'v2' | 'v3'
+      readonly outcome: string
+    }): void => {
+      const { partner, side, outcome } = trial
       guardTrials.inc({ partner, side })
       if (outcome !== 'good') guardBad.inc({ partner, side, kind: outcome })
     },
-    record: (partner, fate) => recorded.inc({ partner, fate }),
-    evidenceKept: (partner, requests, isKept) =>
+    /** Counts an exchange that was to be recorded, by what became of it. */
+    record: (partner: string, fate: string): void => recorded.inc({ partner, fate }),
+    /** Counts compared requests whose result is kept in the journal as evidence, or is lost. */
+    evidenceKept: (partner: string, requests: number, isKept: boolean): void =>
       evidence.inc({ partner, fate: isKept ? 'kept' : 'lost' }, requests),
-    stageHeld: ({ partner, reason }) => stageWaits.inc({ partner, reason }),
-    stageRefused: ({ partner, reason }) => stageRefusals.inc({ partner, reason }),
+    stageHeld: ({ partner, reason }: StageWaitSeen): void => stageWaits.inc({ partner, reason }),
+    stageRefused: ({ partner, reason }: StageWaitSeen): void => stageRefusals.inc({ partner, reason }),
+    /** Of live comparisons. */
     compare: createCompareMetrics(instruments),
-    addGauge: (options, read) => addGauge(registry, options, read),
-    addReloads: (nowMs) => createReloadMetrics(registry, nowMs),
-    render: async () => {
+    /** Adds a gauge; a reading that fails counts as none. */
+    addGauge: <Label extends string = never>(
+      options: GaugeOptions<Label>,
+      read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
+    ): void => addGauge(registry, options, read),
+    /** Adds the metrics of reloads; only one process of an adapter does. */
+    addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(registry, nowMs),
+    /** The Prometheus text. The first call also starts the observation of the process. */
+    render: async (): Promise<MetricsText> => {
       prepare()
       return { contentType: registry.contentType, text: await registry.metrics() }
     },
-    snapshot: () => {
+    /** The same as data. */
+    snapshot: (): Promise<MetricsSnapshot> => {
       prepare()
       return registry.getMetricsAsJSON()
     },
@@ -192,14 +174,10 @@ function addGauge<Label extends string>(
 }
 
 /** The metrics of the configuration in use. */
-export interface ReloadMetrics {
-  /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
-  reloaded(pending: number): number
-  refused(): void
-}
+export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
 /** Creates the metrics of an adapter, whose configuration was loaded at `nowMs`. They belong to one process of it alone. */
-export function createReloadMetrics(registry: Registry, nowMs: () => number): ReloadMetrics {
+export function createReloadMetrics(registry: Registry, nowMs: () => number) {
   const registers = [registry]
   const results = createInstruments(registry).counter('config_reloads_total', 'Reloads of the configuration.', ['result']) // prettier-ignore
   for (const result of ['reloaded', 'refused']) results.inc({ result }, 0)
@@ -213,7 +191,8 @@ export function createReloadMetrics(registry: Registry, nowMs: () => number): Re
   const loaded = gauge('loaded_timestamp_seconds', 'When the configuration in use was loaded.', nowMs() / 1_000) // prettier-ignore
   const needsRestart = gauge('needs_restart', 'Keys that take effect with the next start.', 0)
   return {
-    reloaded: (pending) => {
+    /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
+    reloaded: (pending: number): number => {
       results.inc({ result: 'reloaded' })
       revision += 1
       revisions.set(revision)
@@ -221,6 +200,6 @@ export function createReloadMetrics(registry: Registry, nowMs: () => number): Re
       needsRestart.set(pending)
       return revision
     },
-    refused: () => results.inc({ result: 'refused' }),
+    refused: (): void => results.inc({ result: 'refused' }),
   }
 }
