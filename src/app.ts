@@ -58,7 +58,7 @@ import {
   noGuards,
   type StoredStages,
 } from './rollout/index.ts'
-import { createLiveSeen, noSeen } from './rollout/seen/live-seen.ts'
+import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'

@@ -11,7 +11,7 @@ import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import {
   createStoredStages,
-  type KeptSnapshots,
+  type KeptStages,
   type RolloutStore,
   type StoredStages,
 } from '../rollout/index.ts'
@@ -62,7 +62,7 @@ const OWNER = /^journal ([0-9a-f]{64})\n/
  * Keeps the last stages in a file that is replaced as a whole; without a place for one nothing is kept. Error: `ADP_CONFIGURATION` where the
  * file has those of another journal.
  */
-export function createStageFile(journal: JournalConfig): KeptSnapshots {
+export function createStageFile(journal: JournalConfig): KeptStages {
   const [path, own] = [stageFileOf(journal), ownerOf(journal)]
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }
   const load = async (): Promise<string | undefined> => {

@@ -1,6 +1,6 @@
 import type { Events } from '../observability/events.ts'
 import { isWriteKind } from '../rollout/index.ts'
-import type { LiveSeen } from '../rollout/seen/live-seen.ts'
+import type { LiveSeen } from '../rollout/evidence/seen-writes.ts'
 import type { ExchangeObserver, Received } from './exchange.ts'
 
 /**

@@ -1,8 +1,7 @@
 import type { LostInstance } from '../journal/index.ts'
 import { describeAlarm, type GuardState } from './guards/sequential-test.ts'
-import type { SeenNote } from './seen/seen-note.ts'
-import { placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
-import { nextOf } from './steps.ts'
+import type { SeenNote } from './evidence/seen-writes.ts'
+import { nextOf, placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
 
 /** What was seen of a partner's writes on one side since its stage began. */
 interface SeenWrites {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { type Journal, openJournal } from '../../src/journal/index.ts'
-import { encodeSnapshot, parseSnapshot } from '../../src/rollout/live/kept-snapshot.ts'
+import { encodeKnown, nothingKnown, parseKnown } from '../../src/rollout/live/known-stages.ts'
 import { createRolloutStore } from '../../src/rollout/store/create-rollout-store.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
@@ -199,7 +199,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
     ])
     const known = { partners, begins: new Map(), damaged: new Set<string>(), trail, trailIsSound: true }
     const view = { ...known, asked: undefined, instance: undefined }
-    await writeFile(`${path}.stages`, encodeSnapshot({ view, clean: [], overrides: [] }))
+    await writeFile(`${path}.stages`, encodeKnown({ ...nothingKnown, view }))
     await rm(lost === 'all' ? path : `${path}.mark`)
     return {
       path,
@@ -221,7 +221,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
       })
       const next = await openJournal({ url: `sqlite:${path}` })
       const store = createRolloutStore(next.database)
-      const known = parseSnapshot(await readFile(`${path}.stages`, 'utf8'))?.view?.trail
+      const known = parseKnown(await readFile(`${path}.stages`, 'utf8'))?.view?.trail
       expect((await store.snapshot(known)).partners.get('acme')?.state).toMatchObject(setting)
       expect((await store.verify(known)).broken).toBeUndefined()
       await next.close()

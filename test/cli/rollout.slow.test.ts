@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 
-import { encodeSnapshot } from '../../src/rollout/live/kept-snapshot.ts'
+import { encodeKnown, nothingKnown } from '../../src/rollout/live/known-stages.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { keyOf, serve } from '../rollout/store/open-stores.ts'
 import { eachDatabase } from '../support/each-database.ts'
@@ -381,7 +381,7 @@ describe('rollout', () => {
     const further = trail && { ...trail, entries: 9, mac: 'a', revisions: [['acme', 4] as const] }
     const view = { partners: new Map(), begins: new Map(), damaged: new Set<string>(), trail: further }
     const kept = { ...view, trailIsSound: true, asked: undefined, instance: undefined }
-    await writeFile(stateFile, encodeSnapshot({ view: kept, clean: [], overrides: [] }))
+    await writeFile(stateFile, encodeKnown({ ...nothingKnown, view: kept }))
     const verified = await rollout('verify')
     expect([verified.status, verified.stdout]).toEqual([
       1,

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { openRolloutStore } from '../../src/rollout/index.ts'
 import { testName } from '../../src/rollout/guards/live-guards.ts'
-import { parseNote, seenName } from '../../src/rollout/seen/seen-note.ts'
+import { parseNote, seenName } from '../../src/rollout/evidence/seen-writes.ts'
 import { showsAcceptance } from '../../src/proxy/acceptance.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { type StageSetting, stages } from '../../src/rollout/stage.ts'
-import { backOf, judgeStep, nextOf } from '../../src/rollout/steps.ts'
+import { backOf, judgeStep, nextOf, stages, type StageSetting } from '../../src/rollout/stage.ts'
 
 const at = (stage: StageSetting['stage'], given: Partial<StageSetting> = {}): StageSetting => {
   return { stage, percent: 0, always: [], never: [], ...given }

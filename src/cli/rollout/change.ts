@@ -2,8 +2,7 @@ import { systemClock } from '../../clock.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { expectOther } from '../../rollout/operators.ts'
-import { lowered, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
-import { backOf, judgeStep } from '../../rollout/steps.ts'
+import { backOf, judgeStep, lowered, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import {
   applyChange,

@@ -13,7 +13,7 @@ import {
 } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
-import { type KeptSnapshot, parseSnapshot } from '../../rollout/live/kept-snapshot.ts'
+import { type KnownStages, parseKnown } from '../../rollout/live/known-stages.ts'
 import {
   type Actor,
   expectAllowed,
@@ -98,11 +98,11 @@ export function print({ json }: RolloutTarget, value: unknown, text: () => strin
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
-export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<KeptSnapshot | undefined> {
+export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
     .catch(() => undefined)
-  return text === undefined ? undefined : parseSnapshot(text)
+  return parseKnown(text ?? '')
 }
 
 /**

@@ -1,9 +1,8 @@
 import { createStageFile } from '../../app/stages.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { encodeSnapshot } from '../../rollout/live/kept-snapshot.ts'
-import { toSetting } from '../../rollout/stage.ts'
-import { judgeStep } from '../../rollout/steps.ts'
+import { encodeKnown, nothingKnown } from '../../rollout/live/known-stages.ts'
+import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, Verified } from '../../rollout/store/rollout-store.ts'
 import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
@@ -188,6 +187,6 @@ export async function adoptStages(config: Config): Promise<readonly string[]> {
     await store.close()
   }
   const { overrides } = kept
-  await createStageFile(config.journal).save(encodeSnapshot({ view: undefined, clean: [], overrides }))
+  await createStageFile(config.journal).save(encodeKnown({ ...nothingKnown, overrides }))
   return lowered
 }

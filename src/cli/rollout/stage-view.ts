@@ -1,8 +1,7 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
-import { lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
-import { beginSetting } from '../../rollout/steps.ts'
+import { beginSetting, lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
 import type {
   AuditEntry,
   PartnerRollout,

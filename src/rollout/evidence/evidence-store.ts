@@ -1,7 +1,9 @@
-import type { JournalDatabase } from '../../journal/index.ts'
-import { addEntries, type EvidenceEntry } from './add-entries.ts'
-import { destroyPeriods, openPeriod, type PeriodKey } from './periods.ts'
-import { type EvidenceScope, type KeptEvidence, readKept } from './read-kept.ts'
+import { sql, type Transaction } from 'kysely'
+
+import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import { addCounts, type Counts } from './count-name.ts'
+import { destroyPeriods, lockPeriod, openPeriod, overwriting, type PeriodKey } from './periods.ts'
+import { COMPARED, type EvidenceScope, type KeptEvidence, readKept } from './read-kept.ts'
 
 /**
  * Keeps what was seen of a partner and compared, over all instances, as counts and keyed hashes: no id, name or value. Errors:
@@ -27,3 +29,187 @@ export function createEvidenceStore(database: JournalDatabase): EvidenceStore {
     destroyExpired: () => database.ask(() => destroyPeriods(database)),
   }
 }
+
+/** A learner and day that was compared, or a record that was written. */
+export interface HashedPair {
+  readonly hash: Uint8Array
+  readonly school: Uint8Array
+  /** Bits: `checkBits`. */
+  readonly checks: number
+  readonly differs: number
+}
+
+/** What one exchange adds; nothing of it but counts and hashes. */
+export interface EvidenceEntry {
+  /** Its counts count once for each hash. Undefined: they always count. */
+  readonly request?: Uint8Array | undefined
+  /** By names without anything of a record, such as `verdict batch reply same`. */
+  readonly counts: Counts
+  readonly pairs: readonly HashedPair[]
+}
+
+/** Pairs of one period; beyond that only those that differ are added, so that a full period never hides a difference. */
+export const MAX_PAIRS = 50_000
+/** Room for pairs that differ, once `MAX_PAIRS` are there. */
+const ROOM_TO_DIFFER = 5_000
+/** Requests of one period; beyond this many, their counts count again. Pairs never do. */
+const MAX_REQUESTS = 50_000
+/** Distinct records that were written in one period: more than any step asks for. */
+export const MAX_WRITTEN = 10_000
+/** Names of counts of each group in one period; the group is the name up to the first space. */
+export const MAX_NAMES = 2_500
+/** Rows of one statement: SQLite takes 32,766 values. */
+const MAX_ROWS = 1_000
+
+interface HashRow {
+  readonly period: number
+  readonly hash: Uint8Array
+  /** Null for a request. */
+  readonly school: Uint8Array | null
+  readonly checks: number
+  readonly differs: number
+}
+
+/** Adds entries to a period in one transaction; false: the period has ended. */
+export function addEntries(
+  database: JournalDatabase,
+  period: number,
+  entries: readonly EvidenceEntry[],
+): Promise<boolean> {
+  // Pages that split as hashes come would keep copies of them beyond their end.
+  return overwriting(database, async (transaction) => {
+    if (!(await lockPeriod(database, transaction, period))) return false
+    const hashes = entries.flatMap(({ request, pairs }) => [
+      ...(request === undefined ? [] : [request]),
+      ...pairs.map(({ hash }) => hash),
+    ])
+    const known = await readKnown(transaction, period, hashes)
+    const rows = new Map<string, HashRow>()
+    const counts = new Map<string, number>()
+    for (const entry of entries) {
+      const { request } = entry
+      for (const pair of entry.pairs) addRow(rows, { period, ...pair })
+      if (request !== undefined && (known.has(nameOf(request)) || rows.has(nameOf(request)))) continue
+      if (request !== undefined) addRow(rows, { period, hash: request, school: null, checks: 0, differs: 0 })
+      addCounts(counts, entry.counts)
+    }
+    await keepHashes(transaction, period, [...rows.values()], known)
+    await keepCounts(transaction, period, counts)
+    await transaction
+      .updateTable('evidence_periods')
+      .set({ last_ms: database.nowMs() })
+      .where('id', '=', period)
+      .execute()
+    return true
+  })
+}
+
+/** One row for each hash: a statement cannot change a row twice. */
+function addRow(rows: Map<string, HashRow>, row: HashRow): void {
+  const before = rows.get(nameOf(row.hash))
+  const { checks = 0, differs = 0 } = before ?? {}
+  rows.set(nameOf(row.hash), { ...row, checks: row.checks | checks, differs: row.differs | differs })
+}
+
+async function readKnown(
+  transaction: Transaction<JournalTables>,
+  period: number,
+  hashes: readonly Uint8Array[],
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>()
+  for (const some of chunksOf(hashes)) {
+    const query = transaction.selectFrom('evidence_hashes').select('hash').where('period', '=', period)
+    for (const { hash } of await query.where('hash', 'in', some).execute()) known.add(nameOf(hash))
+  }
+  return known
+}
+
+/** Adds rows, or what is new of those that are there, as far as there is room for each kind. */
+async function keepHashes(
+  transaction: Transaction<JournalTables>,
+  period: number,
+  rows: readonly HashRow[],
+  known: ReadonlySet<string>,
+): Promise<void> {
+  const isKnown = ({ hash }: HashRow): boolean => known.has(nameOf(hash))
+  const room = rows.every(isKnown) ? undefined : await readRoom(transaction, period)
+  const kept = rows.filter((row) => {
+    if (room === undefined || isKnown(row)) return true
+    const kind = row.school === null ? 'requests' : (row.checks & COMPARED) === 0 ? 'written' : 'pairs'
+    if (room[kind] <= (row.differs === 0 ? 0 : -ROOM_TO_DIFFER)) return false
+    room[kind] -= 1
+    return true
+  })
+  for (const values of chunksOf(kept))
+    await transaction
+      .insertInto('evidence_hashes')
+      .values(values)
+      .onConflict((conflict) =>
+        conflict.columns(['period', 'hash']).doUpdateSet({
+          checks: sql<number>`evidence_hashes.checks | excluded.checks`,
+          differs: sql<number>`evidence_hashes.differs | excluded.differs`,
+        }),
+      )
+      .execute()
+}
+
+/** How many hashes of each kind may still be added. */
+async function readRoom(
+  transaction: Transaction<JournalTables>,
+  period: number,
+): Promise<{ requests: number; pairs: number; written: number }> {
+  const isPair = sql`(checks & ${sql.lit(COMPARED)}) <> 0`
+  const sizes = await transaction
+    .selectFrom('evidence_hashes')
+    .select([
+      sql<number>`count(*) - count(school)`.as('requests'),
+      sql<number>`sum(case when ${isPair} then 1 else 0 end)`.as('pairs'),
+      sql<number>`sum(case when school is not null and not ${isPair} then 1 else 0 end)`.as('written'),
+    ])
+    .where('period', '=', period)
+    .executeTakeFirst()
+  return {
+    requests: MAX_REQUESTS - (sizes?.requests ?? 0),
+    pairs: MAX_PAIRS - (sizes?.pairs ?? 0),
+    written: MAX_WRITTEN - (sizes?.written ?? 0),
+  }
+}
+
+async function keepCounts(
+  transaction: Transaction<JournalTables>,
+  period: number,
+  counts: Counts,
+): Promise<void> {
+  const names = await transaction
+    .selectFrom('evidence_counts')
+    .select('name')
+    .where('period', '=', period)
+    .execute()
+  const known = new Set(names.map(({ name }) => name))
+  const sizes = new Map<string, number>()
+  for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
+  // By group: names that clients can multiply leave room for all others.
+  const kept = [...counts].filter(([name]) => {
+    if (known.has(name)) return true
+    addCounts(sizes, [[groupOf(name), 1]])
+    return (sizes.get(groupOf(name)) ?? 0) <= MAX_NAMES
+  })
+  for (const some of chunksOf(kept))
+    await transaction
+      .insertInto('evidence_counts')
+      .values(some.map(([name, count]) => ({ period, name, count })))
+      .onConflict((conflict) =>
+        conflict
+          .columns(['period', 'name'])
+          .doUpdateSet({ count: sql<number>`evidence_counts.count + excluded.count` }),
+      )
+      .execute()
+}
+
+function chunksOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {
+  const count = Math.ceil(items.length / MAX_ROWS)
+  return Array.from({ length: count }, (_, at) => items.slice(at * MAX_ROWS, (at + 1) * MAX_ROWS))
+}
+
+const groupOf = (name: string): string => name.split(' ', 1)[0] ?? ''
+const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('latin1')

@@ -1,8 +1,7 @@
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { EvidenceEntry } from './add-entries.ts'
+import type { EvidenceEntry, EvidenceStore } from './evidence-store.ts'
 import { addCounts, countName } from './count-name.ts'
-import type { EvidenceStore } from './evidence-store.ts'
 import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './periods.ts'
 import type { EvidenceScope } from './read-kept.ts'
 

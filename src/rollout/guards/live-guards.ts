@@ -2,8 +2,15 @@ import { createHash } from 'node:crypto'
 
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import { placeOf, type Side, type Stage, type StageSetting, toSetting } from '../stage.ts'
-import { backOf, beginSetting } from '../steps.ts'
+import {
+  backOf,
+  beginSetting,
+  placeOf,
+  type Side,
+  type Stage,
+  type StageSetting,
+  toSetting,
+} from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
   addWindow,

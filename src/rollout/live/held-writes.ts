@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { StageEntry } from '../live-stages.ts'
+import type { StageEntry } from '../decide.ts'
 
 /**
  * Why a write waits. `changing`: a change would put its unit on the other side; `stale`: the stage must be read first; `asking`: the

@@ -1,7 +1,18 @@
+import { createHash } from 'node:crypto'
+
 import type { WallClock } from '../../clock.ts'
-import type { StagedPartner } from '../live-stages.ts'
-import { isServedByV2, lowered, placeOf, type Stage, type StageSetting, toSetting } from '../stage.ts'
-import { beginSetting, judgeStep } from '../steps.ts'
+import type { StagedPartner } from '../decide.ts'
+import {
+  beginSetting,
+  isServedByV2,
+  judgeStep,
+  lowered,
+  placeOf,
+  type Stage,
+  type StageSetting,
+  toSetting,
+  isSetting,
+} from '../stage.ts'
 import type { Change, KnownTrail, PartnerRollout, RolloutSnapshot } from '../store/rollout-store.ts'
 
 /** A moment by both clocks. */
@@ -261,4 +272,71 @@ export function stepBackOf(
   const key = fileStage.override === to.stage ? 'stageOverride' : 'stage'
   const reason = `${key} of the configuration file`
   return { partner: id, expectedRevision: state?.revision ?? 0, from, to, by: FILE_NAME, reason }
+}
+
+/** Where what is known outlives the process. */
+export interface KeptStages {
+  /** The text that was saved last; undefined: none. Rejects where it cannot be read. */
+  load(): Promise<string | undefined>
+  /** Replaces it; durable as a whole or not at all. */
+  save(text: string): Promise<void>
+}
+
+/** What is kept: neither when the store was asked, nor how far partners are that are not clean. */
+interface KeptText {
+  readonly partners?: readonly (Pick<PartnerView, 'setting' | 'pending'> & { readonly partner: string })[]
+  readonly trail?: KnownTrail | undefined
+  readonly begins: readonly (readonly [partner: string, setting: StageSetting])[]
+  readonly overrides: readonly KeptOverride[]
+  readonly clean: readonly (readonly [partner: string, revision: number])[]
+  readonly damaged: readonly string[]
+}
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** Writes what is known as text, with a checksum: for a start without the store. */
+export function encodeKnown({ view, progress, overrides }: KnownStages): string {
+  const partners =
+    view && [...view.partners].map(([partner, { setting, pending }]) => ({ partner, setting, pending }))
+  const kept: KeptText = {
+    ...(partners && { partners }),
+    begins: [...(view?.begins ?? [])],
+    clean: [...progress].flatMap(([partner, { state, revision }]) =>
+      state === 'clean' ? [[partner, revision]] : [],
+    ),
+    damaged: [...(view?.damaged ?? [])],
+    overrides: [...overrides.values()],
+    trail: view?.trail,
+  }
+  const text = JSON.stringify(kept)
+  return `markbridge stages 2 ${digestOf(text)}\n${text}\n`
+}
+
+/** Reads such a text; undefined: it is not as it was written, or has a stage that this version does not know. */
+export function parseKnown(kept: string): KnownStages | undefined {
+  const [, digest, text = ''] = /^markbridge stages 2 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
+  if (digest === undefined || digest !== digestOf(text)) return undefined
+  // The checksum says that this program has written it.
+  const { partners, begins, clean, damaged, overrides, trail } = JSON.parse(text) as KeptText
+  const settings = [
+    ...(partners ?? []).flatMap(({ setting, pending }) => [setting, pending]),
+    ...begins.map(([, one]) => one),
+  ]
+  if (!settings.every((setting) => setting === undefined || isSetting(setting))) return undefined
+  const views = partners?.map(({ partner, ...own }) => [partner, { ...own, sound: true }] as const)
+  return {
+    view: views && {
+      partners: new Map(views),
+      begins: new Map(begins),
+      damaged: new Set(damaged),
+      trail,
+      trailIsSound: true,
+      asked: undefined,
+      instance: undefined,
+    },
+    progress: new Map(
+      clean.map(([partner, revision]) => [partner, { revision, state: 'clean', isQuiet: true }]),
+    ),
+    overrides: new Map(overrides.map((one) => [one.partner, one])),
+  }
 }

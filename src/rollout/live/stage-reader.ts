@@ -1,24 +1,25 @@
-import type { WallClock } from '../../clock.ts'
+import type { Clock, WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { StagedPartner } from '../live-stages.ts'
+import type { StagedPartner } from '../decide.ts'
 import { type Stage, toSetting } from '../stage.ts'
 import type { Acknowledgement, RolloutSnapshot, RolloutStore } from '../store/rollout-store.ts'
-import { encodeSnapshot, fromKept, type KeptSnapshots, parseSnapshot, toKept } from './kept-snapshot.ts'
 import {
   afterOverride,
   afterRead,
   type ClockReading,
+  encodeKnown,
   gapMs,
+  type KeptStages,
   type KnownStages,
   nothingKnown,
   overridden,
+  parseKnown,
   readClocks,
   type RevisedSetting,
   settingsOf,
   type StageView,
   stepBackOf,
 } from './known-stages.ts'
-import { createPolling } from './polling.ts'
 
 /** Where a stage comes from; `override`: lowered by the file. */
 export type StageSource = 'store' | 'kept' | 'file' | 'override'
@@ -53,7 +54,7 @@ export interface ReaderOptions {
   /** Takes a lease again; never rejects. */
   readonly renewLease: () => Promise<unknown>
   readonly clock: WallClock
-  readonly kept: KeptSnapshots
+  readonly kept: KeptStages
   /** Those of the configuration as it is now. */
   readonly partners: () => Iterable<StagedPartner>
   readonly events: ReaderEvents
@@ -213,11 +214,11 @@ export function createStageReader(
   }
   const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate: () => ended(askedLast) })
 
-  let saved = encodeSnapshot(toKept(nothingKnown))
+  let saved = encodeKnown(nothingKnown)
   /** Keeps what is known, then says what is served by it: in this order, so that a restart does not forget what others count on. */
   const publishOnce = async (): Promise<void> => {
     const { view } = state.known
-    const text = encodeSnapshot(toKept(state.known))
+    const text = encodeKnown(state.known)
     // Also without the store: an override that is taken out of the file before the next start still counts then.
     if (text !== saved) {
       try {
@@ -298,9 +299,8 @@ export function createStageReader(
     },
     start: async () => {
       const text = await kept.load().catch(() => undefined)
-      const snapshot = text === undefined ? undefined : parseSnapshot(text)
-      const known = snapshot === undefined ? nothingKnown : fromKept(snapshot)
-      saved = encodeSnapshot(toKept(known))
+      const known = parseKnown(text ?? '') ?? nothingKnown
+      saved = encodeKnown(known)
       update({ startedAt: readClocks(clock), known })
       await polling.start()
     },
@@ -329,5 +329,76 @@ function createRepeater(act: () => Promise<void>): () => Promise<void> {
   return () => {
     calls += 1
     return (running ??= run())
+  }
+}
+
+interface PollingOptions {
+  readonly clock: Clock
+  /** Between an answer and the next question. */
+  readonly everyMs: number
+  /** A question that takes longer is asked anew; its answer still counts when it comes. */
+  readonly patienceMs: number
+  /** Never rejects, and ends in the end: the database limits each statement. */
+  readonly ask: () => Promise<void>
+  /** A question took too long. */
+  readonly onLate: () => void
+}
+
+/** Questions without an answer: more would only fill the queue of the database. */
+const MAX_OPEN = 4
+
+/** Creates a question that is repeated until it is stopped. A loop of its own timers: one that fires late asks late, and never twice for it. */
+function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
+  let stopped = true
+  let cancel = (): void => undefined
+  let current: { isRepeated: boolean } | undefined
+  let open = 0
+
+  const schedule = (delayMs: number): void => {
+    cancel()
+    if (!stopped) cancel = clock.after(delayMs, () => void question())
+  }
+  const question = async (): Promise<void> => {
+    if (open >= MAX_OPEN) {
+      schedule(everyMs)
+      return
+    }
+    const own = { isRepeated: false }
+    current = own
+    open += 1
+    const late = clock.after(patienceMs, () => {
+      if (current !== own || stopped) return
+      current = undefined
+      onLate()
+      schedule(0)
+    })
+    await ask()
+    late()
+    open -= 1
+    if (current !== own) return
+    current = undefined
+    schedule(own.isRepeated ? 0 : everyMs)
+  }
+  return {
+    /** Begins; resolves once the first answer is there, or is late. */
+    start: (): Promise<void> => {
+      stopped = false
+      return new Promise((resolve) => {
+        const late = clock.after(patienceMs, resolve)
+        void question().then(() => {
+          late()
+          resolve()
+        })
+      })
+    },
+    /** Asks at once; a question that is under way does not count, since it may have been answered before. */
+    now: (): void => {
+      if (current === undefined) schedule(0)
+      else current.isRepeated = true
+    },
+    stop: (): void => {
+      stopped = true
+      cancel()
+    },
   }
 }

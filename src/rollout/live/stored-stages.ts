@@ -1,5 +1,11 @@
-import { decide, type StagedRequest } from '../decide.ts'
-import type { KnownWrite, LiveStages, StagedPartner, StageEntry } from '../live-stages.ts'
+import {
+  decide,
+  type KnownWrite,
+  type LiveStages,
+  type StagedPartner,
+  type StagedRequest,
+  type StageEntry,
+} from '../decide.ts'
 import { isServedByV2, isWriteKind, lowered, type Side, type Stage, type StageSetting } from '../stage.ts'
 import { type Attempt, createHeldWrites, type HeldEvents, unknownStage, type Wait } from './held-writes.ts'
 import {

@@ -11,8 +11,7 @@ import {
   readLostInstances,
   readUncleanEnd,
 } from '../../journal/index.ts'
-import { isServedByV2, type StageSetting, toSetting } from '../stage.ts'
-import { judgeStep } from '../steps.ts'
+import { isServedByV2, judgeStep, type StageSetting, toSetting } from '../stage.ts'
 import { aboutTrail, addEntry, endOfRows, isWhole, lockHead, readLast, writeHead } from './audit-trail.ts'
 import type {
   ApplyResult,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
-import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/add-entries.ts'
+import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
 import { toEvidenceKey } from '../../../src/rollout/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { eachDatabase } from '../../support/each-database.ts'

@@ -2,17 +2,18 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import { MAX_WRITTEN } from '../../../src/rollout/evidence/add-entries.ts'
+import { MAX_WRITTEN } from '../../../src/rollout/evidence/evidence-store.ts'
 import { codeFingerprint, createEvidenceKeeper, type KeptEvidence } from '../../../src/rollout/index.ts'
-import { createLiveSeen, type SeenWrite } from '../../../src/rollout/seen/live-seen.ts'
 import {
+  createLiveSeen,
   parseNote,
   peakOf,
   seenName,
   type SeenNote,
   seenOf,
+  type SeenWrite,
   unreadableOf,
-} from '../../../src/rollout/seen/seen-note.ts'
+} from '../../../src/rollout/evidence/seen-writes.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { openEvidence, START_MS } from '../evidence/open-evidence.ts'

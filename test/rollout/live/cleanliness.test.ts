@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { fromKept } from '../../../src/rollout/live/kept-snapshot.ts'
-import { afterRead, isClean, type KnownStages } from '../../../src/rollout/live/known-stages.ts'
+import { afterRead, isClean, type KnownStages, nothingKnown } from '../../../src/rollout/live/known-stages.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
 import type { RolloutSnapshot } from '../../../src/rollout/store/rollout-store.ts'
 
@@ -12,8 +11,8 @@ const SINCE_MS = 1_000_000
 type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
 
 /** Shows each step twice, as two reads do, with everything drained and settled; gives whether the last one is clean. */
-function isCleanAfter(steps: readonly Seen[], kept: readonly (readonly [string, number])[] = []): boolean {
-  let known: KnownStages = fromKept({ view: undefined, overrides: [], clean: kept })
+function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
+  let known: KnownStages = before
   for (const [stage, revision, agoMs] of steps) {
     const setting = { stage, percent: 0, always: [], never: [], revision }
     const state = { ...setting, partner: 'acme', sinceMs: SINCE_MS - agoMs, by: 'operator', reason: 'test' }
@@ -53,5 +52,6 @@ it.each<[name: string, steps: readonly Seen[], clean: boolean]>([
 }) // prettier-ignore
 
 it('a partner that an earlier process found clean at this revision is clean', () => {
-  expect(isCleanAfter([['shadow', 4, 0]], [['acme', 4]])).toBe(true)
+  const progress = new Map([['acme', { revision: 4, state: 'clean', isQuiet: true } as const]])
+  expect(isCleanAfter([['shadow', 4, 0]], { ...nothingKnown, progress })).toBe(true)
 })

@@ -3,7 +3,7 @@ import {
   type StoredStages,
   type StoredStagesOptions,
 } from '../../../src/rollout/live/stored-stages.ts'
-import type { FileStage, StageEntry } from '../../../src/rollout/live-stages.ts'
+import type { FileStage, StageEntry } from '../../../src/rollout/decide.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createScriptedStore, type ScriptedStore } from './scripted-store.ts'
