@@ -15,12 +15,12 @@ test.each([
   ['sandbox', 'sandbox', token],
   ['sandbox', 'Basic sandbox', token],
 ])('key %s with authorization %s is refused', async (key, authorization, message) => {
-  const { pool } = await startSandbox()
-  const headers: Record<string, string> = {}
-  if (key !== undefined) headers['Ocp-Apim-Subscription-Key'] = key
-  if (authorization !== undefined) headers['Authorization'] = authorization
-  const reply = await pool.request({ method: 'GET', path: '/Attendance/V3/AttendanceRecords', headers })
-  expect([reply.statusCode, await reply.body.json()]).toEqual([401, { statusCode: 401, message }])
+  const { client } = await startSandbox()
+  const call = client.get('/Attendance/V3/AttendanceRecords')
+  if (key !== undefined) call.set('Ocp-Apim-Subscription-Key', key)
+  if (authorization !== undefined) call.set('Authorization', authorization)
+  const reply = await call
+  expect([reply.status, reply.body]).toEqual([401, { statusCode: 401, message }])
 })
 
 test('the scheme of the token is read in any case', async () => {

@@ -1,5 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { Pool } from 'undici'
+import supertest from 'supertest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
 
@@ -12,7 +13,7 @@ export const sandboxHeaders = {
   Authorization: 'Bearer sandbox',
 }
 
-/** A sandbox on a port of its own, closed at the end of the test, and a client for it. */
+/** A sandbox on a port of its own, closed at the end of the test, and clients for it: `client` sends no credentials. */
 export async function startSandbox(options: SandboxOptions = {}) {
   const sandbox = createSandbox({ now: testNow, ...options })
   const { url, port } = await sandbox.listen()
@@ -36,7 +37,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     const { status, text } = await request(...parameters)
     return { status, body: text === '' ? undefined : JSON.parse(text) }
   }
-  return { sandbox, url, port, pool, request, json }
+  return { sandbox, url, port, pool, client: supertest(url), request, json }
 }
 
 /** Headers of a JSON body. */

@@ -11,18 +11,12 @@ const right = {
 const options = {
   clients: [{ id: 'school-app', secret: 'secret', organisation: 'org-1', domains: ['Learner.Transport'] }],
 }
-const form = (fields: Record<string, string>) => ({
-  headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-  body: new URLSearchParams(fields).toString(),
-})
 
 test('a client gets a token for its domains, good for an hour', async () => {
-  const { json } = await startSandbox(options)
-  const reply = await json('POST', '/identity/connect/token', form(right))
-  expect(reply).toEqual({
-    status: 200,
-    body: { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' },
-  })
+  const { client, json } = await startSandbox(options)
+  const reply = await client.post('/identity/connect/token').type('form').send(right)
+  const granted = { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' }
+  expect([reply.status, reply.body]).toEqual([200, granted])
   const { access_token: token } = reply.body as { access_token: string }
   const headers = { Authorization: `bearer ${token}` }
   expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(200)
@@ -36,11 +30,10 @@ test('a client gets a token for its domains, good for an hour', async () => {
 })
 
 test('the built-in client holds every domain', async () => {
-  const { json } = await startSandbox()
+  const { client, json } = await startSandbox()
   const own = { ...right, client_id: 'sandbox', client_secret: 'sandbox' }
-  const { access_token: token } = (await json('POST', '/connect/token', form(own))).body as {
-    access_token: string
-  }
+  const reply = await client.post('/connect/token').type('form').send(own)
+  const { access_token: token } = reply.body as { access_token: string }
   const headers = { Authorization: `Bearer ${token}` }
   expect((await json('GET', '/V3/LearnerMedicals', { headers })).status).toBe(200)
 })
@@ -53,15 +46,16 @@ test.each([
   ['no organisation', { acr_values: '' }, 400, 'invalid_request'],
   ['an organisation that is not its own', { acr_values: 'orgselected:org-2' }, 400, 'unauthorized_client'],
 ])('%s is refused', async (_name, change, status, error) => {
-  const { json } = await startSandbox(options)
-  expect(await json('POST', '/connect/token', form({ ...right, ...change }))).toEqual({
-    status,
-    body: { error },
-  })
+  const { client } = await startSandbox(options)
+  const reply = await client
+    .post('/connect/token')
+    .type('form')
+    .send({ ...right, ...change })
+  expect([reply.status, reply.body]).toEqual([status, { error }])
 })
 
 test('a body that is not a form is refused', async () => {
-  const { json } = await startSandbox(options)
-  const reply = await json('POST', '/connect/token', { headers: jsonBody, body: JSON.stringify(right) })
-  expect(reply).toEqual({ status: 400, body: { error: 'invalid_request' } })
+  const { client } = await startSandbox(options)
+  const reply = await client.post('/connect/token').send(right)
+  expect([reply.status, reply.body]).toEqual([400, { error: 'invalid_request' }])
 })
