@@ -34,10 +34,13 @@ interface StreamCallOptions {
   readonly headersMs: number
   readonly clock: Clock
   /** Called once for a call that left: with its status, or undefined where none arrived. */
-  readonly onAnswered: (status: number | undefined, durationMs: number) => void
+  readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
 }
 
-/** Follows one request through undici's dispatcher and streams its reply to a sink. Interim responses and trailers end here. */
+/**
+ * Follows one request through undici's dispatcher and streams its reply to a sink. Not `Pool.request`: the dispatcher shows whether
+ * the request left (decision 005). Interim responses and trailers end here.
+ */
 export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
   wasReset: (() => boolean) | undefined
@@ -105,7 +108,14 @@ export class StreamCall implements ConnectionUser {
     this.answer(status)
     this.endsWithConnection =
       headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
-    this.sink.onHead({ status, reason, headers, fields: toFields(controller.rawHeaders) })
+    this.sink.onHead({
+      status,
+      reason,
+      headers,
+      get fields() {
+        return toFields(controller.rawHeaders)
+      },
+    })
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -133,7 +143,7 @@ export class StreamCall implements ConnectionUser {
   private answer(status: number | undefined): void {
     if (this.answered) return
     this.answered = true
-    this.options.onAnswered(status, this.options.clock.nowMs() - this.startedMs)
+    this.options.onAnswered?.(status, this.options.clock.nowMs() - this.startedMs)
   }
 
   private finish(replied: boolean): boolean {

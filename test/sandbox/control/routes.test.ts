@@ -58,8 +58,8 @@ test.each([
   ['/_sandbox/effects', []],
 ])('%s needs no credentials', async (route, expected) => {
   const { client } = await startSandbox()
-  const { status, body } = await client.get(route)
-  expect([status, body]).toEqual([200, expected])
+  const reply = await client.get(route)
+  expect([reply.status, reply.body]).toEqual([200, expected])
 })
 
 const foreign = (code: string): RegExp => new RegExp(`^403 .*"code":"${code}"`)
