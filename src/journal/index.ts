@@ -20,7 +20,7 @@ export type {
 export { isDamagedBatch } from './store-error.ts'
 export { createLateJournal } from './late-journal.ts'
 export { createNoJournal } from './none.ts'
-export { type JournalOptions, openJournal } from './open-journal.ts'
+export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
 export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from './journal-database.ts'
 export {
@@ -35,7 +35,6 @@ export {
 } from './instances.ts'
 export type { JournalTables } from './tables.ts'
 export { unsettledRows } from './read-records.ts'
-export type { DurableJournal } from './sql-journal.ts'
 export type { JournalKey } from './seal.ts'
 export {
   type BatchReport,

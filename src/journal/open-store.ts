@@ -1,7 +1,12 @@
 import { AdapterError } from '../errors.ts'
+import { findContradiction, keepPlace, readHighWater } from './contradictions.ts'
+import type { HighWaterMark } from './high-water.ts'
+import { readMeta } from './meta.ts'
 import { createPostgresStore } from './postgres/store.ts'
+import { migrate } from './schema.ts'
 import { createSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
+import { damagedStore } from './store-error.ts'
 
 interface StoreOptions {
   /** How long `begin` waits in all: no single try may take longer. */
@@ -25,4 +30,38 @@ export function openStore(url: string, options: StoreOptions): Store {
     'ADP_CONFIGURATION',
     'The address of a journal is sqlite:<file> or postgres://<user>:<password>@<host>/<database>.',
   )
+}
+
+/** The facts of a journal whose tables are up to date. */
+interface OpenedTables {
+  readonly salt: Uint8Array
+  readonly mark: HighWaterMark
+  /** Milliseconds since the epoch; 0: never. */
+  readonly readBackUntilMs: number
+  /** The age of the journal when what it may have lost was accepted, ms; undefined: nothing was. */
+  readonly readBackFromAgeMs: number | undefined
+}
+
+/**
+ * Checks that the journal is the one of its mark and brings its tables up to date. Errors: `ADP_JOURNAL_DAMAGED` with nothing
+ * changed; those of `migrate`.
+ */
+export async function openTables(store: Store): Promise<OpenedTables> {
+  const expectSound = (damage: string | undefined): void => {
+    if (damage !== undefined) throw damagedStore(store.place, damage)
+  }
+  expectSound(await store.findDamage())
+  return store.exclusively(async (db) => {
+    expectSound(await findContradiction({ ...store, db }))
+    await migrate(db, store.dialect)
+    await keepPlace(db, store.dialect, { anew: false })
+    const fromAge = await readMeta(db, 'read_back_from_age')
+    const mark = await readHighWater(db, store.dialect)
+    return {
+      salt: Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex'),
+      mark: mark ?? { identity: '', commits: new Map() },
+      readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
+      readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
+    }
+  })
 }

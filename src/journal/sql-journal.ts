@@ -1,17 +1,26 @@
-import type { WallClock } from '../clock.ts'
+import { createHmac } from 'node:crypto'
+
+import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { type Ageing, ageingStepMs } from './ageing.ts'
+import { type Ageing, ageingStepMs, openAgeing } from './ageing.ts'
 import { type Availability, createAvailability } from './availability.ts'
-import { type CommitGate, createGroupCommit, type Operation, type OperationResult } from './group-commit.ts'
-import type { HashKeys } from './hashes.ts'
-import type { ProcessIdentity } from './instances.ts'
+import {
+  type CommitGate,
+  type Committed,
+  createGroupCommit,
+  type Operation,
+  type OperationResult,
+} from './group-commit.ts'
+import { createKeyHash } from './hashes.ts'
+import { ownIdentity } from './instances.ts'
 import type { Journal } from './journal.ts'
 import type { JournalDatabase } from './journal-database.ts'
-import { createKeptBytes, type KeptLimits, tooMuchKept } from './kept-bytes.ts'
-import type { MacKey } from './keys.ts'
+import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
+import { checkKeys, openMacKey } from './keys.ts'
 import { createKnownMarks } from './known-marks.ts'
-import type { Lease, LeaseWatch } from './lease.ts'
+import { type Lease, takeLease } from './lease.ts'
 import { readMeta, writeMeta } from './meta.ts'
+import { openStore, openTables } from './open-store.ts'
 import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
 import { readBatch } from './read-batch.ts'
 import {
@@ -23,14 +32,14 @@ import {
   readStillOpen,
   readUnsettled,
 } from './read-records.ts'
-import { purge, type Retention } from './retention.ts'
-import type { Unsealing } from './seal.ts'
+import { purge } from './retention.ts'
+import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
-import type { Committed } from './group-commit.ts'
+import { damagedStore } from './store-error.ts'
 import { askForBatch, createAbandonedSearch, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */
-export interface JournalEvents {
+interface JournalEvents {
   /** It cannot be reached or written. Called once until `recovered`. */
   failed(reason: string): void
   recovered(): void
@@ -38,31 +47,29 @@ export interface JournalEvents {
   leaseLost(): void
 }
 
-/** Until when new records are read back from V3 before they are posted; the phase ends when both are reached. */
-interface ReadBackPhase {
-  /** Milliseconds since the epoch; 0: never. */
-  readonly untilMs: number
-  /** The age of the journal, ms; 0: never. A wall clock that is set forward does not end the phase. */
-  readonly untilAgeMs: number
-}
-
-interface SqlJournalOptions {
-  readonly store: Store
-  readonly unsealing: Unsealing
-  /** Derived from the journal's salt. */
-  readonly linkSecret: Uint8Array
-  readonly macKey: MacKey
-  readonly hashKeys: HashKeys
-  readonly readBack: ReadBackPhase
-  readonly clock: WallClock
-  readonly ageing: Ageing
-  readonly identity: ProcessIdentity
-  readonly takeLease: (watch: LeaseWatch) => Promise<Lease>
-  readonly timeoutMs: number
-  readonly settleTimeoutMs: number
-  readonly retention: Retention
-  readonly kept: KeptLimits
-  readonly events: JournalEvents | undefined
+export interface JournalOptions {
+  /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
+  readonly url: string
+  /** The first encrypts, each decrypts. None: nothing is encrypted, and no credentials are kept. */
+  readonly keys?: readonly JournalKey[]
+  /** Retention period of requests and answers; as long, a repeated batch is answered from the journal. Default 24 hours. */
+  readonly replayForMs?: number
+  /** Retention period of the states of records. Default 90 days. */
+  readonly keepRecordsMs?: number
+  /** Length of a lease: an instance that does not renew it counts as dead. Default 10 s. */
+  readonly leaseMs?: number
+  /** Timeout of `begin` and `reopen` while the journal cannot be written. Default 5 s. */
+  readonly timeoutMs?: number
+  /** Where a PostgreSQL journal keeps its mark. */
+  readonly markFile?: string | undefined
+  /** With keys: whether rows that are not encrypted are read. Default `refuse`; `accept` until rows from before the keys are deleted. */
+  readonly plaintext?: 'accept' | 'refuse'
+  /** Timeout of `settle`. Default 60 s. */
+  readonly settleTimeoutMs?: number
+  /** Default `keptLimits`. */
+  readonly kept?: KeptLimits
+  readonly clock?: WallClock
+  readonly events?: JournalEvents
 }
 
 /** A journal with a store, which also holds the rate limit that its instances share, and their stages. */
@@ -75,7 +82,9 @@ export interface DurableJournal extends Journal {
 /** Other settles go between those of a large batch: what it has settled so far stays so, whatever becomes of the rest. */
 const SETTLED_AT_ONCE = 2_000
 
-const PURGE_EVERY_MS = 3_600_000
+const HOUR_MS = 3_600_000
+const REPLAY_MS = 24 * HOUR_MS
+const TIMEOUT_MS = 5_000
 
 /** The prefix of the adapter's notes in `journal_meta`, apart from what the journal itself keeps there. */
 const NOTE = 'note: '
@@ -83,18 +92,57 @@ const NOTE = 'note: '
 /** How long notes of answered batches wait for a `begin` whose transaction they can share. */
 const NOTE_ANSWERED_MS = 25
 
-/** Creates the journal of a store whose tables are up to date, and takes its lease. */
-export async function createSqlJournal(options: SqlJournalOptions): Promise<DurableJournal> {
-  const { store, unsealing, clock, timeoutMs, settleTimeoutMs, events, ageing, readBack, hashKeys } = options
+/**
+ * Opens a journal, creating its tables where there are none, and takes a lease in it. Errors: `ADP_CONFIGURATION` where the
+ * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
+ */
+export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
+  const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, markFile } = options
+  const store = openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile })
+  return openJournalOn(store, options)
+}
+
+/** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */
+export async function openJournalOn(
+  store: Store,
+  options: Omit<JournalOptions, 'url'>,
+): Promise<DurableJournal> {
+  try {
+    return await createJournal(store, options)
+  } catch (error) {
+    await store.close()
+    if (error instanceof AdapterError) throw error
+    const { kind, message } = store.toStoreError(error)
+    if (kind === 'damaged') throw damagedStore(store.place, message, error)
+    const text = `The journal ${store.place} cannot be opened: ${message}.`
+    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', text, { cause: error })
+  }
+}
+
+async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>): Promise<DurableJournal> {
+  const { keys = [], replayForMs = REPLAY_MS, clock = backgroundClock, events } = options
+  const { timeoutMs = TIMEOUT_MS, settleTimeoutMs = 60_000, leaseMs = 10_000 } = options
+  const keepRecordsMs = Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS)
+  const unsealing = { keys, plaintextAccepted: options.plaintext === 'accept' }
   const { db } = store
-  const { replayForMs } = options.retention
+  const { salt, mark, readBackUntilMs, readBackFromAgeMs } = await openTables(store)
+  await checkKeys(store.exclusively, keys, salt, unsealing.plaintextAccepted)
+  await store.prepare({ salt, mark, key: keys[0], replayForMs })
+  const hashKeys = createKeyHash(salt)
+  const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: true })
+  const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
+  const ageing = await openAgeing({ store, clock, replayForMs })
+  /** A wall clock that is set forward does not end the time in which new records are read back. */
+  const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs
+  const identity = ownIdentity()
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
   /** Commits an empty group; `availability` gets the result. */
   let probe = (): void => undefined
-  const lease = await options.takeLease({
+  const lease = await takeLease({
+    ...{ store, clock, leaseMs, identity },
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
@@ -107,12 +155,15 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
       probe()
     },
   })
-  const group = createGroupCommit({ clock, commit: createCommit(options, lease, availability) })
+  const group = createGroupCommit({
+    clock,
+    commit: createCommit({ store, clock, ageing, lease, availability }),
+  })
   const abandoned = createAbandonedSearch(store)
   const knownMarks = createKnownMarks(db, hashKeys)
-  const kept = createKeptBytes(db, options.kept)
+  const kept = createKeptBytes(db, options.kept ?? keptLimits)
   await kept.refresh()
-  const takeOver = createTakeOver({ store, clock, own: options.identity })
+  const takeOver = createTakeOver({ store, clock, own: identity })
   const note = (batches: readonly number[]): void => {
     // Not noted, a batch is found again: its client gets the stored answer.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
@@ -121,8 +172,10 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
-  const stopPurging = repeat(clock, PURGE_EVERY_MS, async () => {
-    await availability.ask(() => purge(store, options.retention, retentionMs(), ageing.forgottenBatch()))
+  const stopPurging = repeat(clock, HOUR_MS, async () => {
+    await availability.ask(() =>
+      purge(store, { replayForMs, keepRecordsMs }, retentionMs(), ageing.forgottenBatch()),
+    )
     await availability.ask(() => kept.refresh())
   })
   const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
@@ -150,9 +203,9 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
   }
   return {
     durable: true,
-    linkSecret: options.linkSecret,
+    linkSecret,
     get readBackUntilMs() {
-      return ageing.ageMs() >= readBack.untilAgeMs ? readBack.untilMs : Infinity
+      return ageing.ageMs() >= readBackUntilAgeMs ? readBackUntilMs : Infinity
     },
     rateLimit: createSharedRateLimit(
       store,
@@ -162,7 +215,7 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
     database: {
       db,
       dialect: store.dialect,
-      macKey: options.macKey,
+      macKey,
       nowMs: () => store.nowMs(),
       ask: (question) => availability.ask(question),
     },
@@ -243,11 +296,19 @@ export async function createSqlJournal(options: SqlJournalOptions): Promise<Dura
 }
 
 /** Creates what commits groups under the lease, which is renewed where others took this instance for dead. */
-function createCommit(
-  { store, clock, ageing }: SqlJournalOptions,
-  lease: Lease,
-  availability: Availability,
-): (operations: readonly Operation[], gate: CommitGate) => Promise<Committed> {
+function createCommit({
+  store,
+  clock,
+  ageing,
+  lease,
+  availability,
+}: {
+  readonly store: Store
+  readonly clock: WallClock
+  readonly ageing: Ageing
+  readonly lease: Lease
+  readonly availability: Availability
+}): (operations: readonly Operation[], gate: CommitGate) => Promise<Committed> {
   const commitOnce = (operations: readonly Operation[], gate: CommitGate): Promise<Committed> =>
     store.commit({
       instance: lease.instance(),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
 import type { DurableJournal } from '../../src/journal/index.ts'
-import { type JournalOptions, openJournalOn } from '../../src/journal/open-journal.ts'
+import { type JournalOptions, openJournalOn } from '../../src/journal/sql-journal.ts'
 import { openStore } from '../../src/journal/open-store.ts'
 import type { Group, Store } from '../../src/journal/store.ts'
 import { createManualClock } from '../support/manual-clock.ts'

@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
-import { openJournalOn } from '../../src/journal/open-journal.ts'
+import { openJournalOn } from '../../src/journal/sql-journal.ts'
 import { openStore } from '../../src/journal/open-store.ts'
 import type { Store } from '../../src/journal/store.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'

@@ -1,7 +1,7 @@
 import { it } from 'vitest'
 
 import type { Journal, JournalInspector } from '../../../src/journal/index.ts'
-import type { JournalOptions } from '../../../src/journal/open-journal.ts'
+import type { JournalOptions } from '../../../src/journal/sql-journal.ts'
 
 /** Opens journals for one test: all on the same new database. */
 export interface Opener {
