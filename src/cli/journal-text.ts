@@ -7,7 +7,7 @@ import type {
   JournalCondition,
   RecordSummary,
 } from '../journal/index.ts'
-import { formatTable, formatTime } from './text-table.ts'
+import { formatTable, formatTime } from './text.ts'
 
 const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
 

@@ -1,19 +1,23 @@
 import { Command, CommanderError, Help } from 'commander'
 
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
-import { formatGivenLines } from './text-table.ts'
+import { formatGivenLines } from './text.ts'
 import { version } from './version.ts'
 
 type AddCommand = (command: Command, exitWith: (status: number) => void) => void
 
-/** The commands in the order of the help. Only one that is named is loaded: help of all and wrong usage are shown at once. */
-const commands: readonly {
+interface CommandEntry {
   readonly name: string
-  /** As the help lists it. */
+  /** As the help lists it: a command that was not loaded knows neither its options nor its arguments. */
   readonly term: string
   readonly description: string
-  readonly load: () => Promise<AddCommand>
-}[] = [
+  /** Adds its options, arguments and action; one with subcommands has none of its own. */
+  readonly load?: () => Promise<AddCommand>
+  readonly subcommands?: readonly CommandEntry[]
+}
+
+/** The commands in the order of the help. Only one that is named is loaded: help of all and wrong usage are shown at once. */
+const commands: readonly CommandEntry[] = [
   {
     name: 'demo',
     term: 'demo [options]',
@@ -74,7 +78,26 @@ const commands: readonly {
     name: 'compare',
     term: 'compare',
     description: 'show, record by record, whether V3 through the adapter answers as V2 does',
-    load: async () => (await import('./commands/compare.ts')).addCompare,
+    subcommands: [
+      {
+        name: 'run',
+        term: 'run [options]',
+        description: 'read both services for a range of days and compare what they answer',
+        load: async () => (await import('./commands/compare-run.ts')).addCompareRun,
+      },
+      {
+        name: 'report',
+        term: 'report [options] [run]',
+        description: 'write what a run found as a page, as JSON, CSV or JUnit XML',
+        load: async () => (await import('./commands/compare-report.ts')).addCompareReport,
+      },
+      {
+        name: 'learn',
+        term: 'learn [options] <partner>',
+        description: "propose settings of a partner from V2's replies",
+        load: async () => (await import('./commands/compare-learn.ts')).addCompareLearn,
+      },
+    ],
   },
 ]
 
@@ -90,11 +113,7 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
     .exitOverride()
-    .configureHelp({ subcommandTerm })
-  for (const { name, description, load } of commands) {
-    const command = program.command(name).description(description)
-    if (argv.includes(name)) (await load())(command, exitWith)
-  }
+  await addCommands(program, commands, argv, exitWith)
   try {
     await program.parseAsync(argv)
     return status
@@ -108,10 +127,25 @@ function dropOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-/** A command that was not loaded knows neither its options nor its arguments. */
-function subcommandTerm(command: Command): string {
-  const declared = commands.find(({ name }) => command.parent?.parent === null && name === command.name())
-  return declared?.term ?? new Help().subcommandTerm(command)
+/** Adds commands to the program, or to a command that has them, and loads those that are named. */
+async function addCommands(
+  parent: Command,
+  entries: readonly CommandEntry[],
+  argv: readonly string[],
+  exitWith: (status: number) => void,
+): Promise<void> {
+  parent.configureHelp({
+    subcommandTerm: (command) =>
+      entries.find(({ name }) => command.parent === parent && name === command.name())?.term ??
+      new Help().subcommandTerm(command),
+  })
+  for (const { name, description, load, subcommands = [] } of entries) {
+    const command = parent.command(name).description(description)
+    if (!argv.includes(name)) continue
+    const add = await load?.()
+    add?.(command, exitWith)
+    if (subcommands.length > 0) await addCommands(command, subcommands, argv, exitWith)
+  }
 }
 
 function toStatus(cause: unknown): number {

@@ -53,7 +53,7 @@ export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptio
       saidMs = performance.now()
       stderr.write(`${text()}\n`)
     }
-  }, 1_000)
+  }, 1_000).unref()
   draw()
   return {
     advance: (now, more = '') => {

@@ -1,11 +1,12 @@
 import { type Config, type Environment, loadConfig, type PartnerConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
+import { findPartner, loadOffline } from './target.ts'
 
 /** The flags that name what a run compares. */
 export interface TargetFlags {
-  readonly v2?: string
-  readonly v3?: string
+  readonly v2?: URL
+  readonly v3?: URL
   readonly config?: string
   readonly partner?: string
 }
@@ -35,9 +36,9 @@ export async function openTarget(flags: TargetFlags, environment: Environment): 
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage('Name V3: --v3 <url>, or --config <file>.')
   // No journal is opened; without a file the address of V2 is not the configuration's, which would ask for a stage.
-  const config = await loadConfig(flags.config, { v3: flags.v3 })
-  const partner = findPartner(config, flags.partner)
-  const v2 = flags.v2 === undefined ? (partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl) : new URL(flags.v2)
+  const config = await loadConfig(flags.config, { v3: flags.v3?.href })
+  const partner = chosenPartner(config, flags.partner)
+  const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
   if (v2 === undefined) throw usage('Name V2: --v2 <url>, or upstreams.v2.baseUrl of the configuration.')
   const { subscriptionKey, token } = environment
   const v2Credentials = credentialsFor('V2', v2, subscriptionKey, token)
@@ -57,22 +58,15 @@ export async function openTarget(flags: TargetFlags, environment: Environment): 
 export async function openOffline(
   flags: TargetFlags,
 ): Promise<Pick<RunTarget, 'config' | 'partner' | 'partnerName'>> {
-  // Any address of V3 will do.
-  const config = await loadConfig(flags.config, flags.config === undefined ? { v3: 'http://127.0.0.1' } : {})
-  const partner = findPartner(config, flags.partner)
+  const config = await loadOffline(flags.config)
+  const partner = chosenPartner(config, flags.partner)
   return { config, partner, partnerName: flags.config === undefined ? null : partner.id }
 }
 
-function findPartner({ partners }: Config, id: string | undefined): PartnerConfig {
-  const [first, ...others] = partners
-  const found = id === undefined && others.length === 0 ? first : partners.find((one) => one.id === id)
-  if (found !== undefined) return found
-  const known = partners.map((one) => one.id).join(', ')
-  throw usage(
-    id === undefined
-      ? `Name the partner: --partner <id>, one of ${known}.`
-      : `There is no partner ${id}: known are ${known}.`,
-  )
+function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
+  const { partners } = config
+  if (id !== undefined || partners.length === 1) return findPartner(config, id)
+  throw usage(`Name the partner: --partner <id>, one of ${partners.map((one) => one.id).join(', ')}.`)
 }
 
 /** What a side is asked with. Only a stand-in on this machine gets the sandbox's, which no service knows. */

@@ -2,7 +2,7 @@ import { doubtsOf, outcomeOf, type RunDocument, type RunDoubt } from '../compare
 import { DAY_MS, formatDay, type RunResult } from '../compare/run/index.ts'
 import { type Verdict, verdicts } from '../compare/verdict.ts'
 import type { AdapterError } from '../errors.ts'
-import { formatCounted, formatTable } from './text-table.ts'
+import { formatCounted, formatTable } from './text.ts'
 
 /** Classes of differences that the table shows. */
 const MAX_CLASSES = 10

@@ -18,7 +18,7 @@ async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: s
 test.each(['--version', '--help'])('%s loads commander and the names of the commands only', async (flag) => {
   const { packages, own } = await loadedBy(flag)
   expect(packages).toEqual(['commander'])
-  expect(own.sort()).toEqual(['cli/main', 'cli/program', 'cli/text-table', 'cli/version', 'errors'])
+  expect(own.sort()).toEqual(['cli/main', 'cli/program', 'cli/text', 'cli/version', 'errors'])
 })
 
 test.each(['rollout', 'compare'])('%s --help loads no work', async (name) => {

@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
 
-import { toMapping } from '../../app/partners.ts'
-import { loadConfig, parseConfig, type PartnerConfig } from '../../config/index.ts'
+import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import { AdapterError } from '../../errors.ts'
-import { defaultBatchLimits } from '../../v2/index.ts'
 import {
   type InspectedRecording,
   inspectRecording,
@@ -11,7 +9,8 @@ import {
 } from '../recordings/inspect-recording.ts'
 import { kindOf } from '../recordings/open-recording.ts'
 import { findRecordings, type RecordedFiles } from '../recordings/read-recordings.ts'
-import { formatCounted, formatGivenText, formatJson } from '../text-table.ts'
+import { findPartner, loadOffline } from '../target.ts'
+import { formatCounted, formatGivenText, formatJson } from '../text.ts'
 
 const examples = `
 A recording is the body of a batch as send takes it, or a whole HTTP request with its head: request line, headers, blank
@@ -66,27 +65,16 @@ async function runCheck(path: string, options: CheckOptions): Promise<number> {
 async function readSettings({ boundary, config, partner }: CheckOptions): Promise<InspectSettings> {
   if (config === undefined && partner !== undefined)
     throw new AdapterError('ADP_USAGE', '--partner names a partner of --config: give both.')
-  // Without a file: the default limits, and the settings of a partner without any of its own.
-  const loaded =
-    config === undefined
-      ? parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1' } } })
-      : await loadConfig(config)
-  const chosen = choosePartner(loaded.partners, partner)
+  const loaded = await loadOffline(config)
+  const chosen = findPartner(loaded, partner)
   const { serviceHosts, v3 } = chosen
   return {
-    limits: { ...defaultBatchLimits, ...loaded.limits },
+    limits: batchLimitsOf(loaded),
     serviceHosts: serviceHosts === undefined ? undefined : new Set(serviceHosts),
     mapping: toMapping(chosen),
     bodyProfile: v3.bodyProfile,
     boundary,
   }
-}
-
-function choosePartner(partners: readonly PartnerConfig[], id: string | undefined): PartnerConfig {
-  const chosen = id === undefined ? partners[0] : partners.find((partner) => partner.id === id)
-  if (chosen !== undefined) return chosen
-  const known = partners.map((partner) => partner.id).join(', ')
-  throw new AdapterError('ADP_USAGE', `The configuration has no partner ${id ?? ''}. It has: ${known}.`)
 }
 
 interface Checked {

@@ -2,9 +2,11 @@ import type { Command } from 'commander'
 
 import { formatPatch, type Learned, learnedOf, learnRecordings, propose } from '../../compare/learn/index.ts'
 import type { Config } from '../../config/index.ts'
-import { AdapterError } from '../../errors.ts'
-import { readRecordingKey } from '../recordings/recording-key.ts'
-import { loadTarget, openTargetStore, type RolloutTarget } from '../rollout/open-target.ts'
+import { readRecordingKey } from '../key-source.ts'
+import { openTargetStore } from '../rollout/open-store.ts'
+import type { Target } from '../options.ts'
+import { findPartner, loadTarget } from '../target.ts'
+import { print } from '../text.ts'
 
 const examples = `
 Proposes layout, quirks and Type strings from what V2 really answered: a patch of the configuration, each line with the counts behind it, and
@@ -34,7 +36,7 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
 }
 
 /** The flags of `compare learn`. */
-interface CompareLearnOptions extends RolloutTarget {
+interface CompareLearnOptions extends Target {
   /** Folder of recordings, in place of what a running adapter has counted. */
   readonly recording?: string
   /** Where the key of the recordings is: `env:NAME` or `file:path`. */
@@ -47,16 +49,10 @@ interface CompareLearnOptions extends RolloutTarget {
  */
 async function runCompareLearn(partner: string, options: CompareLearnOptions): Promise<number> {
   const config = await loadTarget(options)
-  const settings = config.partners.find(({ id }) => id === partner)
-  if (settings === undefined)
-    throw new AdapterError(
-      'ADP_USAGE',
-      `The configuration has no partner of this id. It has: ${config.partners.map(({ id }) => id).join(', ')}.`,
-    )
+  const settings = findPartner(config, partner)
   const learned = await readLearned(partner, config, options)
   const proposals = propose(learned, settings)
-  if (options.json === true) console.log(JSON.stringify({ partner, ...proposals }))
-  else console.log(formatPatch(partner, proposals))
+  print(options, { partner, ...proposals }, () => formatPatch(partner, proposals))
   if (learned.size > 0) return 0
   console.error(
     'markbridge: nothing was observed: exchanges are counted at stage shadow, and kept every five seconds; recordings are read with --recording <dir>.',

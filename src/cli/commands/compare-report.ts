@@ -13,8 +13,10 @@ import {
 } from '../../compare/run-document.ts'
 import { replaceFile } from '../../compare/run/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { expectMayLook, loadTarget, openTargetStore, type RolloutTarget } from '../rollout/open-target.ts'
-import { formatGivenText, formatTable } from '../text-table.ts'
+import { expectMayLook, openTargetStore } from '../rollout/open-store.ts'
+import type { Target } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { formatGivenText, formatTable } from '../text.ts'
 
 const examples = `
 Examples:
@@ -44,7 +46,7 @@ export function addCompareReport(command: Command, exitWith: (status: number) =>
 }
 
 /** The flags of `compare report`. */
-interface CompareReportOptions extends Pick<RolloutTarget, 'config' | 'journal'> {
+interface CompareReportOptions extends Pick<Target, 'config' | 'journal'> {
   readonly format: ReportFormat
   readonly exact?: boolean
   readonly out?: string
@@ -123,7 +125,7 @@ const LIVE = 'live:'
  * Reads a run by its id, by `latest`, by the path of its file, or of `live:<partner>` what live comparison has found. Error: ADP_USAGE where
  * there is no such run, or no run in the file.
  */
-async function readRun(run: string, folder: string, target: RolloutTarget): Promise<RunDocument> {
+async function readRun(run: string, folder: string, target: Target): Promise<RunDocument> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
   if (run === 'latest') {
     const [newest] = (await listRuns(folder)).flatMap(({ document }) => document ?? [])
@@ -182,7 +184,7 @@ async function readFrom(path: string, name: string): Promise<RunDocument> {
 }
 
 /** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
-async function readLiveRun(partner: string, target: RolloutTarget): Promise<RunDocument> {
+async function readLiveRun(partner: string, target: Target): Promise<RunDocument> {
   const config = await loadTarget(target)
   expectMayLook(config)
   const store = await openTargetStore(config)

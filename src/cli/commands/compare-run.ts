@@ -28,11 +28,13 @@ import {
 import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
 import { AdapterError, describeFileError, errorRules } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
+import { readRecordingKey } from '../key-source.ts'
+import { readBase, readPercent } from '../options.ts'
 import { openOffline, openTarget, type RunTarget, type TargetFlags } from '../run-target.ts'
 import { describeCause, describeFailure, formatRun } from '../run-text.ts'
-import { untilSignal } from '../until-signal.ts'
+import { untilSignal } from '../signals.ts'
 import { type Progress, showProgress } from '../progress.ts'
-import { readRecordingKey } from '../recordings/recording-key.ts'
+import { print } from '../text.ts'
 
 const examples = `
 Both services are asked for the marks of these days, V3 through the adapter's own read path, and set against each other record by
@@ -107,24 +109,14 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     })
 }
 
-function readBase(text: string): string {
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new InvalidArgumentError('It must be an http or https address.')
-  const { username, password, search, hash } = new URL(text)
-  if (username + password + search + hash !== '')
-    throw new InvalidArgumentError('It must have no user, password, query or fragment.')
-  return text
-}
-
 function readDay(text: string): string {
   if (parseDay(text) === undefined) throw new InvalidArgumentError('A day is written YYYY-MM-DD.')
   return text
 }
 
 function readShare(text: string): number {
-  const percent = Number(text.replace(/%$/, ''))
-  if (!/^\d{1,3}(?:\.\d{1,3})?%?$/.test(text) || percent <= 0 || percent > 100)
-    throw new InvalidArgumentError('A share is a number above 0 and up to 100, such as 10%.')
+  const percent = readPercent(text.replace(/%$/, ''))
+  if (percent === 0) throw new InvalidArgumentError('A share is a number above 0 and up to 100, such as 10%.')
   return percent
 }
 
@@ -198,7 +190,7 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
   const target =
     options.v3 === undefined
       ? undefined
-      : await openTarget({ ...options, v2: 'http://127.0.0.1' }, readEnvironment())
+      : await openTarget({ ...options, v2: new URL('http://127.0.0.1') }, readEnvironment())
   const { config, partner, partnerName } = target ?? (await openOffline(options))
   const sides = target && openSides({ ...target, onCodesUnknown: () => undefined })
   const rules = rulesOf(partner)
@@ -231,7 +223,7 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
 /** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
 async function runWith(
   { unit, isLong }: { readonly unit: string; readonly isLong: boolean },
-  { out, json }: Flags,
+  flags: Flags,
   open: (signal: AbortSignal) => Promise<Pick<RunOptions, 'source' | 'header' | 'checkpoint'>>,
 ): Promise<RunResult> {
   const stopping = untilSignal()
@@ -241,7 +233,7 @@ async function runWith(
     const result = await runComparison(
       {
         ...opened,
-        files: openRunFiles(out),
+        files: openRunFiles(flags.out),
         clock: systemClock,
         onProgress: ({ done, total, records }) => {
           progress ??= showProgress({ total, unit, before: done, everyMs: 10_000 })
@@ -251,7 +243,7 @@ async function runWith(
       stopping.signal,
     )
     progress?.stop()
-    console.log(json === true ? JSON.stringify(result.document) : formatRun(result))
+    print(flags, result.document, () => formatRun(result))
     return result
   } finally {
     progress?.stop()

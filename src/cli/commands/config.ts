@@ -4,6 +4,7 @@ import { systemClock } from '../../clock.ts'
 import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
 import { printConfig } from '../../config/yaml.ts'
 import { AdapterError } from '../../errors.ts'
+import { print } from '../text.ts'
 
 const examples = `
 Examples:
@@ -49,12 +50,10 @@ async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<n
   if (loaded === undefined) return 2
   const partners = loaded.partners.map(({ id }) => id)
   const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
-  if (json === true) {
-    console.log(JSON.stringify({ valid: true, partners, warnings }))
-    return 0
-  }
-  console.log(`${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`)
-  for (const warning of warnings) console.log(`warning: ${warning}`)
+  const head = `${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`
+  print({ json }, { valid: true, partners, warnings }, () =>
+    [head, ...warnings.map((warning) => `warning: ${warning}`)].join('\n'),
+  )
   return 0
 }
 

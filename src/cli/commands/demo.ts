@@ -11,8 +11,8 @@ import { createApp } from '../../app.ts'
 import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { createSandbox } from '../../sandbox/index.ts'
-import { runUntilStopped } from '../run-until-stopped.ts'
-import { readPercent, readPort } from './read-option.ts'
+import { runUntilStopped } from '../signals.ts'
+import { readPercent, readPort } from '../options.ts'
 
 const examples = `
 Examples:

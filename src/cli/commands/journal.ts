@@ -4,14 +4,7 @@ import { dirname } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import { markFileOf, stageFileOf } from '../../app/stages.ts'
-import {
-  type Config,
-  type JournalConfig,
-  journalKeysOf,
-  journalUrlOf,
-  loadConfig,
-  parseConfig,
-} from '../../config/index.ts'
+import { type Config, type JournalConfig, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import {
   adoptJournal,
@@ -32,7 +25,9 @@ import {
 } from '../journal-text.ts'
 import { readLearner, searchOf } from '../learner-id.ts'
 import { adoptStages } from '../rollout/show.ts'
-import { readCount } from './read-option.ts'
+import { readCount, type Target, withTarget } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { print } from '../text.ts'
 
 const examples = `
 Examples:
@@ -53,7 +48,9 @@ const states = ['open', 'confirmed', 'refused', 'unknown', 'parked']
 /** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `check`, `purge` and `adopt`. */
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
   journal.addHelpText('after', examples)
-  withTarget(journal.command('ls'))
+  const target = (command: Command): Command =>
+    withTarget(command, 'configuration file that names the journal')
+  target(journal.command('ls'))
     .description(
       'list batches, newest first, and the balance of each partner; exit status 1 for a balance that does not add up',
     )
@@ -64,13 +61,13 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     .option('--limit <n>', 'maximum number of batches', readCount, 50)
     .option('--dead-letters', 'list the dead letters instead, each with its cause and remedy')
     .action(async (options: ListOptions) => exitWith(await listBatches(options)))
-  withTarget(journal.command('show').argument('<batch>', 'batch number', readCount))
+  target(journal.command('show').argument('<batch>', 'batch number', readCount))
     .description('show the state of each record of a batch')
     .action(showBatch)
-  withTarget(journal.command('reconcile').argument('[batch]', 'only this batch', readCount))
+  target(journal.command('reconcile').argument('[batch]', 'only this batch', readCount))
     .description('retry waiting records now; a running server picks them up within seconds')
     .action(reconcileBatches)
-  withTarget(
+  target(
     journal
       .command('dismiss')
       .argument('<batch>', 'batch number', readCount)
@@ -78,31 +75,24 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
   )
     .description('remove handled dead letters from the list; parts are numbered from 1')
     .action(dismissRecords)
-  withTarget(journal.command('check'))
+  target(journal.command('check'))
     .description(
       'check the whole file of an SQLite journal, and the balance of each partner; exit status 1 if something is wrong',
     )
-    .action(async (options: JournalTarget) => exitWith(await checkJournal(options)))
-  withTarget(journal.command('adopt'))
+    .action(async (options: Target) => exitWith(await checkJournal(options)))
+  target(journal.command('adopt'))
     .description(
       'accept a journal that was damaged, lost or replaced by an old copy; without --yes only prints the consequences',
     )
     .option('--yes', 'accept it')
     .action(async (options: AdoptOptions) => exitWith(await acceptJournal(options)))
-  withTarget(journal.command('purge'))
+  target(journal.command('purge'))
     .description('delete data past its retention period (the server does this hourly)')
     .option(
       '--learner <id>',
       'erase what is kept of one learner instead (guid; - reads it from standard input); exit status 1 if something is left',
     )
     .action(async (options: PurgeOptions) => exitWith(await purgeJournal(options)))
-}
-
-function withTarget(command: Command): Command {
-  return command
-    .option('--config <file>', 'configuration file that names the journal')
-    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db) or postgres://…')
-    .option('--json', 'print one JSON document')
 }
 
 function readCounts(text: string, before: readonly number[] | undefined): readonly number[] {
@@ -115,15 +105,8 @@ function readTime(text: string): number {
   return ms
 }
 
-/** The flags that name a journal, and how a result is printed. */
-interface JournalTarget {
-  readonly journal?: string
-  readonly config?: string
-  readonly json?: boolean
-}
-
 /** The flags of `journal ls`. */
-interface ListOptions extends JournalTarget {
+interface ListOptions extends Target {
   readonly partner?: string
   readonly state?: RecordState
   readonly since?: number
@@ -133,12 +116,12 @@ interface ListOptions extends JournalTarget {
 }
 
 /** The flags of `journal adopt`. */
-interface AdoptOptions extends JournalTarget {
+interface AdoptOptions extends Target {
   readonly yes?: boolean
 }
 
 /** The flags of `journal purge`. */
-interface PurgeOptions extends JournalTarget {
+interface PurgeOptions extends Target {
   readonly learner?: string
 }
 
@@ -159,7 +142,7 @@ async function listBatches(options: ListOptions): Promise<number> {
 }
 
 /** Shows the state of each record of a batch. */
-async function showBatch(batch: number, options: JournalTarget): Promise<void> {
+async function showBatch(batch: number, options: Target): Promise<void> {
   await withInspector(options, async (inspector) => {
     const report = await inspector.batch(batch)
     if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
@@ -168,7 +151,7 @@ async function showBatch(batch: number, options: JournalTarget): Promise<void> {
 }
 
 /** Makes waiting records due now, of one batch or of all. */
-async function reconcileBatches(batch: number | undefined, options: JournalTarget): Promise<void> {
+async function reconcileBatches(batch: number | undefined, options: Target): Promise<void> {
   await withInspector(options, async (inspector) => {
     const due = await inspector.makeDue(Date.now(), batch)
     const records = due.reduce((total, { positions }) => total + positions.length, 0)
@@ -180,7 +163,7 @@ async function reconcileBatches(batch: number | undefined, options: JournalTarge
 async function dismissRecords(
   batch: number,
   parts: readonly number[] | undefined,
-  options: JournalTarget,
+  options: Target,
 ): Promise<void> {
   await withInspector(options, async (inspector) => {
     const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
@@ -190,7 +173,7 @@ async function dismissRecords(
 }
 
 /** Checks the file and the balances of a journal; returns 1 where something is wrong. */
-async function checkJournal(options: JournalTarget): Promise<number> {
+async function checkJournal(options: Target): Promise<number> {
   return withInspector(options, async (inspector) => {
     const damage = (await inspector.checkIntegrity()) ?? null
     const balances = await inspector.balances()
@@ -205,19 +188,20 @@ async function checkJournal(options: JournalTarget): Promise<number> {
 
 /** Accepts a damaged journal, or without `--yes` prints the consequences and returns 1. */
 async function acceptJournal(options: AdoptOptions): Promise<number> {
-  const { url, journal: config, all } = await resolveTarget(options)
-  const target = { url, markFile: markFileOf(config) }
+  const config = await loadTarget(options)
+  const { journal } = config
+  const target = { url: urlOf(config), markFile: markFileOf(journal) }
   const condition = await examineJournal(target)
   if (options.yes !== true) {
-    print(options, { condition, adopted: null }, () => formatCondition(condition, config.replayForMs))
+    print(options, { condition, adopted: null }, () => formatCondition(condition, journal.replayForMs))
     return 1
   }
-  const files = [...filesOf(url), target.markFile, stageFileOf(config)]
+  const files = [...filesOf(target.url), target.markFile, stageFileOf(journal)]
   const { result, foreign } = await keepOwners(
     files.filter((path) => path !== undefined),
     async () => ({
-      adopted: await adoptJournal(target, condition, config.replayForMs, Date.now()),
-      stages: await tryAdoptStages(all),
+      adopted: await adoptJournal(target, condition, journal.replayForMs, Date.now()),
+      stages: await tryAdoptStages(config),
     }),
   )
   const { adopted, stages } = result
@@ -264,42 +248,25 @@ function eraseLearner(learner: string, options: PurgeOptions): Promise<number> {
   })
 }
 
-/** The address of the journal that the flags name, and its section of the configuration. */
-async function resolveTarget({ config: path, journal: url }: JournalTarget): Promise<{
-  readonly url: string
-  readonly journal: JournalConfig
-  readonly all: Config
-}> {
-  const all =
-    path === undefined
-      ? // Only the journal is used; the address of V3 is there because every configuration needs one.
-        parseConfig({
-          upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
-          journal: url === undefined ? {} : { url },
-        })
-      : await loadConfig(path, { journal: url }, { secretsOf: ['journal', 'rollout'] })
-  const { journal } = all
-  const address = journalUrlOf(journal)
-  if (address === 'none')
-    throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
-  return { url: address, journal, all }
+/** The address of the journal that the flags name. Error: `ADP_USAGE` where there is none. */
+function urlOf({ journal }: Config): string {
+  const url = journalUrlOf(journal)
+  if (url !== 'none') return url
+  throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
 }
 
 async function withInspector<Result>(
-  target: JournalTarget,
+  target: Target,
   work: (inspector: JournalInspector, journal: JournalConfig) => Promise<Result>,
 ): Promise<Result> {
-  const { url, journal } = await resolveTarget(target)
-  const inspector = await openInspector(url, markFileOf(journal))
+  const config = await loadTarget(target)
+  const { journal } = config
+  const inspector = await openInspector(urlOf(config), markFileOf(journal))
   try {
     return await work(inspector, journal)
   } finally {
     await inspector.close()
   }
-}
-
-function print({ json }: JournalTarget, value: unknown, text: () => string): void {
-  console.log(json === true ? JSON.stringify(value) : text())
 }
 
 /**

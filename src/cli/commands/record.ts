@@ -18,14 +18,15 @@ import {
   type Recorder,
   type RecordFate,
 } from '../../compare/recording/index.ts'
-import { loadConfig } from '../../config/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import { startListening } from '../../http/server.ts'
 import { createSlicing } from '../../http/slices.ts'
-import { untilSignal } from '../until-signal.ts'
-import { readRecordingKey } from '../recordings/recording-key.ts'
+import { untilSignal } from '../signals.ts'
+import { readRecordingKey } from '../key-source.ts'
 import { createRecordingRelay } from '../recordings/recording-relay.ts'
-import { readPercent, readPort } from './read-option.ts'
+import { readBase, readPercent, readPort } from '../options.ts'
+import { findPartner, loadOffline } from '../target.ts'
+import { print } from '../text.ts'
 
 const examples = `
 Sends everything on to V2 as it comes and keeps exchanges with marks and registrations as files, one folder each. Credentials are never
@@ -65,17 +66,6 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
     .action(async (options: RecordOptions) => {
       exitWith(await runRecord(options))
     })
-}
-
-function readBase(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (
-    url === undefined ||
-    !/^https?:$/.test(url.protocol) ||
-    url.username + url.password + url.search + url.hash !== ''
-  )
-    throw new InvalidArgumentError('It must be an http or https address without user, query or fragment.')
-  return url
 }
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -157,7 +147,9 @@ async function runRecord(options: RecordOptions): Promise<number> {
   })
   const begin = beginInSlices(createSlicing())
   const recorder = createRecorder({ begin, maxExchangeBytes: MAX_EXCHANGE_BYTES })
-  const partner = await defaultPartner()
+  // No configuration is read: what V3 would get follows from the default settings.
+  const config = await loadOffline(undefined)
+  const partner = toPartner(findPartner(config, undefined), undefined, undefined, config)
   const onFate = (fate: RecordFate): void => {
     fates[fate] += 1
   }
@@ -167,20 +159,11 @@ async function runRecord(options: RecordOptions): Promise<number> {
   }
   if (from !== undefined) await recordAgain(from, secret, recorder, offer)
   else if (v2 !== undefined) await relayUntilStopped(v2, options, recorder, offer)
-  print(options, fates)
+  print(options, { folder: options.to, ...fates }, () => formatFates(options.to, fates))
   return failure === undefined && (from === undefined || fates.recorded > 0) ? 0 : 1
 }
 
 type Offer = (exchange: OfferedRecording['exchange']) => void
-
-/** No configuration is read: what V3 would get follows from the default settings. */
-async function defaultPartner(): Promise<ReturnType<typeof toPartner>> {
-  const config = await loadConfig(undefined, { v3: 'http://127.0.0.1' })
-  const [partner] = config.partners
-  if (partner === undefined)
-    throw new AdapterError('ADP_INTERNAL', 'The default configuration has no partner.')
-  return toPartner(partner, undefined, undefined, config)
-}
 
 async function openStore({ to, maxSize, maxAge }: RecordOptions, key: Uint8Array | undefined) {
   try {
@@ -235,13 +218,11 @@ function closeServer(server: Server): Promise<void> {
   })
 }
 
-function print({ json, to }: RecordOptions, fates: Fates): void {
-  if (json === true) {
-    console.log(JSON.stringify({ folder: to, ...fates }))
-    return
-  }
+function formatFates(to: string, fates: Fates): string {
   const { offered, recorded, dropped, unfit, tooLarge, stopped } = fates
-  console.log(`${recorded} of ${offered} exchange(s) recorded in ${to}`)
   const others = { dropped, unfit, 'too large': tooLarge, 'after recording stopped': stopped }
-  for (const [what, count] of Object.entries(others)) if (count > 0) console.log(`  ${what}: ${count}`)
+  return [
+    `${recorded} of ${offered} exchange(s) recorded in ${to}`,
+    ...Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`  ${what}: ${count}`] : [])),
+  ].join('\n')
 }

@@ -3,9 +3,8 @@ import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { AdapterError } from '../../errors.ts'
 import type { CertifyOptions, VerifyOptions } from '../rollout/certificate.ts'
 import type { ApproveOptions, DismissOptions, ReasonOptions, SetOptions } from '../rollout/change.ts'
-import type { RolloutTarget } from '../rollout/open-target.ts'
 import type { HistoryOptions } from '../rollout/show.ts'
-import { readCount } from './read-option.ts'
+import { readCount, readPercent, type Target, withTarget } from '../options.ts'
 
 const examples = `
 Examples:
@@ -30,18 +29,20 @@ const MAX_REASON = 500
 /** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(rollout: Command, exitWith: (status: number) => void): void {
   rollout.addHelpText('after', examples)
+  const target = (command: Command): Command =>
+    withTarget(command, 'configuration file with the partners, the journal and the operators')
   const look = async () => import('../rollout/show.ts')
   const change = async () => import('../rollout/change.ts')
   const certificate = async () => import('../rollout/certificate.ts')
-  withTarget(rollout.command('ls'))
+  target(rollout.command('ls'))
     .description('list the stage of each partner, and whether it comes from the file or from the journal')
-    .action(async (options: RolloutTarget) => exitWith(await (await look()).listStages(options)))
-  withTarget(rollout.command('show').argument('<partner>', 'id of the partner'))
+    .action(async (options: Target) => exitWith(await (await look()).listStages(options)))
+  target(rollout.command('show').argument('<partner>', 'id of the partner'))
     .description('show the stage of a partner, a pending change, and the advice on the next step')
-    .action(async (partner: string, options: RolloutTarget) =>
+    .action(async (partner: string, options: Target) =>
       exitWith(await (await look()).showStage(partner, options)),
     )
-  withTarget(
+  target(
     rollout
       .command('set')
       .argument('<partner>', 'id of the partner')
@@ -61,37 +62,37 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
       exitWith(await (await change()).setStage(partner, { ...options, stage })),
     )
-  withTarget(rollout.command('back').argument('<partner>', 'id of the partner'))
+  target(rollout.command('back').argument('<partner>', 'id of the partner'))
     .description('go back at once: to shadow, and from shadow to legacy')
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, options: ReasonOptions) =>
       exitWith(await (await change()).goBack(partner, options)),
     )
-  withTarget(rollout.command('approve').argument('<partner>', 'id of the partner'))
+  target(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
     .option('--despite-hold', 'take the step within the cool-down of a guard')
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(async (partner: string, options: ApproveOptions) =>
       exitWith(await (await change()).approveStep(partner, options)),
     )
-  withTarget(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
+  target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
     .description('confirm that an instance which was lost is off, so that it no longer holds steps to V3 up')
     .requiredOption('--reason <text>', 'how it is known, for the audit trail', readReason)
     .action(async (instance: number, options: DismissOptions) =>
       exitWith(await (await change()).dismissInstance(instance, options)),
     )
-  withTarget(rollout.command('history').argument('[partner]', 'only this partner'))
+  target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)
     .action(async (partner: string | undefined, options: HistoryOptions) =>
       exitWith(await (await look()).printHistory(partner, options)),
     )
-  withTarget(rollout.command('advise').argument('<partner>', 'id of the partner'))
+  target(rollout.command('advise').argument('<partner>', 'id of the partner'))
     .description('say whether the next step forward is advised, and what is missing')
-    .action(async (partner: string, options: RolloutTarget) =>
+    .action(async (partner: string, options: Target) =>
       exitWith(await (await look()).adviseStep(partner, options)),
     )
-  withTarget(rollout.command('certify').argument('<partner>', 'id of the partner'))
+  target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
       'print the stage, the advice with its figures and the history as one document, with a digest',
     )
@@ -100,7 +101,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .action(async (partner: string, options: CertifyOptions) =>
       exitWith(await (await certificate()).certifyPartner(partner, options)),
     )
-  withTarget(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
+  target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
     .description('check that no entry of the audit trail was changed or removed, and a certificate')
     .option('--public-key <file>', 'the key that has to have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check digest and signature of the certificate, without a journal')
@@ -113,20 +114,6 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
       }
       exitWith(await (await certificate()).verifyCertificate(file, options))
     })
-}
-
-function withTarget(command: Command): Command {
-  return command
-    .option('--config <file>', 'configuration file with the partners, the journal and the operators')
-    .option('--journal <url>', 'sqlite:<file> (default sqlite:./data/journal.db) or postgres://…')
-    .option('--json', 'print one JSON document')
-}
-
-function readPercent(text: string): number {
-  const percent = Number(text)
-  if (!/^\d{1,3}(?:\.\d{1,6})?$/.test(text) || percent > 100)
-    throw new InvalidArgumentError('A share is a number from 0 to 100.')
-  return percent
 }
 
 function readUnits(text: string): readonly string[] {

@@ -2,8 +2,9 @@ import { type Command, Option } from 'commander'
 
 import { loadValues } from '../../config/index.ts'
 import { createSandbox, sandboxFileSchema, type SandboxOptions } from '../../sandbox/index.ts'
-import { runUntilStopped } from '../run-until-stopped.ts'
-import { readCount, readPort } from './read-option.ts'
+import { runUntilStopped } from '../signals.ts'
+import { readCount, readPort } from '../options.ts'
+import { type Progress, showProgress } from '../progress.ts'
 
 const examples = `
 Examples:
@@ -62,7 +63,7 @@ async function runSandbox(path: string | undefined, flags: Values): Promise<void
     path === undefined
       ? (complete({}) as SandboxOptions)
       : await loadValues(path, sandboxFileSchema, complete)
-  const sandbox = createSandbox(options, { onProgress: showProgress })
+  const sandbox = createSandbox(options, { onProgress: showBuilding() })
   await runUntilStopped(async (onClose) => {
     onClose(() => sandbox.close())
     const { url, v2Url } = await sandbox.listen()
@@ -78,12 +79,12 @@ function withDefaults(values: Values): Values {
   return { port: 4010, ...file, ...values }
 }
 
-/** Draws a progress bar on a terminal while a school is built. */
-function showProgress(share: number): void {
-  if (!process.stderr.isTTY) return
-  const filled = Math.round(share * 40)
-  process.stderr.write(
-    `\rbuilding ${'█'.repeat(filled)}${'░'.repeat(40 - filled)} ${Math.round(share * 100)} %`,
-  )
-  if (share >= 1) process.stderr.write('\r\u001b[K')
+/** Shows on a terminal how much of a school is built. */
+function showBuilding(): (share: number) => void {
+  let progress: Progress | undefined
+  return (share) => {
+    progress ??= showProgress({ total: 100, unit: '% built', everyMs: Infinity })
+    progress.advance(Math.round(share * 100))
+    if (share >= 1) progress.stop()
+  }
 }

@@ -1,17 +1,17 @@
 import cluster from 'node:cluster'
 
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 import { createReload, type Reload } from '../../app/reload.ts'
 import { createWorkerWatch } from '../../app/watch-workers.ts'
 import { systemClock } from '../../clock.ts'
 import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { runUntilStopped } from '../run-until-stopped.ts'
+import { runUntilStopped } from '../signals.ts'
 import { createFileWatch } from '../watch-files.ts'
 import { runWorker } from '../workers/run-worker.ts'
 import { startWorkers } from '../workers/start-workers.ts'
-import { readPort, readWorkers } from './read-option.ts'
+import { readCount, readPort } from '../options.ts'
 
 const examples = `
 Examples:
@@ -43,6 +43,12 @@ export function addServe(command: Command): void {
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(runServe)
+}
+
+function readWorkers(text: string): number {
+  const count = readCount(text)
+  if (count < 1 || count > 64) throw new InvalidArgumentError('Workers are a number from 1 to 64.')
+  return count
 }
 
 /** The flags of `serve`; they override the file. */

@@ -8,7 +8,7 @@ import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout
 import { placeOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, RolloutStore, Unrecorded } from '../../rollout/store/rollout-store.ts'
-import { formatCounted } from '../text-table.ts'
+import { formatCounted } from '../text.ts'
 import { describe, settingToJson, type StageView } from './stage-view.ts'
 
 /** Advice on the next step of a partner. */

@@ -9,17 +9,20 @@ import {
   readCertificate,
   verifyContent,
 } from '../../compare/certificate/certificate.ts'
-import { readVariable } from '../../config/environment.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import { readKeySource } from '../key-source.ts'
 import { version } from '../version.ts'
 import { fullAdviceToJson, giveAdvice } from './advice.ts'
-import { loadTarget, print, type RolloutTarget, withStore } from './open-target.ts'
+import { withStore } from './open-store.ts'
+import type { Target } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { print } from '../text.ts'
 import { entryToJson, toJson, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout certify`. */
-export interface CertifyOptions extends RolloutTarget {
+export interface CertifyOptions extends Target {
   readonly out?: string
   readonly key?: string
 }
@@ -82,7 +85,7 @@ async function writeNew(path: string, text: string): Promise<void> {
 }
 
 /** The flags of `rollout verify` with a certificate. */
-export interface VerifyOptions extends RolloutTarget {
+export interface VerifyOptions extends Target {
   readonly publicKey?: string
   readonly offline?: boolean
 }
@@ -136,13 +139,7 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
 
 /** Reads the private key that signs: `env:NAME` or `file:path` with Ed25519 in PEM. Error: `ADP_USAGE`, without anything of the key. */
 async function readSigningKey(source: string): Promise<KeyObject> {
-  const [, form, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
-  if (form === undefined) throw unusable('--key is env:NAME or file:path')
-  const text = form === 'env' ? readVariable(name) : await readText(name)
-  if (text === undefined || text.trim() === '')
-    throw unusable(
-      form === 'env' ? `the environment variable ${name} is not set` : `the file ${name} is empty`,
-    )
+  const text = await readKeySource(source)
   // A variable that was set in a shell often has its line ends as \n.
   return expectEd25519(
     () => createPrivateKey(text.replaceAll('\\n', '\n')),

@@ -1,7 +1,7 @@
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import type { ApplyResult } from '../../rollout/store/rollout-store.ts'
-import { formatTime } from '../text-table.ts'
+import { formatTime } from '../text.ts'
 import type { CoolDown } from './advice.ts'
 import { describe, describePending, pendingToJson, settingToJson } from './stage-view.ts'
 

@@ -19,11 +19,15 @@ import {
   formatWaiting,
   resultToJson,
 } from './change-result.ts'
-import { expectMay, loadTarget, openTargetStore, operatorsOf, type RolloutTarget } from './open-target.ts'
+import { expectMay, openTargetStore, operatorsOf } from './open-store.ts'
+import { untilSignal } from '../signals.ts'
+import type { Target } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { print } from '../text.ts'
 import { type StageView, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout back`. */
-export interface ReasonOptions extends RolloutTarget {
+export interface ReasonOptions extends Target {
   readonly reason?: string
 }
 
@@ -36,7 +40,7 @@ interface DespiteHold {
 export interface ApproveOptions extends ReasonOptions, DespiteHold {}
 
 /** The stage and the flags of `rollout set`. */
-export interface SetOptions extends RolloutTarget, DespiteHold {
+export interface SetOptions extends Target, DespiteHold {
   readonly stage: Stage
   readonly percent?: number
   readonly always?: readonly string[]
@@ -150,17 +154,14 @@ const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 /** Runs a change and prints what became of it; Ctrl+C withdraws one that waits. */
 async function change(
   partner: string,
-  options: RolloutTarget,
+  options: Target,
   act: (changing: Changing) => Promise<Changed>,
 ): Promise<number> {
   const config = await loadTarget(options)
   const store = await openTargetStore(config).catch((cause: unknown) => {
     throw withRemedy(cause, partner)
   })
-  const interruption = new AbortController()
-  const stop = (): void => interruption.abort()
-  process.once('SIGINT', stop).once('SIGTERM', stop)
-  const say = (text: string): void => console.error(`markbridge: ${text}`)
+  const stopping = untilSignal()
   let lastWaiting = ''
   const reportWaiting: DriveOptions['onWaiting'] = (waiting, { liveInstances }) => {
     const text = waiting.length === 0 ? lastWaiting : formatWaiting(waiting, liveInstances.length)
@@ -181,7 +182,7 @@ async function change(
     const driving = {
       drainMs: config.tuning.stageDrainMs,
       clock: systemClock,
-      signal: interruption.signal,
+      signal: stopping.signal,
       onWaiting: reportWaiting,
     }
     const changed = await act({ store, config, view, beforeForward, driving }).catch(
@@ -192,17 +193,23 @@ async function change(
     )
     const result = { partner, from: view.stored, ...changed }
     const status = exitStatusOf(result)
-    if (options.json === true) console.log(JSON.stringify(resultToJson(result)))
-    else if (status === 0) console.log(formatResult(result))
-    else say(formatResult(result))
+    report(options, status, resultToJson(result), formatResult(result))
     if (status === 0) for (const warning of warningsOf(view, result, config, options)) say(warning)
     return status
   } catch (cause) {
     throw withRemedy(cause, partner)
   } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop)
+    stopping.stop()
     await store.close()
   }
+}
+
+const say = (text: string): void => console.error(`markbridge: ${text}`)
+
+/** What was not done is said on standard error, unless it is asked for as JSON. */
+function report(options: Target, status: number, document: object, message: string): void {
+  if (status === 0 || options.json === true) print(options, document, () => message)
+  else say(message)
 }
 
 function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
@@ -250,7 +257,7 @@ function warningsOf(
   { file }: StageView,
   { partner, to }: ChangeResult,
   { upstreams }: Pick<Config, 'upstreams'>,
-  { config: path }: RolloutTarget,
+  { config: path }: Target,
 ): readonly string[] {
   if (to === undefined || file === undefined) return []
   const serves = lowered(to, file.fileStage)
@@ -269,7 +276,7 @@ function warningsOf(
 }
 
 /** The flags of `rollout dismiss`. */
-export interface DismissOptions extends RolloutTarget {
+export interface DismissOptions extends Target {
   readonly reason: string
 }
 
@@ -280,12 +287,10 @@ export async function dismissInstance(instance: number, options: DismissOptions)
   const store = await openTargetStore(config)
   try {
     const result = await store.dismiss(instance, by, options.reason)
-    const isDone = result.kind === 'dismissed'
     const message = formatDismissed(instance, result)
-    if (options.json === true) console.log(JSON.stringify({ result: result.kind, instance, message }))
-    else if (isDone) console.log(message)
-    else console.error(`markbridge: ${message}`)
-    return isDone ? 0 : 1
+    const status = result.kind === 'dismissed' ? 0 : 1
+    report(options, status, { result: result.kind, instance, message }, message)
+    return status
   } finally {
     await store.close()
   }

@@ -6,16 +6,10 @@ import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, Verified } from '../../rollout/store/rollout-store.ts'
 import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
-import {
-  filePartnersOf,
-  hasNoJournal,
-  loadTarget,
-  openTargetStore,
-  print,
-  readKept,
-  type RolloutTarget,
-  withStore,
-} from './open-target.ts'
+import { filePartnersOf, hasNoJournal, openTargetStore, readKept, withStore } from './open-store.ts'
+import type { Target } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { print } from '../text.ts'
 import {
   entryToJson,
   formatHistory,
@@ -29,12 +23,12 @@ import {
 } from './stage-view.ts'
 
 /** The flags of `rollout history`. */
-export interface HistoryOptions extends RolloutTarget {
+export interface HistoryOptions extends Target {
   readonly limit?: number
 }
 
 /** Lists the stages of all partners; returns 1 where one is damaged. */
-export async function listStages(options: RolloutTarget): Promise<number> {
+export async function listStages(options: Target): Promise<number> {
   const config = await loadTarget(options)
   const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
   const views = viewStages(filePartnersOf(config), snapshot)
@@ -44,7 +38,7 @@ export async function listStages(options: RolloutTarget): Promise<number> {
 }
 
 /** Shows one partner with the advice on its next step; returns 1 where its stage is damaged. */
-export async function showStage(partner: string, options: RolloutTarget): Promise<number> {
+export async function showStage(partner: string, options: Target): Promise<number> {
   const { view, advice } = await lookAt(partner, options)
   const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, false)}`
   print(options, { ...toJson(view), advice: adviceToJson(advice) }, text)
@@ -52,7 +46,7 @@ export async function showStage(partner: string, options: RolloutTarget): Promis
 }
 
 /** Says whether the next step is advised, with the figures. */
-export async function adviseStep(partner: string, options: RolloutTarget): Promise<number> {
+export async function adviseStep(partner: string, options: Target): Promise<number> {
   const { view, advice } = await lookAt(partner, options)
   const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, true)}`
   print(options, fullAdviceToJson(partner, advice), text)
@@ -68,7 +62,7 @@ export async function printHistory(partner: string | undefined, options: History
 }
 
 /** Checks the audit trail; returns 1 where it is broken. */
-export async function verifyTrail(options: RolloutTarget): Promise<number> {
+export async function verifyTrail(options: Target): Promise<number> {
   const verified = await withStore(await loadTarget(options), (store) => store.verify())
   const { entries, keyed, keyedFrom, broken } = verified
   const document = { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null }
@@ -103,7 +97,7 @@ async function look<Result>(config: Config, work: (found: Found) => Promise<Resu
 
 async function lookAt(
   partner: string,
-  options: RolloutTarget,
+  options: Target,
 ): Promise<{ readonly view: StageView; readonly advice: GivenAdvice }> {
   const config = await loadTarget(options)
   return look(config, async ({ snapshot, store }) => {

@@ -1,5 +1,4 @@
 import type { Config } from '../../config/index.ts'
-import { AdapterError } from '../../errors.ts'
 import type { FileStage } from '../../rollout/index.ts'
 import { beginSetting, lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
 import type {
@@ -8,8 +7,9 @@ import type {
   PendingChange,
   RolloutSnapshot,
 } from '../../rollout/store/rollout-store.ts'
-import { formatGivenText, formatTable, formatTime } from '../text-table.ts'
-import { type FilePartner, filePartnersOf } from './open-target.ts'
+import { unknownPartner } from '../target.ts'
+import { formatGivenText, formatTable, formatTime } from '../text.ts'
+import { type FilePartner, filePartnersOf } from './open-store.ts'
 
 /** The stage of a partner and where it comes from. */
 export interface StageView {
@@ -83,8 +83,7 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
   const files = filePartnersOf(config)
   const isStored = snapshot?.partners.has(partner) === true || snapshot?.damaged.has(partner) === true
   if (isStored || files.has(partner)) return viewStage(partner, files.get(partner), snapshot)
-  const known = [...files.keys()].join(', ')
-  throw new AdapterError('ADP_USAGE', `The configuration has no partner ${partner}. It has: ${known}.`)
+  throw unknownPartner(partner, [...files.keys()])
 }
 
 /** The share of the units that V3 serves. */

@@ -11,6 +11,15 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
+/** Prints the result of a command: one JSON document on one line, or a text. */
+export function print(
+  { json }: { readonly json?: boolean | undefined },
+  value: unknown,
+  text: () => string,
+): void {
+  console.log(json === true ? JSON.stringify(value) : text())
+}
+
 /** `1 batch`, `1,200 batches`. */
 export function formatCounted(count: number, one: string, several = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : several}`

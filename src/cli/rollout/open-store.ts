@@ -6,8 +6,6 @@ import {
   type Config,
   journalKeysOf,
   journalUrlOf,
-  loadConfig,
-  parseConfig,
   type PartnerConfig,
   readEnvironment,
 } from '../../config/index.ts'
@@ -23,30 +21,10 @@ import {
 } from '../../rollout/operators.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 
-/** The flags that name a configuration and a journal, and how a result is printed. */
-export interface RolloutTarget {
-  readonly config?: string
-  readonly journal?: string
-  readonly json?: boolean
-}
-
 /** A partner of the file. */
 export interface FilePartner {
   readonly own: PartnerConfig
   readonly fileStage: FileStage
-}
-
-/**
- * Loads the configuration of the flags, without the secrets of partners, which nothing here uses; without a file it is the one of `serve`
- * without a file.
- */
-export async function loadTarget({ config: path, journal: url }: RolloutTarget): Promise<Config> {
-  if (path !== undefined) return loadConfig(path, { journal: url }, { secretsOf: ['journal', 'rollout'] })
-  // Only the journal is used; the address of V3 is there because every configuration needs one.
-  return parseConfig({
-    upstreams: { v3: { baseUrl: 'http://127.0.0.1' } },
-    journal: url === undefined ? {} : { url },
-  })
 }
 
 /** The partners of a configuration by id, each with the stage at which it begins. */
@@ -90,11 +68,6 @@ export async function withStore<Result>(
   } finally {
     await store.close()
   }
-}
-
-/** Prints the result of a command, as the flags want it. */
-export function print({ json }: RolloutTarget, value: unknown, text: () => string): void {
-  console.log(json === true ? JSON.stringify(value) : text())
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
