@@ -32,9 +32,10 @@ export class Pieces {
   }
 
   join(): Buffer {
-    const all = [...this.blocks, ...this.chunks]
-    const [first] = all
-    return first !== undefined && all.length === 1 ? first : Buffer.concat(all)
+    const [only, second] = this.chunks
+    // Most bodies are one chunk.
+    if (only !== undefined && second === undefined && this.blocks.length === 0) return only
+    return Buffer.concat([...this.blocks, ...this.chunks])
   }
 
   /** `join` for large bodies: other requests are served between the copies. */

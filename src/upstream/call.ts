@@ -7,7 +7,7 @@ import { AdapterError } from '../errors.ts'
 import { Pieces } from '../http/pieces.ts'
 import { overloaded } from './call-budget.ts'
 import type { ConnectionUser } from './connections.ts'
-import { type ReplyHead, StreamCall } from './stream-call.ts'
+import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
 
 /** How a call ended. */
 export interface CallEnd {
@@ -24,8 +24,8 @@ export interface CallEnd {
 
 export interface CallOptions {
   readonly clock: Clock
-  /** Time for the whole call, the wait for a connection and the last byte of the reply included, ms. */
-  readonly timeoutMs: number
+  /** Time for the whole call, the wait for a connection and the last byte of the reply included, ms; asked as it begins. */
+  readonly leftMs: () => number
   /** A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   /** Ends the call with the signal's reason. */
@@ -40,49 +40,74 @@ export interface CallOptions {
 
 /**
  * Sends one request and reads its reply whole. Never rejects. The failure is undici's error, the signal's reason, that of
- * `beforeSend`, `ADP_OVERLOADED` where no connection became free, or `ADP_BUDGET_EXCEEDED` after `timeoutMs`. Not undici's
- * `request`: time and bytes are bounded absolutely, and chunks of a few bytes cost no more memory than large ones.
+ * `beforeSend`, `ADP_OVERLOADED` where no connection became free, or `ADP_BUDGET_EXCEEDED` once its time is over. Not
+ * undici's `request`: time and bytes are bounded absolutely, and chunks of a few bytes cost no more memory than large ones.
  */
 export function sendCall(dispatch: (user: ConnectionUser) => void, options: CallOptions): Promise<CallEnd> {
-  const { clock, maxBytes, signal, finishesOnceSent = false, beforeSend, onAnswered } = options
-  const timeoutMs = Math.max(0, options.timeoutMs)
   return new Promise((resolve) => {
-    const body = new Pieces()
-    let head: ReplyHead | undefined
-    const end = (failure: Error | undefined, sent: boolean): void => {
-      cancelTimer()
-      signal?.removeEventListener('abort', onAbort)
-      resolve({ failure, sent, status: head?.status ?? 0, headers: head?.headers ?? {}, body })
-    }
-    const call = new StreamCall(
-      {
-        beforeSend: () => beforeSend?.(),
-        onHead: (received) => {
-          head = received
-        },
-        onData: (chunk) => {
-          if (body.size + chunk.length > maxBytes) call.abort(new errors.ResponseExceededMaxSizeError())
-          else body.add(chunk)
-          return true
-        },
-        onEnd: () => end(undefined, true),
-        onFailure: end,
-      },
-      { headersMs: timeoutMs, clock, onAnswered },
-    )
-    const onAbort = (): void => {
-      if (finishesOnceSent && call.isSent()) return
-      const reason: unknown = signal?.reason
-      call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())
-    }
-    const cancelTimer = clock.after(timeoutMs, () => {
-      // It has this callback once it has a connection.
-      call.abort(call.onDone === undefined ? overloaded('connection') : overdue())
-    })
-    signal?.addEventListener('abort', onAbort)
-    if (signal?.aborted === true) onAbort()
-    dispatch(call)
+    dispatch(new WholeReply(options, resolve).call)
   })
+}
+
+/** Collects the reply of one call, within its time and size. */
+class WholeReply implements ReplySink {
+  readonly call: StreamCall
+  private readonly options: CallOptions
+  private readonly resolve: (end: CallEnd) => void
+  private readonly cancelTimer: () => void
+  private readonly body = new Pieces()
+  private head: ReplyHead | undefined
+
+  constructor(options: CallOptions, resolve: (end: CallEnd) => void) {
+    const { clock, signal, onAnswered } = options
+    this.options = options
+    this.resolve = resolve
+    const timeoutMs = Math.max(0, options.leftMs())
+    this.call = new StreamCall(this, { headersMs: timeoutMs, clock, onAnswered })
+    // It has this callback once it has a connection.
+    this.cancelTimer = clock.after(timeoutMs, () =>
+      this.call.abort(this.call.onDone === undefined ? overloaded('connection') : overdue()),
+    )
+    signal?.addEventListener('abort', this.onAbort)
+    if (signal?.aborted === true) this.onAbort()
+  }
+
+  beforeSend(): void {
+    this.options.beforeSend?.()
+  }
+
+  onHead(head: ReplyHead): void {
+    this.head = head
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.body.size + chunk.length > this.options.maxBytes)
+      this.call.abort(new errors.ResponseExceededMaxSizeError())
+    else this.body.add(chunk)
+    return true
+  }
+
+  onEnd(): void {
+    this.end(undefined, true)
+  }
+
+  onFailure(cause: Error, sent: boolean): void {
+    this.end(cause, sent)
+  }
+
+  private readonly onAbort = (): void => {
+    const { signal, finishesOnceSent = false } = this.options
+    if (finishesOnceSent && this.call.isSent()) return
+    const reason: unknown = signal?.reason
+    this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())
+  }
+
+  private end(failure: Error | undefined, sent: boolean): void {
+    this.cancelTimer()
+    this.options.signal?.removeEventListener('abort', this.onAbort)
+    const { head, body } = this
+    this.resolve({ failure, sent, status: head?.status ?? 0, headers: head?.headers ?? {}, body })
+  }
 }
 
 const overdue = (): AdapterError =>

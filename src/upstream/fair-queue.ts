@@ -199,9 +199,8 @@ export class FairQueue {
   }
 
   private shift(): Waiter | undefined {
-    const mayTake = (holder: string): boolean => this.supply.mayTake(holder)
     for (const priority of priorities) {
-      const next = this.lines[priority].shift(mayTake)
+      const next = this.lines[priority].shift(this.supply)
       if (next !== undefined) return next
     }
     return undefined
@@ -241,12 +240,12 @@ class FairLine {
   }
 
   /** Takes out the next call whose holder may be served. */
-  shift(mayServe: (holder: string) => boolean): Waiter | undefined {
+  shift(supply: Supply): Waiter | undefined {
     if (this.count === 0) return undefined
     this.promote()
     for (const [name, owners] of this.groups) {
       for (const [owner, waiters] of owners) {
-        if (!mayServe(name === NEWCOMERS ? NEWCOMERS : owner)) continue
+        if (!supply.mayTake(name === NEWCOMERS ? NEWCOMERS : owner)) continue
         const next = waiters.shift()
         this.count -= 1
         if (waiters.length === 0) owners.delete(owner)

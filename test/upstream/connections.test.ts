@@ -44,7 +44,7 @@ function send(
   const { signal } = ended
   const outcome = sendCall(
     (user) => connections.dispatch({ path: '/', method: 'POST', headers, body }, user),
-    { clock: systemClock, timeoutMs: 60_000, maxBytes: 1_000, signal },
+    { clock: systemClock, leftMs: () => 60_000, maxBytes: 1_000, signal },
   ).then(({ failure, sent, body: reply }) =>
     failure === undefined ? reply.join().toString() : sent ? 'lost' : 'unsent',
   )

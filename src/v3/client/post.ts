@@ -3,6 +3,7 @@ import { errors } from 'undici'
 import type { Clock } from '../../clock.ts'
 import { AdapterError, type ErrorCode } from '../../errors.ts'
 import {
+  type CallOptions,
   createConnections,
   type OnCall,
   openCallBudget,
@@ -99,12 +100,11 @@ const BATCHES_AT_A_TIME = 2
 /** A larger reply is read in a turn of the event loop of its own: many may arrive in one turn. */
 const LARGE_REPLY_BYTES = 32_768
 
-/** One kind of POST: where it goes, and how its reply is read. */
+/** One kind of POST: how it is called, and how its reply is read. */
 interface PostKind<Outcome> {
-  readonly kind: 'write' | 'batch'
   readonly path: string
-  readonly fields: readonly string[]
-  readonly maxReplyBytes: number
+  readonly headers: string[]
+  readonly options: CallOptions
   readonly read: (reply: UpstreamReply) => Outcome
 }
 
@@ -119,14 +119,6 @@ export function createV3Client(options: V3ClientOptions): V3Client {
   }
   const isBatch = (batch: BatchChoice | undefined): batch is BatchChoice =>
     batch !== undefined && (batch.mode === 'batch' || capabilities[batch.format].isOpen())
-  const single: PostKind<PostOutcome> = {
-    kind: 'write',
-    path: `${root}/AttendanceRecords`,
-    fields: RECORD_FIELDS,
-    maxReplyBytes: MAX_REPLY_BYTES,
-    read: ({ status, body, retryAfter }) =>
-      parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
-  }
   return {
     openWrites: (
       { authorization, subscriptionKey },
@@ -149,9 +141,20 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         if (maySend?.() === false)
           throw new AdapterError('ADP_JOURNAL_LOST', 'The lease ended before the record was sent.')
       }
+      const credentialFields = ['authorization', authorization, 'ocp-apim-subscription-key', subscriptionKey]
+      const optionsOf = (kind: 'write' | 'batch', maxBytes: number): CallOptions => ({
+        clock,
+        leftMs: () => budget.leftMs(),
+        maxBytes,
+        signal,
+        finishesOnceSent: true,
+        beforeSend,
+        onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
+      })
+      const wait = { queueKey }
       /** Never repeats: a POST is not idempotent. */
       const postOnce = async <Outcome>(
-        own: PostKind<Outcome>,
+        { path, headers, options: callOptions, read }: PostKind<Outcome>,
         body: string,
       ): Promise<Outcome | Unanswered> => {
         try {
@@ -160,23 +163,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         } catch (cause) {
           return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
         }
-        const { kind, path, fields, maxReplyBytes, read } = own
-        const headers = [
-          ...fields,
-          'authorization', authorization,
-          'ocp-apim-subscription-key', subscriptionKey,
-        ] // prettier-ignore
         const end = await sendCall(
-          (user) => connections.dispatch({ path, method: 'POST', headers, body }, user, { queueKey }),
-          {
-            clock,
-            timeoutMs: budget.leftMs(),
-            maxBytes: maxReplyBytes,
-            signal,
-            finishesOnceSent: true,
-            beforeSend,
-            onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
-          },
+          (user) => connections.dispatch({ path, method: 'POST', headers, body }, user, wait),
+          callOptions,
         )
         const { failure, sent, status } = end
         if (!sent) return notApplied(unsentReasonOf(failure))
@@ -190,6 +179,13 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           retryAfter: status >= 400 ? end.headers['retry-after'] : undefined,
         })
       }
+      const single: PostKind<PostOutcome> = {
+        path: `${root}/AttendanceRecords`,
+        headers: [...RECORD_FIELDS, ...credentialFields],
+        options: optionsOf('write', MAX_REPLY_BYTES),
+        read: ({ status, body, retryAfter }) =>
+          parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
+      }
       const postOne: Post = (body) => postOnce(single, body)
       const postBatch =
         (format: BatchFormat): PostBatch =>
@@ -197,10 +193,13 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           const { contentType, accept, body } = encodeV3Batch(records, format)
           return postOnce(
             {
-              kind: 'batch',
               path: `${root}/$batch`,
-              fields: ['content-type', contentType, 'accept', accept, ...BATCH_FIELDS],
-              maxReplyBytes: MAX_REPLY_BYTES + records.length * MAX_PART_BYTES,
+              headers: [
+                ...['content-type', contentType, 'accept', accept],
+                ...BATCH_FIELDS,
+                ...credentialFields,
+              ],
+              options: optionsOf('batch', MAX_REPLY_BYTES + records.length * MAX_PART_BYTES),
               read: (reply) => readBatchReply(reply, records.length, nowMs()),
             },
             body,

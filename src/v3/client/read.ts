@@ -101,7 +101,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         (user) => connections.dispatch(request, user, wait),
         {
           clock,
-          timeoutMs,
+          leftMs: () => timeoutMs,
           maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           signal,
           onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),

@@ -27,22 +27,21 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
   let failure: { readonly cause: unknown } | undefined
   await new Promise<void>((resolve) => {
     const stopped = (): boolean => isEnded || failure !== undefined || tasks.stopped?.() === true
-    const run = async (index: number): Promise<void> => {
-      running += 1
-      try {
-        await tasks.start(index)
-      } catch (cause) {
-        failure ??= { cause }
-      }
+    const ended = (): void => {
       running -= 1
       pump()
+    }
+    const failed = (cause: unknown): void => {
+      failure ??= { cause }
+      ended()
     }
     const begin = (): void => {
       const own = released.shift()
       const index = own ?? next++
       const hold = own === undefined ? tasks.holdOf?.(index) : undefined
       if (hold === undefined) {
-        void run(index)
+        running += 1
+        void tasks.start(index).then(ended, failed)
         return
       }
       held += 1
