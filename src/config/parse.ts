@@ -1,4 +1,4 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { findConflicts } from './conflicts.ts'
@@ -37,7 +37,7 @@ export function readValues<Schema extends z.ZodType>(
   const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
   return result.success
     ? { value: result.data, faults: [] }
-    : { value: undefined, faults: result.error.issues.flatMap((issue) => toDetails(issue, schema)) }
+    : { value: undefined, faults: result.error.issues.flatMap(toDetails) }
 }
 
 /** Returns the values of any schema, or throws `ADP_CONFIGURATION` with their faults, including `earlier` and `later`. */
@@ -88,21 +88,20 @@ export function listFaults(faults: readonly FileFault[], whole: string): string 
   return lines.join('\n')
 }
 
-function toDetails(issue: z.core.$ZodIssue, schema: SchemaNode): ErrorDetail[] {
-  if (issue.code === 'unrecognized_keys') {
-    const known = knownKeysAt(schema, issue.path)
-    return issue.keys.map((key) => {
-      const near = nearest(key, known)
-      const list = known.length === 0 ? 'remove it' : `known keys: ${known.join(', ')}`
-      const hint = near === undefined ? list : `did you mean ${near}?`
-      return {
-        code: 'unknownKey',
-        message: `is not a key of the configuration; ${hint}`,
-        target: formatPath([...issue.path, key]),
-      }
-    })
-  }
-  return [{ code: issue.code, message: `${issue.message}${hintOf(issue)}`, target: formatPath(issue.path) }]
+function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+  if (issue.code !== 'unrecognized_keys')
+    return [{ code: issue.code, message: `${issue.message}${hintOf(issue)}`, target: formatPath(issue.path) }]
+  const known = issue.message.split(' ').filter((name) => name !== '')
+  return issue.keys.map((key) => {
+    const near = nearest(key, known)
+    const list = known.length === 0 ? 'remove it' : `known keys: ${known.join(', ')}`
+    const hint = near === undefined ? list : `did you mean ${near}?`
+    return {
+      code: 'unknownKey',
+      message: `is not a key of the configuration; ${hint}`,
+      target: formatPath([...issue.path, key]),
+    }
+  })
 }
 
 /** The nearest of the names that a schema allows for a value, which it lists in `params.known`. */
@@ -141,6 +140,9 @@ const types: Readonly<Record<string, string>> = {
  */
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
+    case 'unrecognized_keys':
+      // For `toDetails`, which writes a message for each of the unknown keys.
+      return issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape).join(' ') : ''
     case 'invalid_type':
       if (issue.input === undefined) return 'is required'
       return `must be ${types[issue.expected] ?? issue.expected}${receivedOf(issue.input)}`
@@ -171,31 +173,6 @@ function boundOf(origin: string, relation: string, bound: number | bigint): stri
   if (origin === 'string') return `must have ${relation} ${bound} character${bound === 1 ? '' : 's'}`
   if (origin === 'array') return `must have ${relation} ${bound} ${bound === 1 ? 'entry' : 'entries'}`
   return `must be ${relation} ${bound}`
-}
-
-interface Definition {
-  readonly shape?: Record<string, SchemaNode>
-  readonly innerType?: SchemaNode
-  readonly element?: SchemaNode
-}
-interface SchemaNode {
-  readonly _zod: { readonly def: unknown }
-}
-
-/** The keys of the schema at a path. */
-function knownKeysAt(schema: SchemaNode, path: readonly PropertyKey[]): string[] {
-  let node = unwrap(schema)
-  for (const key of path) {
-    const definition = node?._zod.def as Definition | undefined
-    const next = typeof key === 'number' ? definition?.element : definition?.shape?.[String(key)]
-    node = unwrap(next)
-  }
-  return Object.keys((node?._zod.def as Definition | undefined)?.shape ?? {})
-}
-
-function unwrap(node: SchemaNode | undefined): SchemaNode | undefined {
-  const inner = (node?._zod.def as Definition | undefined)?.innerType
-  return inner === undefined ? node : unwrap(inner)
 }
 
 /** The known key with the smallest edit distance, if that is small enough for a typing error. */

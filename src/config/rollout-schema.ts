@@ -51,13 +51,6 @@ const evidence = z.strictObject({
     'Days on which requests have to have been compared, and days that the partner has to have been at its stage.',
     z.int().min(0).max(90).default(5),
   ),
-  traits: key(
-    'What at least one compared record has to have had: late (minutes), comment, correction (of an earlier mark). Leave out what your clients never send.',
-    z
-      .array(z.enum(['late', 'comment', 'correction']))
-      .max(3)
-      .default(['late', 'comment', 'correction']),
-  ),
 })
 
 /** Who may change the stage of a partner, and how a change takes place. */

@@ -67,7 +67,7 @@ export async function resolveSecrets(input: unknown, sources: SecretSources): Pr
   }
   const resolve = async (value: unknown, path: string): Promise<unknown> => {
     if (Array.isArray(value))
-      return inOrder(value.map((item, index) => () => resolve(item, `${path}[${index}]`)))
+      return Promise.all(value.map((item, index) => resolve(item, `${path}[${index}]`)))
     if (typeof value !== 'object' || value === null) return value
     const entries = Object.entries(value)
     const [[key, source] = []] = entries
@@ -80,20 +80,13 @@ export async function resolveSecrets(input: unknown, sources: SecretSources): Pr
       const state = text === undefined ? 'cannot be read' : 'is empty'
       return take(text, `the file ${source} ${state}`, path)
     }
-    const members = entries.map(([name, item]) => async () => {
+    const members = entries.map(async ([name, item]) => {
       return [name, await resolve(item, path === '' ? name : `${path}.${name}`)] as const
     })
-    return Object.fromEntries(await inOrder(members))
+    return Object.fromEntries(await Promise.all(members))
   }
   return { value: await resolve(input, ''), faults }
 }
 
 /** Stands for a secret that is not read: each is another one, and fits wherever one may be. */
 const placeholderOf = (path: string): Secret => new Secret(createHash('sha256').update(path).digest('hex'))
-
-/** One after another, so that faults are listed in the order of the file. */
-async function inOrder<Value>(tasks: readonly (() => Promise<Value>)[]): Promise<Value[]> {
-  const values: Value[] = []
-  for (const task of tasks) values.push(await task())
-  return values
-}

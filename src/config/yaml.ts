@@ -1,6 +1,4 @@
 import {
-  type Alias,
-  type Document,
   type ErrorCode,
   isAlias,
   isMap,
@@ -8,12 +6,9 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  type Node,
-  type Pair,
   parseDocument,
   stringify,
   visit,
-  type YAMLMap,
 } from 'yaml'
 
 import type { ErrorDetail } from '../errors.ts'
@@ -53,6 +48,7 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_SCALAR_START: 'a text begins with a character that needs quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a nested mapping begins on the line of its key',
   BLOCK_IN_FLOW: 'a block is inside brackets or braces',
+  DUPLICATE_KEY: 'a key is duplicated',
   MISSING_CHAR: 'a quote, bracket, brace, colon or comma is missing',
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines, or its colon is missing',
   MULTIPLE_ANCHORS: 'a value has two anchors',
@@ -66,47 +62,60 @@ const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
 }
 
 /** Faults that leave the rest readable, so that its faults can be listed as well. */
-const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
+const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
 
 /** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
-  const at = (offset: number | undefined): Partial<FilePosition> => {
-    if (offset === undefined) return {}
+  const at = (offset = 0): FilePosition => {
     const { line, col } = lines.linePos(offset)
     return { line, column: col }
   }
-  const nothing = (message: string): YamlFile => ({
-    value: undefined,
-    faults: [{ code: 'yaml', message }],
-    positionOf: () => undefined,
-  })
   try {
-    // The parser's own check for duplicate keys compares each key with all before it.
-    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const
+    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error' } as const
     const document = parseDocument(text, options)
+    let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
       code: 'yaml',
       message: causes[code] ?? 'it is not YAML',
       ...at(pos[0]),
     }))
-    const { sources, wrongAliases, repeatedKeys } = survey(document, lines)
-    for (const { message, offset } of [...wrongAliases, ...repeatedKeys])
-      faults.push({ code: 'yaml', message, ...at(offset) })
-    const isReadable = wrongAliases.length === 0 && document.errors.every(({ code }) => harmless.has(code))
-    const value: unknown = isReadable ? document.toJS() : undefined
+    visit(document, {
+      Alias: (_key, alias, path) => {
+        const source = alias.resolve(document)
+        if (source !== undefined && !path.includes(source)) return
+        const cause = source === undefined ? 'names no anchor before it' : 'is inside the value that it names'
+        faults.push({ code: 'yaml', message: `an alias ${cause}`, ...at(alias.range?.[0]) })
+        isReadable = false
+      },
+    })
     return {
-      value,
+      value: isReadable ? (document.toJS() as unknown) : undefined,
       faults: firstAtEachPlace(faults),
-      positionOf: createPositions(document, lines, sources),
+      positionOf: (target) => {
+        let node: unknown = document.contents
+        let offset: number | undefined
+        for (const segment of target.match(/[^.[\]]+/g) ?? []) {
+          if (isAlias(node)) node = node.resolve(document)
+          const pair = isMap(node)
+            ? node.items.find(({ key }) => isScalar(key) && String(key.value) === segment)
+            : undefined
+          const item = isSeq(node) ? node.items[Number(segment)] : undefined
+          const key = pair?.key ?? item
+          if (!isNode(key)) break
+          offset = key.range?.[0] ?? offset
+          node = pair?.value ?? item
+        }
+        return offset === undefined ? undefined : at(offset)
+      },
     }
   } catch (error) {
     // An alias that expands exponentially, or nesting that overflows the stack.
-    return nothing(
+    const message =
       error instanceof ReferenceError
         ? 'its aliases expand it to more than 100 times its size'
-        : 'it cannot be read: it is nested too deeply',
-    )
+        : 'it cannot be read: it is nested too deeply'
+    return { value: undefined, faults: [{ code: 'yaml', message }], positionOf: () => undefined }
   }
 }
 
@@ -118,101 +127,4 @@ function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {
     if (!places.has(place)) places.set(place, fault)
   }
   return [...places.values()]
-}
-
-interface Slip {
-  readonly message: string
-  readonly offset: number | undefined
-}
-
-/** The results of one walk over the document. */
-interface Survey {
-  /** The value of each alias. */
-  readonly sources: ReadonlyMap<Alias, Node>
-  /** Aliases without a value, or whose value contains them. */
-  readonly wrongAliases: readonly Slip[]
-  /** Duplicate keys; the rest stays readable. */
-  readonly repeatedKeys: readonly Slip[]
-}
-
-function survey(document: Document.Parsed, lines: LineCounter): Survey {
-  const anchors = new Map<string, Node>()
-  const sources = new Map<Alias, Node>()
-  const wrongAliases: Slip[] = []
-  const repeatedKeys: Slip[] = []
-  visit(document, (_key, node, path) => {
-    if (isAlias(node)) {
-      const source = anchors.get(node.source)
-      const offset = node.range?.[0]
-      if (source === undefined) wrongAliases.push({ message: 'an alias names no anchor before it', offset })
-      else if (path.includes(source))
-        wrongAliases.push({ message: 'an alias is inside the value that it names', offset })
-      else sources.set(node, source)
-    } else if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, node)
-    if (isMap(node)) for (const slip of repeatedIn(node, lines)) repeatedKeys.push(slip)
-  })
-  return { sources, wrongAliases, repeatedKeys }
-}
-
-/** The name of a key; omitted if it could be a misplaced value. */
-const NAME = /^[\w.-]{1,64}$/
-
-function repeatedIn({ items }: YAMLMap, lines: LineCounter): Slip[] {
-  const firsts = new Map<unknown, number | undefined>()
-  return items.flatMap(({ key }) => {
-    if (!isScalar(key)) return []
-    const { value, range } = key
-    if (firsts.has(value))
-      return [{ message: namedTwice(String(value), firsts.get(value), lines), offset: range?.[0] }]
-    firsts.set(value, range?.[0])
-    return []
-  })
-}
-
-function namedTwice(name: string, first: number | undefined, lines: LineCounter): string {
-  if (first === undefined || !NAME.test(name)) return 'a key is duplicated'
-  const { line, col } = lines.linePos(first)
-  return `the key ${name} is duplicated, first at line ${line}, column ${col}`
-}
-
-/** Finds the places of keys; the keys of each mapping are listed once, since a file may have many faults. */
-function createPositions(
-  document: Document,
-  lines: LineCounter,
-  sources: ReadonlyMap<Alias, Node>,
-): YamlFile['positionOf'] {
-  const listed = new Map<YAMLMap, ReadonlyMap<string, Pair>>()
-  const pairOf = (map: YAMLMap, name: string): Pair | undefined => {
-    let pairs = listed.get(map)
-    if (pairs === undefined) {
-      // The first of two equal keys.
-      const backwards = map.items.toReversed()
-      pairs = new Map(
-        backwards.flatMap((pair) => (isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [])),
-      )
-      listed.set(map, pairs)
-    }
-    return pairs.get(name)
-  }
-  return (target) => {
-    let node: unknown = document.contents
-    let offset: number | undefined
-    for (const segment of target.match(/[^.[\]]+/g) ?? []) {
-      if (isAlias(node)) node = sources.get(node)
-      let key: unknown
-      if (isMap(node)) {
-        const pair = pairOf(node, segment)
-        key = pair?.key
-        node = pair?.value
-      } else if (isSeq(node)) {
-        node = node.items[Number(segment)]
-        key = node
-      } else break
-      if (!isNode(key)) break
-      offset = key.range?.[0] ?? offset
-    }
-    if (offset === undefined) return undefined
-    const { line, col } = lines.linePos(offset)
-    return { line, column: col }
-  }
 }

@@ -22,15 +22,7 @@ export { createLiveGuards, type LiveGuards, noGuards } from './guards/live-guard
 export type { TrialResult } from './guards/trial-windows.ts'
 export type { KeptStages } from './live/known-stages.ts'
 export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
-export {
-  backOf,
-  isWriteKind,
-  judgeStep,
-  nextOf,
-  type RequestKind,
-  type Side,
-  type Stage,
-} from './stage.ts'
+export { backOf, isWriteKind, judgeStep, nextOf, type RequestKind, type Side, type Stage } from './stage.ts'
 export {
   createRolloutStore,
   type OpenedRolloutStore,

@@ -35,7 +35,6 @@ describe('rollout', () => {
         confidence: 0.95,
         schoolShare: 0.2,
         days: 5,
-        traits: ['late', 'comment', 'correction'],
       },
     })
   })
