@@ -30,14 +30,14 @@ const UNACCEPTED_MS = 3_600_000
 const IDLE_SLOTS_MS = 3_600_000
 
 /**
- * Deletes data past its retention period, in small steps. Records that are open or due keep their batch, and batches above
- * `forgottenBatch` are kept whole: `nowMs` is a wall clock, which may have been set forward.
+ * Deletes data past its retention period, in small steps. Records that are open or due keep their batch, and batches that began
+ * at a later age of the journal than `forgottenAgeMs` are kept whole: `nowMs` is a wall clock, which may have been set forward.
  */
 export async function purge(
   store: Store,
   { replayForMs, keepRecordsMs }: Retention,
   nowMs: number,
-  forgottenBatch = Number.MAX_SAFE_INTEGER,
+  forgottenAgeMs = Number.MAX_SAFE_INTEGER,
 ): Promise<Purged> {
   // Keys may come from clients: rows that delay no call are not kept.
   const idleMs = nowMs - IDLE_SLOTS_MS
@@ -45,7 +45,7 @@ export async function purge(
     store.db,
   )
   const olderThan = (ms: number, condition: RawBuilder<unknown>): RawBuilder<{ id: number }> =>
-    sql`select id from journal_batches where received_ms < ${nowMs - ms} and id <= ${forgottenBatch} and ${condition}
+    sql`select id from journal_batches where received_ms < ${nowMs - ms} and age_ms <= ${forgottenAgeMs} and ${condition}
       order by id limit ${STEP}`
   const unaccepted = sql<{ id: number }>`select id from journal_batches b
     where received_ms < ${nowMs - UNACCEPTED_MS} and bytes > 0 and newcomer = 1 and open = 0 and not exists (

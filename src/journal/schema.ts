@@ -32,7 +32,7 @@ function createTables(dialect: Dialect): readonly string[] {
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
-       received_ms bigint not null, instance bigint not null, open integer not null, active integer not null,
+       received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, open integer not null, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
        retires text not null, bytes bigint not null, asked_by bigint)`,
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,

@@ -174,7 +174,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
   const stopPurging = repeat(clock, HOUR_MS, async () => {
     await availability.ask(() =>
-      purge(store, { replayForMs, keepRecordsMs }, retentionMs(), ageing.forgottenBatch()),
+      purge(store, { replayForMs, keepRecordsMs }, retentionMs(), ageing.forgottenAgeMs()),
     )
     await availability.ask(() => kept.refresh())
   })
@@ -313,7 +313,8 @@ function createCommit({
     store.commit({
       instance: lease.instance(),
       nowMs: Math.round(clock.wallMs()),
-      forgottenBatch: ageing.forgottenBatch(),
+      ageMs: ageing.ageMs(),
+      forgottenAgeMs: ageing.forgottenAgeMs(),
       operations,
       gate,
     })

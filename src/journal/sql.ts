@@ -54,7 +54,15 @@ const nameOf = (column: string): string => column.split(' ')[0] ?? ''
 const RANGE = ['batch bigint', 'first integer', 'last integer']
 const totals = ['open', 'confirmed', 'refused', 'unknown', 'parked']
 const batchColumns = [
-  ...['id bigint', 'partner text', 'owner text', 'ids text', 'content text', 'received_ms bigint'],
+  ...[
+    'id bigint',
+    'partner text',
+    'owner text',
+    'ids text',
+    'content text',
+    'received_ms bigint',
+    'age_ms bigint',
+  ],
   ...['instance bigint', 'open integer', 'active integer', 'on_v2 integer', 'newcomer integer'],
   ...['retires text', 'bytes bigint'],
 ]
@@ -116,7 +124,7 @@ export function createStatements(dialect: Dialect) {
     findMarker: 'select marker from journal_commits where slot = $1',
     // Others with the same ids, however many there are, do not hide a batch.
     sameIds: `select * from (
-        select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.open, b.answered,
+        select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.age_ms as "ageMs", b.open, b.answered,
           row_number() over (partition by u.n order by case when b.content = u.content then 0 else 1 end, b.id desc) as rank
         from ${rows(['n integer', 'ids text', 'owner text', 'content text'])}
         join journal_batches b on b.ids = u.ids and b.owner = u.owner and b.retired = 0) s

@@ -15,8 +15,10 @@ export interface Group {
   readonly instance: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
-  /** Batches up to this number are not recognised any longer where the wall clock says the same. */
-  readonly forgottenBatch: number
+  /** The age of the journal. */
+  readonly ageMs: number
+  /** Batches that began at this age or before are not recognised any longer where the wall clock says the same. */
+  readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
   /** To be passed right before the commit. */
   readonly gate: CommitGate

@@ -9,7 +9,7 @@ export interface JournalTables extends RolloutTables {
    * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
    * other. `read_back_until`: until then (ms since the epoch) new records
    * are looked for in V3 before they are posted; `read_back_from_age`: the age of the journal when that began. `age`: the age of the
-   * journal, and which batches were there at which age (ageing.ts).
+   * journal (ageing.ts).
    * `unclean end: <how>`: when an instance was last found gone.
    * `mac_key`: the sealed key of the MACs of stages (keys.ts). `note: <name>`: a text of the adapter. `database`: in PostgreSQL,
    * which database the journal is in (high-water.ts).
@@ -65,6 +65,8 @@ interface BatchTable {
   readonly ids: string | null
   readonly content: string
   readonly received_ms: number
+  /** The age of the journal when it began. */
+  readonly age_ms: Generated<number>
   /** The instance that may settle it. */
   readonly instance: number
   /** How many of its records are open. */

@@ -188,7 +188,8 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const group = {
       instance: 1,
       nowMs: 0,
-      forgottenBatch: 0,
+      ageMs: 0,
+      forgottenAgeMs: 0,
       operations: [beginning('one')],
       gate,
     }
@@ -218,7 +219,8 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const group = {
       instance: 1,
       nowMs: 0,
-      forgottenBatch: 0,
+      ageMs: 0,
+      forgottenAgeMs: 0,
       operations: [beginning('one')],
       gate,
     }

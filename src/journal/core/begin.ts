@@ -11,6 +11,7 @@ export interface SameIds {
   /** In hexadecimal. */
   readonly content: string
   readonly receivedMs: number
+  readonly ageMs: number
   readonly open: number
   readonly answered: number
 }
@@ -81,7 +82,16 @@ export function begin(
     if (name !== undefined) {
       const onV2 = batch.side === 'v2' ? 1 : 0
       const content = toHex(batch.content)
-      begun.push({ name, batch: lastBatch, onV2, content, receivedMs: latestMs, open, answered: 0 })
+      begun.push({
+        name,
+        batch: lastBatch,
+        onV2,
+        content,
+        receivedMs: latestMs,
+        ageMs: context.ageMs,
+        open,
+        answered: 0,
+      })
     }
     insert(context, beginning, {
       batch: lastBatch,
@@ -120,7 +130,7 @@ interface Begun {
 }
 
 function insert(
-  { instance, hasKey, nowMs, changes }: ChangeContext,
+  { instance, hasKey, nowMs, ageMs, changes }: ChangeContext,
   { batch: given, keys }: Beginning,
   { batch, receivedMs, open, retires }: Begun,
 ): void {
@@ -132,6 +142,7 @@ function insert(
     ids: ids === undefined ? null : toHex(ids),
     content: toHex(content),
     received_ms: receivedMs,
+    age_ms: Math.floor(ageMs),
     instance,
     open,
     active: open,
@@ -196,13 +207,13 @@ interface Arrival {
 /** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'instead' | 'resendOf' | 'content'>,
-  { replayForMs, forgottenBatch }: ChangeContext,
+  { replayForMs, forgottenAgeMs }: ChangeContext,
   earlier: readonly SameIds[],
 ): Arrival {
   const { side, instead = 0, resendOf = Infinity } = arriving
   const content = toHex(arriving.content)
   const recent = earlier.filter(
-    (one) => one.batch > forgottenBatch || Math.round(arriving.receivedMs) - one.receivedMs < replayForMs,
+    (one) => one.ageMs > forgottenAgeMs || Math.round(arriving.receivedMs) - one.receivedMs < replayForMs,
   )
   const isReplaced = (one: SameIds): boolean => one.onV2 === 1 && one.batch <= instead
   const same = recent.filter((one) => one.content === content)

@@ -58,7 +58,7 @@ export function createCommitChanges(
 ): (run: RunStatement, group: Group, marker: string) => Promise<Changed> {
   const hashKeys = createKeyHash(salt)
   return async (run, group, marker) => {
-    const { instance, nowMs, forgottenBatch, operations } = group
+    const { instance, nowMs, ageMs, forgottenAgeMs, operations } = group
     const ofKind = <Kind extends Operation['kind']>(kind: Kind): readonly OperationOf<Kind>[] =>
       operations.filter((one): one is OperationOf<Kind> => one.kind === kind)
     const answered = ofKind('answered').flatMap(({ batches }) => batches)
@@ -82,7 +82,7 @@ export function createCommitChanges(
     let changes = noChanges()
     let last = { lastBatch: lastBatch - begins.length, latestMs: latestMs ?? 0 }
     const context: ChangeContext = {
-      ...{ instance, nowMs, replayForMs, forgottenBatch, hasKey: key !== undefined },
+      ...{ instance, nowMs, ageMs, replayForMs, forgottenAgeMs, hasKey: key !== undefined },
       get changes() {
         return changes
       },

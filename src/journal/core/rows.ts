@@ -8,8 +8,9 @@ export interface ChangeContext {
   /** Milliseconds since the epoch. */
   readonly nowMs: number
   readonly replayForMs: number
-  /** Batches with a higher number are recognised whatever the wall clock says. */
-  readonly forgottenBatch: number
+  readonly ageMs: number
+  /** Batches that began at a later age are recognised whatever the wall clock says. */
+  readonly forgottenAgeMs: number
   /** True: credentials can be encrypted, and are kept. */
   readonly hasKey: boolean
   readonly changes: Changes
@@ -56,6 +57,7 @@ export interface InsertedBatch {
   readonly ids: string | null
   readonly content: string
   readonly received_ms: number
+  readonly age_ms: number
   readonly instance: number
   readonly open: number
   readonly active: number
