@@ -1,5 +1,5 @@
 import { isGuid } from '../odata/index.ts'
-import type { FlatRecord, RecordFault, UnmappedField } from '../v2/record/flat-record.ts'
+import type { FlatRecord, RecordFault, UnmappedField } from '../v2/record/decode-record.ts'
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'

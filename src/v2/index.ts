@@ -8,13 +8,18 @@ export {
   locationOf,
   type PartReply,
 } from './batch/encode-batch.ts'
-export { readBoundary } from './multipart/boundary.ts'
-export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/preferences.ts'
+export { readBoundary } from './multipart/parts.ts'
+export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/head.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
-export { decodeRecord } from './record/decode-record.ts'
-export { decodeRecordBytes } from './record/record-text.ts'
-export { FLAT_TYPE, type FlatRecord, type RecordFault, type UnmappedField } from './record/flat-record.ts'
+export {
+  decodeRecord,
+  decodeRecordBytes,
+  FLAT_TYPE,
+  type FlatRecord,
+  type RecordFault,
+  type UnmappedField,
+} from './record/decode-record.ts'
 export {
   createRowEncoder,
   encodeFlatPage,
@@ -32,7 +37,7 @@ export {
   type ReplyForm,
   type ReplyPartForm,
 } from './batch/decode-reply.ts'
-export type { Finding } from './inspect/finding.ts'
+export type { Finding } from './inspect/inspect-parts.ts'
 export {
   guessBoundary,
   inspectBatch,

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import { lineEnd, readHeaders, valuesOf } from '../../v2/http-part/headers.ts'
 import { defaultBatchLimits } from '../../v2/limits.ts'
-import { readBoundary } from '../../v2/multipart/boundary.ts'
-import { type PartRange, splitParts } from '../../v2/multipart/parts.ts'
+import { type PartRange, readBoundary, splitParts } from '../../v2/multipart/parts.ts'
 import type { Reply } from '../http/reply.ts'
 
 /** One request of a batch. */

@@ -1,5 +1,5 @@
-import type { Preferences } from '../http-part/preferences.ts'
-import type { FlatRecord, RecordFault } from '../record/flat-record.ts'
+import type { Preferences } from '../http-part/head.ts'
+import type { FlatRecord, RecordFault } from '../record/decode-record.ts'
 
 /** One part of a decoded batch: a record, or the faults for which it cannot be posted. */
 export interface BatchPart extends Preferences {

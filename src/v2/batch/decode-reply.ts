@@ -2,8 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import { type HeaderLines, lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
-import { readBoundary } from '../multipart/boundary.ts'
-import { contentEnd, createDelimiterFinder, type Delimiter } from '../multipart/parts.ts'
+import { contentEnd, createDelimiterFinder, type Delimiter, readBoundary } from '../multipart/parts.ts'
 
 /** One part of a batch reply as a client reads it. */
 export interface DecodedReply {

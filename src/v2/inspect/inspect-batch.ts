@@ -3,11 +3,10 @@ import { SLICE_WORK, type Slices } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
 import { type DecodeOptions, openBatchDecoding } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
-import { isBoundary, readBoundary } from '../multipart/boundary.ts'
+import { isBoundary, readBoundary } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
-import type { RecordFault } from '../record/flat-record.ts'
-import { type Finding, remedies } from './finding.ts'
-import { inspectParts } from './inspect-parts.ts'
+import type { RecordFault } from '../record/decode-record.ts'
+import { type Finding, inspectParts, remedies } from './inspect-parts.ts'
 
 const LF = 0x0a
 const CR = 0x0d

@@ -1,6 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import { isBoundary } from './boundary.ts'
-import { createDelimiterFinder, type NearDelimiters } from './parts.ts'
+import { createDelimiterFinder, isBoundary, type NearDelimiters } from './parts.ts'
 import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a

@@ -1,8 +1,49 @@
+import { isUtf8 } from 'node:buffer'
+import { AdapterError } from '../../errors.ts'
+import { encodingOf, parameterOf, parseMediaType } from '../../http/media-type.ts'
 import { isGuid } from '../../odata/index.ts'
 import { defaultBatchLimits } from '../limits.ts'
-import type { RecordFault, RecordResult, UnmappedField } from './flat-record.ts'
-import { FLAT_TYPE } from './flat-record.ts'
 import { type JsonFault, type JsonLimits, JsonReader } from './json-reader.ts'
+
+/** The constant of `@odata.type` in a flat record (service.md 4.2). */
+export const FLAT_TYPE = '#AttendanceService.Models.OData.AttendanceRecord'
+
+/** A member of a posted record that is not of the flat write form; `raw` is its JSON text, so lexemes survive. */
+export interface UnmappedField {
+  readonly name: string
+  readonly raw: string
+}
+
+/**
+ * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is undefined and
+ * differs from null. Guids have 36 characters, in the case in which they were written.
+ */
+export interface FlatRecord {
+  readonly Present: boolean
+  readonly Absent: boolean
+  readonly Learner: string
+  readonly AttendableEvent: string
+  readonly SchoolAttendanceCode: string
+  /** int32. */
+  readonly MinutesLate: number | null | undefined
+  readonly Comment: string | null | undefined
+  /** Other members, in order; undefined when there are none. */
+  readonly unmapped: readonly UnmappedField[] | undefined
+  /** How many members were written in another form than JSON's, which V2's parser reads as well; undefined: none. */
+  readonly converted?: number | undefined
+}
+
+/** A fault of one posted record; a record may have several. */
+export interface RecordFault {
+  readonly code:
+    'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'
+  /** Names the member and the rule, never the value. */
+  readonly message: string
+}
+
+export type RecordResult =
+  | { readonly record: FlatRecord; readonly faults: undefined }
+  | { readonly record: undefined; readonly faults: readonly RecordFault[] }
 
 const COLON = 0x3a
 const COMMA = 0x2c
@@ -199,4 +240,67 @@ function fieldFault(name: string, rule: string): RecordFault {
 function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
   if (isLimit === true) return { code: 'ADP_RECORD_LIMIT', message: `${message}.` }
   return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
+}
+
+/**
+ * Undefined for UTF-8, the default; `latin1`, or the name of another single-byte set in the WHATWG encoding standard; `other` cannot be
+ * read (batch-wire F26).
+ */
+export type RecordCharset = string | undefined
+
+const SINGLE_BYTE =
+  /^(?:ibm866|iso-8859-\d+(?:-i)?|koi8-[ru]|macintosh|windows-(?:874|125\d)|x-mac-cyrillic)$/
+
+/** The charset that a record's Content-Type names. */
+export function readCharset(contentType: string | undefined): RecordCharset {
+  // The media type itself is not checked: legacy clients spell application/json in several ways.
+  const charset = /charset/i.test(contentType ?? '') ? parameterOfType(contentType ?? '') : undefined
+  if (charset === undefined || charset === 'us-ascii') return undefined
+  const name = encodingOf(charset)
+  if (name === 'utf-8') return undefined
+  // The standard reads ISO-8859-1 as Windows-1252, as browsers do; V2's parser reads what the name says.
+  if (name === 'windows-1252' && !charset.includes('1252')) return 'latin1'
+  return name !== undefined && SINGLE_BYTE.test(name) ? name : 'other'
+}
+
+/** The text of one record in its charset, or why it has none. */
+export function decodeText(bytes: Buffer, charset: RecordCharset): string | RecordFault {
+  if (charset === undefined) return isUtf8(bytes) ? bytes.toString('utf8') : notUtf8
+  if (charset === 'latin1') return bytes.toString('latin1')
+  if (charset === 'other') return unknownCharset
+  try {
+    return new TextDecoder(charset, { fatal: true }).decode(bytes)
+  } catch {
+    // A byte that the set leaves undefined: replaced, it would change a comment.
+    return notInCharset
+  }
+}
+
+const unknownCharset: RecordFault = {
+  code: 'ADP_CHARSET',
+  message: 'The charset must be utf-8 or a single-byte one, such as iso-8859-1.',
+}
+const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
+const notInCharset: RecordFault = {
+  code: 'ADP_CHARSET',
+  message: 'The record is not valid in the charset of its Content-Type.',
+}
+
+/** Decodes one record from its bytes, in the charset that `contentType` names (batch-wire F26), as `decodeRecord` does. */
+export function decodeRecordBytes(
+  bytes: Buffer,
+  contentType: string | undefined,
+  limits: JsonLimits = defaultBatchLimits,
+): RecordResult {
+  const text = decodeText(bytes, readCharset(contentType))
+  return typeof text === 'string' ? decodeRecord(text, limits) : { record: undefined, faults: [text] }
+}
+
+function parameterOfType(contentType: string): string | undefined {
+  try {
+    return parameterOf(parseMediaType(contentType), 'charset')?.toLowerCase()
+  } catch (cause) {
+    if (cause instanceof AdapterError) return 'unreadable'
+    throw cause
+  }
 }

@@ -1,5 +1,5 @@
-import type { MetadataLevel } from '../http-part/preferences.ts'
-import { FLAT_TYPE } from './flat-record.ts'
+import type { MetadataLevel } from '../http-part/head.ts'
+import { FLAT_TYPE } from './decode-record.ts'
 
 /**
  * A flat V2 attendance record as the service answers and reads it (service.md 2.10 and 9). Date-times are ISO 8601 text;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type Batch, idsAgree } from '../../../src/v2/batch/batch.ts'
 import { decodeBatch, type DecodeOptions } from '../../../src/v2/batch/decode-batch.ts'
 import { defaultBatchLimits } from '../../../src/v2/limits.ts'
-import type { FlatRecord } from '../../../src/v2/record/flat-record.ts'
+import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 import { crlf } from '../support/crlf.ts'
 import { faultOf } from '../support/fault-of.ts'
 

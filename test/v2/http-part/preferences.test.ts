@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { readPreferences } from '../../../src/v2/http-part/preferences.ts'
+import { readPreferences } from '../../../src/v2/http-part/head.ts'
 
 describe('readPreferences', () => {
   const prefer: [prefer: string, prefersMinimal: boolean][] = [

@@ -4,7 +4,7 @@ import { describe, expect, it, test } from 'vitest'
 
 import { errorRules } from '../../../src/errors.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import { remedies } from '../../../src/v2/inspect/finding.ts'
+import { remedies } from '../../../src/v2/inspect/inspect-parts.ts'
 import { guessBoundary, inspectBatch, inspectBatchInSlices } from '../../../src/v2/inspect/inspect-batch.ts'
 import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import { crlf } from '../support/crlf.ts'

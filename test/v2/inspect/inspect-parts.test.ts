@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { Batch } from '../../../src/v2/batch/batch.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import type { Finding } from '../../../src/v2/inspect/finding.ts'
-import { inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
+import { type Finding, inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
 import { crlf } from '../support/crlf.ts'
 
 const MIME = 'Content-Type: application/http\n'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { isBoundary, readBoundary } from '../../../src/v2/multipart/boundary.ts'
+import { isBoundary, readBoundary } from '../../../src/v2/multipart/parts.ts'
 import { faultOf } from '../support/fault-of.ts'
 
 const LONGEST = 'b'.repeat(70)

@@ -2,8 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import { noBatchLimits } from '../../../src/v2/limits.ts'
-import { decodeRecord } from '../../../src/v2/record/decode-record.ts'
-import { FLAT_TYPE, type FlatRecord, type RecordResult } from '../../../src/v2/record/flat-record.ts'
+import {
+  decodeRecord,
+  FLAT_TYPE,
+  type FlatRecord,
+  type RecordResult,
+} from '../../../src/v2/record/decode-record.ts'
 
 const LEARNER = '2b6f0cc9-04d6-4a8b-9c3e-5f1e7a9d2c41'
 const EVENT = 'A7C1E2D3-5B4F-4E6A-8D7C-9B0A1F2E3D4C'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-import type { FlatRecord } from '../../../src/v2/record/flat-record.ts'
+import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 import type { BatchModel, ChangesetModel, PartModel } from './batch-model.ts'
 
 const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))

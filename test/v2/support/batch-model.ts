@@ -1,4 +1,4 @@
-import type { FlatRecord } from '../../../src/v2/record/flat-record.ts'
+import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 
 /** How a header line is written. */
 export interface HeaderStyle {
