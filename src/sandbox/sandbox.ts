@@ -1,14 +1,28 @@
+import { createModelIndex } from '../odata/index.ts'
+import { type AttendanceSwitches, createAttendanceService } from './attendance/attendance-service.ts'
+import { answerOperations } from './answer-batch.ts'
+import { methodNotAllowed, notFound, type Reply } from './http/reply.ts'
+import {
+  findRoute,
+  isLegacy,
+  portOf,
+  type Route,
+  type RoutedRequest,
+  type Service,
+  type ServiceRequest,
+} from './http/request.ts'
+import { createLearnerService, type LearnerSwitches } from './learner/learner-service.ts'
+import { createLegacyService, type LegacySwitches } from './legacy/legacy-service.ts'
+import { answerMetadata, servedModel } from './metadata.ts'
+import { openSchool, type School } from './school.ts'
 import { recordTypes } from './attendance/record.ts'
 import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
-import { portOf, type Route } from './http/request.ts'
 import { createHttpPort, type HttpPort } from './http/server.ts'
 import { findLearnerSet } from './learner/learner-sets.ts'
 import { readOptions, type SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
-import { openSchool } from './school.ts'
 import { type Admit, createSecurity, type Security } from './security.ts'
-import { createService } from './service.ts'
 
 /** A stand-in service; it runs after `listen`. */
 export interface Sandbox {
@@ -114,5 +128,53 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
       await Promise.all([main.close(), legacy?.close()])
       school.database.close()
     },
+  }
+}
+
+/** Switches for unknown behaviour of the real service. */
+interface ServiceSwitches extends AttendanceSwitches, LegacySwitches, LearnerSwitches {
+  /** Whether V3 has `$batch`: announced, and never shown (service-facts 3). */
+  readonly batch: boolean
+}
+
+/** The properties of the service that belong to one port. */
+interface ServicePort {
+  /** Whether the port has the resource; 404 for others. */
+  readonly serves: (route: Route) => boolean
+  /** Answers single requests of a V3 batch by a fault; undefined: none strikes. */
+  readonly disturb: (method: string, path: string) => Reply | undefined
+}
+
+/** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
+export function createService(school: School, switches: ServiceSwitches): (port: ServicePort) => Service {
+  const index = createModelIndex(servedModel)
+  const queryContext = () => ({ index, now: school.now(), pageSize: switches.pageSize })
+  const attendance = createAttendanceService(school, queryContext, switches)
+  const learner = createLearnerService(school, queryContext, switches)
+  const legacy = createLegacyService(school, switches)
+  const answer = (request: RoutedRequest): Reply => {
+    const description = answerMetadata(request)
+    if (description !== undefined) return description
+    if (request.route.area === 'Learner') return learner(request)
+    return isLegacy(request.route) ? legacy(request) : attendance(request)
+  }
+  return ({ serves, disturb }) => {
+    const find = ({ path }: ServiceRequest): Route | undefined => {
+      const route = findRoute(path)
+      return route !== undefined && serves(route) ? route : undefined
+    }
+    const single: Service = (request) => {
+      const route = find(request)
+      return route === undefined ? notFound : answer({ ...request, route })
+    }
+    return (request) => {
+      const route = find(request)
+      // The learner domains at V1 and V2 have the batch of V3; that of the attendance domain is the legacy one.
+      const isBatch = route?.resource.join('/').toLowerCase() === '$batch' && !isLegacy(route)
+      if (!isBatch) return single(request)
+      if (!switches.batch) return notFound
+      if (request.method !== 'POST') return methodNotAllowed('POST')
+      return answerOperations({ service: single, attempt: school.attempt, disturb }, { ...request, route })
+    }
   }
 }

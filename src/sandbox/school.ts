@@ -13,10 +13,15 @@ import { type Calendar, createCalendar } from './seed/calendar.ts'
 import { type CodeTable, createCodeTable } from './seed/codes.ts'
 import { createRoster, type Roster } from './seed/pupils.ts'
 import { closeRegisters, refillRegisters, seedDatabase } from './seed/seed-database.ts'
-import { type Actors, createActors } from './store/actors.ts'
-import { openDatabase, readDay } from './store/database.ts'
+import {
+  type Actors,
+  createActors,
+  createPatches,
+  openDatabase,
+  type Patches,
+  readDay,
+} from './store/database.ts'
 import { createMarkStore, type MarkStore } from './store/marks.ts'
-import { createPatches, type Patches } from './store/patches.ts'
 
 /** The school behind both faces of the service: one store, one calendar, one set of ids. */
 export interface School {

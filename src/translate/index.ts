@@ -1,4 +1,4 @@
-export { historyKey, toHistory, toHistoryQueries } from './history-queries.ts'
+export { codeIdOf, historyKey, toCodeQuery, toHistory, toHistoryQueries } from './expressions.ts'
 export { isReplyTo, type RecordMapping, toFlatRecord, toFlatReply, toV3Record } from './record.ts'
 export {
   defaultErrorMapping,
@@ -7,7 +7,6 @@ export {
   toV2Failure,
   toV2Refusal,
 } from './errors.ts'
-export { codeIdOf, toCodeQuery } from './code-lookup.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export {
   metadataTypes,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { collectPage, type PageWish } from '../../src/reads/collect-page.ts'
-import { writeGivenRows } from '../../src/reads/given-rows.ts'
+import { collectPage, type PageWish, writeGivenRows } from '../../src/reads/collect-page.ts'
 import type { ReadPlan, ReadRow } from '../../src/translate/index.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 

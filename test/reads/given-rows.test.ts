@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { readGivenRows, writeGivenRows } from '../../src/reads/given-rows.ts'
+import { readGivenRows, writeGivenRows } from '../../src/reads/collect-page.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 
 const row = (id: string): FlatReply => ({

@@ -4,7 +4,7 @@ import { deflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { decodeNextLink, encodeNextLink, type NextLink } from '../../src/reads/next-link.ts'
+import { decodeNextLink, encodeNextLink, type NextLink } from '../../src/reads/read-page.ts'
 
 const tokens = fc.record({
   query: fc.string(),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { parseFilter, printFilter, QueryError } from '../../src/odata/index.ts'
-import { toV3Expression } from '../../src/translate/query-paths.ts'
+import { toV3Expression } from '../../src/translate/query.ts'
 
 const none = new Map<string, ReturnType<typeof parseFilter>>()
 

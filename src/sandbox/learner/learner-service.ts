@@ -1,13 +1,81 @@
+import { learnerPersonal } from '../../model/identity.ts'
+import { serviceNamespace } from '../../model/notation.ts'
+import type { Property } from '../../odata/index.ts'
+import { formatInstant } from '../dates.ts'
+import { FieldReader, isMembers, type Json, type Members, parseRelaxedJson } from '../json.ts'
+import { compileQuery, type QueryContext, readQuery } from '../query/compile-query.ts'
+import { entityReply, presentationOf } from '../query/presentation.ts'
+import { type Group, groupsOn, type LearnerEntity } from './compose-set.ts'
+import { findLearnerSet, findLookup, type LearnerSet, learnerSets } from './learner-sets.ts'
 import { methodNotAllowed, notFound, odataError, refuseDomain, type Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
-import { type QueryContext, readQuery } from '../query/compile-query.ts'
 import { countEntities, readEntities } from '../query/read-entities.ts'
 import { keyValues, readEntity, readResource, type Resource } from '../query/read-entity.ts'
 import type { School } from '../school.ts'
-import type { LearnerEntity } from './compose-set.ts'
-import { createLearnerEntities, memberSets } from './learner-entities.ts'
-import { findLearnerSet, findLookup, type LearnerSet } from './learner-sets.ts'
-import { patchPersonal } from './patch-personal.ts'
+
+/** The entities of the learner domains, composed once and kept until a client changes one or the day changes. */
+interface LearnerEntities {
+  all(set: string): readonly LearnerEntity[]
+  byKey(set: string, key: string): LearnerEntity | undefined
+}
+
+/** The sets of members; links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
+export const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
+
+interface KeptSet {
+  readonly version: number
+  readonly day: number
+  readonly list: readonly LearnerEntity[]
+  readonly byKey: ReadonlyMap<string, LearnerEntity>
+}
+
+/** Creates the cache of a school's learner entities. */
+export function createLearnerEntities(school: School): LearnerEntities {
+  const kept = new Map<string, KeptSet>()
+  const load = (name: string): KeptSet => {
+    const version = school.patches.version()
+    const day = school.today()
+    const found = kept.get(name)
+    if (found?.version === version && found.day === day) return found
+    const list = name === 'LearnerGroups' ? groups(day) : composed(name, day)
+    const loaded = { version, day, list, byKey: new Map(list.map((one) => [one.key, one])) }
+    kept.set(name, loaded)
+    return loaded
+  }
+  const composed = (name: string, day: number): LearnerEntity[] => {
+    const set = findLearnerSet(name)
+    const list = set === undefined ? [] : school.compose(set, day)
+    if (name !== 'LearnerPersonals') return list
+    const patches = school.patches.all()
+    return list.map((one) => ({ ...one, entity: patches.get(one.learner) ?? one.entity }))
+  }
+  const all = (name: string): readonly LearnerEntity[] => load(name).list
+
+  const groups = (day: number): LearnerEntity[] =>
+    groupsOn(day, school.ids, school.roster.entries)
+      .map((group) => ({ learner: 0, key: `${group.externalId},${group.type}`, entity: toEntity(group) }))
+      .sort((one, other) => (one.key < other.key ? -1 : 1))
+
+  /** A group has its member collections as getters: read where a query follows them, not before. */
+  const toEntity = (group: Group): Record<string, Json> => {
+    const entity: Record<string, Json> = {
+      ExternalID: group.externalId,
+      GroupType: group.type,
+      ShortName: group.shortName,
+      FullName: group.fullName,
+      DisplayOrder: group.displayOrder,
+    }
+    for (const { name } of memberSets) {
+      // Kept with the group, which is made anew when any entity changes: a filter may come here many times.
+      let found: Json[] | undefined
+      const get = (): Json[] =>
+        (found ??= all(name).flatMap(({ learner, entity }) => (group.members.has(learner) ? [entity] : [])))
+      Object.defineProperty(entity, name, { get, enumerable: false })
+    }
+    return entity
+  }
+  return { all, byKey: (set, key) => load(set).byKey.get(key) }
+}
 
 /** Switches of the learner domains. */
 export interface LearnerSwitches {
@@ -101,4 +169,62 @@ function* namesIn(node: unknown): Generator<string> {
     yield node.name
   const inside: Iterable<unknown> = node instanceof Map ? node.values() : Object.values(node)
   for (const value of inside) yield* namesIn(value)
+}
+
+/**
+ * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1; the form is not shown, so that of OData protocol 11.4.3):
+ * the given properties are replaced, the others stay. 204, or 200 with the entity where the client prefers it; 400 with
+ * every fault of the body, and nothing changed.
+ */
+export function patchPersonal(
+  school: School,
+  found: LearnerEntity,
+  context: QueryContext,
+  request: RoutedRequest,
+): Reply {
+  const body = parseRelaxedJson(request.body.toString('utf8'))
+  if (!isMembers(body)) return odataError(400, 'InvalidBody', 'The body must be one JSON object.')
+  const reader = new FieldReader()
+  const changes = readChanges(body, reader)
+  if (reader.faults.length > 0)
+    return odataError(400, 'InvalidBody', 'The body does not fit the type LearnerPersonal.', reader.faults)
+  const entity = { ...found.entity, ...changes }
+  school.patches.set(found.learner, entity)
+  if (!/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? ''))
+    return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
+  const presentation = presentationOf({}, request, context.index)
+  const { project } = compileQuery({}, `${serviceNamespace}.LearnerPersonal`, context, presentation.describe)
+  const reply = entityReply(200, presentation, 'LearnerPersonals/$entity', project(entity))
+  return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
+}
+
+function readChanges(body: Members, reader: FieldReader): Record<string, Json> {
+  const changes: Record<string, Json> = {}
+  for (const [name, value] of Object.entries(body)) {
+    if (name.includes('@')) continue
+    const property = learnerPersonal.properties.find((one) => one.name === name)
+    if (property === undefined) reader.refuse(name, `The property '${name.slice(0, 64)}' cannot be set.`)
+    // A key in the body is ignored (OData protocol 11.4.3).
+    else if (name !== 'ExternalID') changes[name] = value === null ? null : readValue(property, body, reader)
+  }
+  return changes
+}
+
+function readValue({ name, type }: Property, body: Members, reader: FieldReader): Json {
+  if (type === 'Edm.String') return reader.string(body, '', name) ?? null
+  if (type === 'Edm.Boolean') return reader.boolean(body, '', name) ?? null
+  if (type === 'Edm.DateTimeOffset') {
+    const instant = reader.instant(body, '', name)
+    return instant === undefined ? null : formatInstant(instant)
+  }
+  const reference = reader.optional(body, '', name, isMembers, 'an object with ExternalID') ?? {}
+  const path = `${name}/`
+  const id = reader.guid(reference, path, 'ExternalID')
+  if (reference['ExternalID'] === undefined)
+    reader.refuse(`${path}ExternalID`, `${path}ExternalID is required.`)
+  return {
+    ExternalID: id ?? null,
+    Code: reader.string(reference, path, 'Code') ?? null,
+    Description: reader.string(reference, path, 'Description') ?? null,
+  }
 }

@@ -1,7 +1,8 @@
+import type { Json } from '../json.ts'
+import { integer, text } from './mark.ts'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-
 import { AdapterError } from '../../errors.ts'
 
 /**
@@ -121,3 +122,76 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
 }
 
 const contentMark = (content: string): string => `${schemaVersion} ${content}`
+
+/** The people and programs that recorded marks. */
+export interface Actors {
+  /** The number of an actor, given on first sight. `externalId` in lower case. */
+  number(externalId: string): number
+  externalId(number: number): string
+  /** Clears cached data of writes that were rolled back. */
+  reload(): void
+}
+
+/** Loads the actors of a database and adds new ones as they appear. */
+export function createActors(database: DatabaseSync): Actors {
+  const select = database.prepare('SELECT no, external_id FROM actor ORDER BY no')
+  let ids: string[] = []
+  let numbers = new Map<string, number>()
+  const reload = (): void => {
+    const rows = select.all()
+    ids = rows.map((row) => text(row, 'external_id'))
+    numbers = new Map(rows.map((row) => [text(row, 'external_id'), integer(row, 'no')]))
+  }
+  reload()
+  const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
+  return {
+    number: (externalId) => {
+      const known = numbers.get(externalId)
+      if (known !== undefined) return known
+      const number = ids.push(externalId)
+      insert.run(number, externalId)
+      numbers.set(externalId, number)
+      return number
+    },
+    reload,
+    externalId: (number) => ids[number - 1] ?? '',
+  }
+}
+
+/** What clients changed of LearnerPersonals: the whole entity by the number of its learner. */
+export interface Patches {
+  all(): ReadonlyMap<number, Record<string, Json>>
+  set(learner: number, entity: Readonly<Record<string, Json>>): void
+  reset(): void
+  /** Another number after every change: what was read before may be kept until then. */
+  version(): number
+  /** Clears cached data of writes that were rolled back. */
+  reload(): void
+}
+
+/** Prepares the statements of the table of patches. */
+export function createPatches(database: DatabaseSync): Patches {
+  const select = database.prepare('SELECT learner, body FROM patch')
+  const replace = database.prepare('INSERT OR REPLACE INTO patch VALUES (?, ?)')
+  let version = 0
+  return {
+    all: () =>
+      new Map(
+        select
+          .all()
+          .map((row) => [integer(row, 'learner'), JSON.parse(text(row, 'body')) as Record<string, Json>]),
+      ),
+    set: (learner, entity) => {
+      replace.run(learner, JSON.stringify(entity))
+      version += 1
+    },
+    reset: () => {
+      database.exec('DELETE FROM patch')
+      version += 1
+    },
+    version: () => version,
+    reload: () => {
+      version += 1
+    },
+  }
+}
