@@ -1,7 +1,6 @@
 export { adoptJournal, type Adopted, examineJournal, type JournalCondition } from './adopt.ts'
 export type {
   Balance,
-  BatchIdentity,
   BeginResult,
   ConfirmedMark,
   Journal,

@@ -49,9 +49,6 @@ export interface NewBatch {
   readonly records: readonly NewRecord[]
 }
 
-/** What identifies a repeated batch. */
-export type BatchIdentity = Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs' | 'side'>
-
 /** One record of a new batch; its position is its index. */
 export interface NewRecord {
   /** Records with the same key are sent one after another. Kept as a salted hash. */

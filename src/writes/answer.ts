@@ -1,6 +1,5 @@
 import { AdapterError } from '../errors.ts'
 import {
-  type BatchIdentity,
   type BeginResult,
   type KnownBatch,
   isDamagedBatch,
@@ -204,7 +203,7 @@ async function identityOf(
   { journal, upstream }: WriteContext,
   { owner }: Authorisation,
   { body, plan, receivedMs, slices }: PlannedRequest,
-): Promise<BatchIdentity> {
+): Promise<Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>> {
   if (!journal.durable) return { owner, ids: undefined, content: NOTHING, receivedMs }
   const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
   const content = await digestRequest(owner, upstream, plan.ids?.boundary, body, slices)

@@ -31,7 +31,7 @@ export interface WriteTask {
 /** Whether the records of a run may still be posted from this process. */
 export interface Permission {
   /** False while others may have taken over. Asked when a POST goes to its socket, so it must cost next to nothing. */
-  maySend(): boolean
+  readonly maySend: () => boolean
   /** Asks the journal after `maySend` gave false; resolves false where the records are not this run's any longer. */
   renew(): Promise<boolean>
 }
@@ -126,12 +126,11 @@ export function openWriteSession(
     onOutcome: OnOutcome,
   ): Promise<UpstreamError | undefined> => {
     const { budgetMs, batch: choice, bodyProfile } = partner
-    const maySend = (): boolean => permission.maySend()
     const writes = context.v3.openWrites(credentials, {
       budgetMs,
       rateLimit,
       batch: choice,
-      maySend,
+      maySend: permission.maySend,
       queueKey,
     })
     current = writes

@@ -25,6 +25,24 @@ export function describeInstances({ name, promise }: Subject): void {
       await journal.settle(left, [confirmed(1), confirmed(2)])
     })
 
+    promise('gives a batch to a live instance that asks for it, and no other', async (journal, opener) => {
+      const other = await opener.open()
+      const gone = await opener.open()
+      const [kept, asked, askedByGone] = [
+        await beginNew(journal, batchOf(['a'])),
+        await beginNew(journal, batchOf(['b'])),
+        await beginNew(journal, batchOf(['c'])),
+      ]
+      await gone.askFor(askedByGone)
+      await gone.close()
+      await other.askFor(asked)
+      expect(await journal.handOver([kept])).toEqual([])
+      expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
+      await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+      await other.settle(asked, [confirmed(0)])
+      expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
+    })
+
     promise('orders the writes of all instances', async (journal, opener) => {
       const other = await opener.open()
       const one = await beginNew(journal, batchOf(['a']))
