@@ -1,4 +1,4 @@
-import type { Finding } from './headline.ts'
+import type { Finding } from './published-run.ts'
 
 /** What a class of differences means and what to do about it. */
 interface Explanation {

@@ -1,4 +1,5 @@
 import { doubtsOf, outcomeOf, type RunDocument, type RunDoubt, type RunOutcome } from '../run-document.ts'
+import type { DifferenceKind } from '../verdict.ts'
 
 /** A run as all reports print it: counts are multiples of 5 unless `exact`, texts have no characters that hide or reorder others. */
 export interface PublishedRun extends RunDocument {
@@ -48,4 +49,26 @@ function cleanText(text: string): string {
   const printable = text.replaceAll(/[\t\r\n]+/g, ' ').replaceAll(unprintable, '\ufffd')
   const characters = Array.from(printable)
   return characters.length <= MAX_SHOWN ? printable : `${characters.slice(0, MAX_SHOWN).join('')}…`
+}
+
+/** A class of differences, or of records that one side lacks, or that could not be compared. */
+export interface Finding {
+  /** As in `FieldDifference`; `(row)` for the record as a whole. */
+  readonly path: string
+  readonly kind: DifferenceKind | 'onlyV2' | 'onlyV3' | 'unknown'
+  readonly v2Class: string
+  readonly v3Class: string
+  readonly count: number
+}
+
+/** Everything of a run that asks for an explanation, the largest first. */
+export function findingsOf({ differences, verdicts }: PublishedRun): readonly Finding[] {
+  const rows: readonly Finding[] = [
+    { path: '(row)', kind: 'onlyV2', v2Class: 'record', v3Class: 'missing', count: verdicts.onlyV2 },
+    { path: '(row)', kind: 'onlyV3', v2Class: 'missing', v3Class: 'record', count: verdicts.onlyV3 },
+    { path: '(row)', kind: 'unknown', v2Class: 'record', v3Class: 'record', count: verdicts.unknown },
+  ]
+  return [...differences, ...rows.filter(({ count }) => count > 0)].sort(
+    (one, other) => other.count - one.count,
+  )
 }

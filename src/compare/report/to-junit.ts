@@ -3,8 +3,8 @@ import junit, { type Builder, type TestCase } from 'junit-report-builder'
 import { differenceKinds } from '../verdict.ts'
 import { explain } from './explanations.ts'
 import { formatCount } from './format.ts'
-import { type Finding, findingsOf, headlineOf } from './headline.ts'
-import type { PublishedRun } from './published-run.ts'
+import { headlineOf } from './headline.ts'
+import { type Finding, findingsOf, type PublishedRun } from './published-run.ts'
 
 /** The package is CommonJS: its types promise a member `default` that only its other build has. */
 const root = junit as unknown as Builder

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 import { formatDay } from '../format.ts'
-import { findingsOf, headlineOf } from '../headline.ts'
-import type { PublishedRun } from '../published-run.ts'
+import { headlineOf } from '../headline.ts'
+import { findingsOf, type PublishedRun } from '../published-run.ts'
 import { chartDays, chartDelays, chartFields, chartGroups } from './charts.ts'
 import { html, Markup } from './markup.ts'
 import { sectionClasses, sectionHeadline, sectionRules } from './sections.ts'
