@@ -134,7 +134,7 @@ export function createSharedStores(): SharedStores {
 }
 
 /** Keeps the profile of a service in the journal: saves and loads from time to time, and saves the changes at its end. */
-export interface EchoKeeper extends PeriodicTask {
+interface EchoKeeper extends PeriodicTask {
   /** Loads the stored profile; leaves it empty where the journal cannot be read. */
   load(): Promise<void>
 }

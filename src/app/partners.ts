@@ -179,17 +179,23 @@ export function noteCredentials(
 const SERVICE_LIMIT = 5
 
 /**
- * The calls to V3 that each partner may make in a second; undefined: no limit. Left out, it is the service's limit, and none for
- * an upstream on a loopback address, which is a stand-in. Partners with one configured key share its calls, so that the
- * lowest of their rates counts.
+ * The calls that a partner may make to a service in a second; undefined: no limit. Left out, it is the service's limit, and none for one
+ * on a loopback address, which is a stand-in.
+ */
+export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefined {
+  const { callsPerSecond = isLoopback(service.hostname) ? undefined : SERVICE_LIMIT } = v3
+  return callsPerSecond === 'none' ? undefined : callsPerSecond
+}
+
+/**
+ * The calls to V3 that each partner may make in a second; undefined: no limit. Partners with one configured key share its calls, so
+ * that the lowest of their rates counts.
  */
 export function callsPerSecondOf({
   partners,
   upstreams,
 }: Pick<Config, 'partners' | 'upstreams'>): (partner: PartnerConfig) => number | undefined {
-  const unset = isLoopback(upstreams.v3.baseUrl.hostname) ? undefined : SERVICE_LIMIT
-  const rateOf = ({ v3: { callsPerSecond = unset } }: PartnerConfig): number | undefined =>
-    callsPerSecond === 'none' ? undefined : callsPerSecond
+  const rateOf = (partner: PartnerConfig): number | undefined => ownRateOf(partner, upstreams.v3.baseUrl)
   const lowest = new Map<string, number>()
   for (const partner of partners) {
     const [key, rate] = [partner.v3.subscriptionKey?.reveal(), rateOf(partner)]

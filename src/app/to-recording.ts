@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import { type Clock, systemClock } from '../clock.ts'
+import { type Clock, systemClock, waitFor } from '../clock.ts'
 import {
   beginInSpareTime,
   createPseudonyms,
@@ -136,13 +136,10 @@ export function toRecording(parts: RecordingParts): ReloadableRecording {
     close: async () => {
       cancel()
       stop.abort()
-      await recorder.close(pauseFor(clock, CLOSE_MS))
+      await recorder.close(waitFor(CLOSE_MS, clock))
     },
   }
 }
-
-const pauseFor = (clock: Clock, ms: number): Promise<void> =>
-  new Promise((resolve) => void clock.after(ms, resolve))
 
 function toTarget(partner: string, record: RecordConfig, { events, nowMs }: RecordingParts): RecordingTarget {
   const { to, key, pseudonyms, maxBytes } = record

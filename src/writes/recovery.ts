@@ -10,7 +10,7 @@ import {
 } from './finish-batch.ts'
 
 /** Finishes writes that no client waits for. */
-export interface Recovery {
+interface Recovery {
   /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
   start(): void
   /** Retries batches that wait for credentials or for their partner: another configuration may have them. */

@@ -1,26 +1,34 @@
-import { createServer } from 'node:net'
-
 import { expect, test } from 'vitest'
 
 import { runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-test('help names every command', async () => {
+const names = [
+  'demo',
+  'serve',
+  'sandbox',
+  'send',
+  'check',
+  'record',
+  'config',
+  'journal',
+  'rollout',
+  'compare',
+]
+
+test('help names every command, and that of each shows examples', async () => {
   const { status, stdout } = await runCli(['--help'])
   expect(status).toBe(0)
-  for (const name of ['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config'])
-    expect(stdout).toMatch(new RegExp(`^  ${name}`, 'm'))
+  expect([...stdout.matchAll(/^  ([a-z]+)(?: |$)/gm)].map(([, name]) => name)).toEqual(
+    expect.arrayContaining(names),
+  )
+  for (const name of names) {
+    const args = name === 'compare' ? [name, 'run'] : [name]
+    const own = await runCommand([...args, '--help'])
+    expect([own.status, own.stdout]).toEqual([0, expect.stringMatching(`Examples:\n  markbridge ${name}`)])
+    expect((await runCommand(['help', name])).stdout).toBe((await runCommand([name, '--help'])).stdout)
+  }
 })
-
-test.each(['demo', 'serve', 'sandbox', 'send', 'check', 'journal', 'config'])(
-  'help of %s shows examples',
-  async (name) => {
-    const { status, stdout } = await runCommand([name, '--help'])
-    expect(status).toBe(0)
-    expect(stdout).toContain('Examples:')
-    expect(stdout).toContain(`markbridge ${name}`)
-  },
-)
 
 test.each([
   { args: ['fly'], text: 'unknown command' },
@@ -42,22 +50,4 @@ test.each([
 ])('wrong usage $args exits 2 and says why', async ({ args, text }) => {
   const { status, stderr } = await runCommand(args)
   expect({ status, says: stderr.includes(text) ? text : stderr }).toEqual({ status: 2, says: text })
-})
-
-test('a port in use is named, with a way out', async () => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
-  const { status, stderr } = await runCommand(
-    ['serve', '--v3', 'http://127.0.0.1:1', '--port', String(port), '--journal', 'none'],
-    {
-      MARKBRIDGE_LOG_LEVEL: 'silent',
-    },
-  )
-  server.close()
-  expect({ status, stderr }).toEqual({
-    status: 2,
-    stderr: `markbridge: Port ${port} is in use (EADDRINUSE). Choose another with --port.\n`,
-  })
 })

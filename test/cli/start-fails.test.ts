@@ -35,17 +35,14 @@ test('demo ends when the port of the adapter is taken, and does not leave its sa
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
 })
 
-test('demo ends when the port of its sandbox is taken', async () => {
-  const result = await runCommand(['demo', '--port', '0', '--sandbox-port', String(port)])
-  expect(result).toEqual({
-    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --sandbox-port.`),
-    stdout: '',
-  })
-})
-
-test('sandbox names a port that is taken, as serve does', async () => {
-  expect(await runCommand(['sandbox', '--port', String(port)])).toEqual({
-    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
+test.each([
+  ['--sandbox-port', ['demo', '--port', '0']],
+  ['--port', ['sandbox']],
+  ['--port', ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']],
+])('a taken port of %s %j is named, with a way out', async (option, args) => {
+  const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
+  expect(await runCommand([...args, option, String(port)], env)).toEqual({
+    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with ${option}.`),
     stdout: '',
   })
 })

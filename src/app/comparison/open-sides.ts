@@ -10,7 +10,6 @@ import {
   type OpenSession,
 } from '../../compare/run/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { isLoopback } from '../../http/address.ts'
 import type { Authorisation } from '../../partners/partner.ts'
 import { authoriseWithout, createIdentify, type Partner } from '../../partners/index.ts'
 import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'
@@ -24,15 +23,12 @@ import {
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
 import { createV3Reader, type V3Credentials, type V3Reader } from '../../v3/index.ts'
-import { callsPerSecondOf, toPartner, toTokenSource } from '../partners.ts'
+import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from '../partners.ts'
 
 /** The calls of a run under way on one side: one window is read while the one before is compared. */
 const CONNECTIONS = 4
 /** Time for one page with all its repetitions: a service that is busy for longer is one that cannot be read now. */
 const PAGE_BUDGET_MS = 300_000
-/** The rate that the service allows one integrator (service-facts 9), unless the partner has another. */
-const SERVICE_LIMIT = 5
-
 interface SidesOptions {
   readonly config: Config
   readonly partner: PartnerConfig
@@ -135,9 +131,7 @@ function v2LimitOf(
   v3Rate: number | undefined,
   v3Limits: RateLimits,
 ): RateLimit | undefined {
-  const unset = isLoopback(v2.hostname) ? undefined : SERVICE_LIMIT
-  const { callsPerSecond = unset } = partner.v3
-  const rate = callsPerSecond === 'none' ? undefined : callsPerSecond
+  const rate = ownRateOf(partner, v2)
   if (rate === undefined) return undefined
   const isShared = v2.origin === config.upstreams.v3.baseUrl.origin && v3Rate !== undefined
   const limits = isShared ? v3Limits : createRateLimits(systemClock)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { openSides } from '../../../src/app/comparison/open-sides.ts'
-import { openTarget } from '../../../src/cli/run-target.ts'
+import { openTarget } from '../../../src/cli/target.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { readEnvironment } from '../../../src/config/index.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
