@@ -1,17 +1,7 @@
 import type { LostInstance } from '../journal/index.ts'
 import { describeAlarm, type GuardState } from './guards/sequential-test.ts'
-import type { SeenNote } from './evidence/seen-writes.ts'
+import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
-
-/** What was seen of a partner's writes on one side since its stage began. */
-interface SeenWrites {
-  /** Distinct records: a repeated one counts once. */
-  readonly records: number
-  readonly batches: number
-  readonly schools: number
-  /** Letters of the marks. */
-  readonly codes: readonly string[]
-}
 
 /** The check that a step needs: of replies while V2 serves, reading back on V2 once V3 does. Nothing else proves V3's POST. */
 export type NeededCheck = 'reply' | 'readBack'
@@ -80,7 +70,7 @@ export interface AdviceInput {
   readonly target: Pick<StageSetting, 'stage' | 'percent'>
   readonly nowMs: number
   readonly stageSinceMs: number
-  readonly seen: Readonly<Record<Side, SeenWrites>>
+  readonly seen: Readonly<Record<Side, SeenSide>>
   /** Writes of V2 that the adapter could not decode or translate. */
   readonly unreadable: number
   readonly guards: GuardState
@@ -136,7 +126,7 @@ export interface Advice {
 type Weight = 'blocked' | 'inconclusive' | 'not yet'
 
 /** A condition of a step: what its absence means, whether it is absent, and the sentence that says so. */
-type Condition = readonly [weight: Weight, isMissing: boolean, sentence: () => string]
+type Condition = readonly [weight: Weight, isMissing: boolean, sentence: string]
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -181,7 +171,7 @@ export function advise(input: AdviceInput): Advice {
   ].filter(([, isMissing]) => isMissing)
   const has = (wanted: Weight): boolean => conditions.some(([weight]) => weight === wanted)
   const verdict = (['blocked', 'inconclusive', 'not yet'] as const).find(has) ?? 'ready'
-  return { verdict, missing: conditions.map(([, , sentence]) => sentence()), figures }
+  return { verdict, missing: conditions.map(([, , sentence]) => sentence), figures }
 }
 
 /** Of a step after which V3 serves. */
@@ -194,19 +184,17 @@ function conditionsOnV3(
   const peak = peakRecordsPerSecond * share
   const ofShare = share < 1 ? ` for ${target.percent} % of the units` : ''
   return [
-    ['blocked', credentials === 'refused', () => 'V3 refuses the credentials of this partner.'],
+    ['blocked', credentials === 'refused', 'V3 refuses the credentials of this partner.'],
     [
       'blocked',
       credentials === 'ownRefused',
-      () =>
-        'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
+      'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
     ],
-    ['not yet', credentials === 'notTried', () => 'V3 has not accepted the credentials of this partner yet.'],
+    ['not yet', credentials === 'notTried', 'V3 has not accepted the credentials of this partner yet.'],
     [
       'blocked',
       peak > allowedRecordsPerSecond,
-      () =>
-        `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows: raise v3.callsPerSecond or send batches.`,
+      `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows: raise v3.callsPerSecond or send batches.`,
     ],
   ]
 }
@@ -222,7 +210,7 @@ function conditionsOnSeen(
   const atLeast = (seen: number, wanted: number, what: string): Condition => [
     'inconclusive',
     seen < wanted,
-    () => `${seen} of ${wanted} ${what} were seen ${onSide}.`,
+    `${seen} of ${wanted} ${what} were seen ${onSide}.`,
   ]
   const onV2Only = figures.codesOnV2Only.length
   // Where V2 serves nothing, there is nothing to compare V3 with.
@@ -233,22 +221,21 @@ function conditionsOnSeen(
     // A partner with few schools says so by the share that one of them may make up.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
     atLeast(figures.codes, codes, 'attendance codes'),
-    ['inconclusive', onV2Only > 0, () => `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
+    ['inconclusive', onV2Only > 0, `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
     [
       'inconclusive',
       isGuarded && guards.kind === 'inconclusive',
-      () => 'The guards have too few writes of both sides to judge V3.',
+      'The guards have too few writes of both sides to judge V3.',
     ],
     [
       'not yet',
       figures.daysAtStage < days,
-      () => `The partner has been at this stage for ${figures.daysAtStage} of ${days} days.`,
+      `The partner has been at this stage for ${figures.daysAtStage} of ${days} days.`,
     ],
     [
       'not yet',
       unreadable > 0,
-      () =>
-        `${unreadable} writes could not be decoded or translated. Once the cause is mended, ${restartOf(input)} begins the evidence anew.`,
+      `${unreadable} writes could not be decoded or translated. Once the cause is mended, ${restartOf(input)} begins the evidence anew.`,
     ],
   ]
 }
@@ -269,13 +256,12 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const damaged: Condition = [
     'not yet',
     figures.damaged,
-    () => `The evidence of comparison in the journal is damaged; ${restart} begins it anew.`,
+    `The evidence of comparison in the journal is damaged; ${restart} begins it anew.`,
   ]
   const differs: Condition = [
     'not yet',
     differing > 0 && isLarge,
-    () =>
-      `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs. Once the cause is mended, ${restart} begins the evidence anew.`,
+    `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs. Once the cause is mended, ${restart} begins the evidence anew.`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
@@ -286,10 +272,9 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
         ? [
             'not yet',
             true,
-            () =>
-              `Nothing that V3 served has been read back on V2 (${none}): partners[].check.v2 is the percentage that is.`,
+            `Nothing that V3 served has been read back on V2 (${none}): partners[].check.v2 is the percentage that is.`,
           ]
-        : ['inconclusive', true, () => `Nothing was compared with V2 (${none}).`],
+        : ['inconclusive', true, `Nothing was compared with V2 (${none}).`],
     ]
   }
   const inSchools = schools === 1 ? '1 school' : `${schools} schools`
@@ -305,47 +290,43 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'not yet',
       comparedShare < neededShare,
-      () =>
-        `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(neededShare)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(neededShare)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
     ],
     differs,
     [
       'inconclusive',
       differing === 0 && isLarge,
-      () => `${countedPairs} of ${neededPairs} learners and days were ${how}.`,
+      `${countedPairs} of ${neededPairs} learners and days were ${how}.`,
     ],
     [
       'inconclusive',
       isLarge && countedPairs < pairs,
-      () =>
-        `${pairs} were ${how} in ${inSchools}, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them${remedy}`,
+      `${pairs} were ${how} in ${inSchools}, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them${remedy}`,
     ],
     [
       'not yet',
       isLarge && figures.full,
-      () => `No more learners and days are kept at this stage and share; ${restart} begins anew.`,
+      `No more learners and days are kept at this stage and share; ${restart} begins anew.`,
     ],
     [
       'inconclusive',
       figures.days < neededDays,
-      () => `Replies were ${how} on ${figures.days} of ${neededDays} days.`,
+      `Replies were ${how} on ${figures.days} of ${neededDays} days.`,
     ],
     [
       'inconclusive',
       missingCodes.size > 0,
-      () =>
-        `${missingCodes.size} of the ${new Set([...figures.codes, ...missingCodes]).size} attendance codes that were seen were never compared.`,
+      `${missingCodes.size} of the ${new Set([...figures.codes, ...missingCodes]).size} attendance codes that were seen were never compared.`,
     ],
     ...Object.entries(traits).map(([trait, text]): Condition => [
       'inconclusive',
       !figures.traits.includes(trait),
-      () => `No compared record ${text}.`,
+      `No compared record ${text}.`,
     ]),
     [
       'inconclusive',
       figures.errorsNotCompared.length > 0,
-      () =>
-        `Errors that V2 answered with and that were never compared: ${figures.errorsNotCompared.join(', ')}.`,
+      `Errors that V2 answered with and that were never compared: ${figures.errorsNotCompared.join(', ')}.`,
     ],
   ]
 }
@@ -360,32 +341,29 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
     [
       'not yet',
       isWatched && movesToV3 && nowMs < resendsUntilMs,
-      () =>
-        `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(resendsUntilMs)}.`,
+      `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(resendsUntilMs)}.`,
     ],
     ...lost.map(({ instance, host, pid }): Condition => [
       'not yet',
       true,
-      () =>
-        `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
+      `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
     ]),
     [
       'not yet',
       guards.kind === 'alarm',
-      () => `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
+      `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
     ],
     [
       'not yet',
       coolDown !== undefined && nowMs < coolDown.untilMs,
-      () =>
-        `A guard acted: ${coolDown?.finding ?? ''} No step forward is taken for ${minutesTo(coolDown?.untilMs ?? nowMs)}.`,
+      `A guard acted: ${coolDown?.finding ?? ''} No step forward is taken for ${minutesTo(coolDown?.untilMs ?? nowMs)}.`,
     ],
     [
       'not yet',
       unacknowledged.length > 0,
-      () => `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
+      `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
     ],
-    ['not yet', pending, () => 'Another change of the stage is pending.'],
+    ['not yet', pending, 'Another change of the stage is pending.'],
   ]
 }
 

@@ -72,7 +72,7 @@ export function parseNote(text: string | undefined): SeenNote {
 }
 
 /** What was seen of the writes of a partner on one side at one stage and share. */
-interface SeenSide {
+export interface SeenSide {
   readonly batches: number
   /** Distinct records, `MAX_WRITTEN` at most. */
   readonly records: number

@@ -53,20 +53,21 @@ function fromAuditRow(row: AuditRow): AuditEntry {
   }
 }
 
+const auditColumns = [
+  'entry',
+  'at_ms',
+  'operator',
+  'partner',
+  'action',
+  'setting_from',
+  'setting_to',
+  'revision',
+  'reason',
+] as const
+
 /** The MAC of a row, over that of the row before. */
 export function macOfEntry(key: Uint8Array, previous: string, row: Omit<AuditRow, 'mac'>): string {
-  return macOf(key, 'audit', [
-    previous,
-    row.entry,
-    row.at_ms,
-    row.operator,
-    row.partner,
-    row.action,
-    row.setting_from,
-    row.setting_to,
-    row.revision,
-    row.reason,
-  ])
+  return macOf(key, 'audit', [previous, ...auditColumns.map((column) => row[column])])
 }
 
 /** A row about the trail itself. */

@@ -42,18 +42,24 @@ export function isMac(expected: string, found: unknown): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
+const columns = [
+  'partner',
+  'revision',
+  'last_revision',
+  'setting',
+  'since_ms',
+  'operator',
+  'reason',
+  'pending',
+  'entry',
+] as const
+
 const macOfStage = (key: Uint8Array, row: Omit<StageRow, 'mac'>): string =>
-  macOf(key, 'stage', [
-    row.partner,
-    row.revision,
-    row.last_revision,
-    row.setting,
-    row.since_ms,
-    row.operator,
-    row.reason,
-    row.pending,
-    row.entry,
-  ])
+  macOf(
+    key,
+    'stage',
+    columns.map((column) => row[column]),
+  )
 
 /** The row of a stage, with its MAC. */
 export function toStageRow(key: Uint8Array, { state, lastRevision, pending, entry }: KeptStage): StageRow {
@@ -119,18 +125,7 @@ export const columnsOf = (...names: readonly string[]): Record<string, RawBuilde
 
 /** The columns of a row of `rollout_stages`, with the number of the last row of the trail about its partner; for `fromFoundStage`. */
 export const stageColumns = {
-  ...columnsOf(
-    'partner',
-    'revision',
-    'last_revision',
-    'setting',
-    'since_ms',
-    'operator',
-    'reason',
-    'pending',
-    'entry',
-    'mac',
-  ),
+  ...columnsOf(...columns, 'mac'),
   last: sql`(select a.entry from rollout_audit as a where a.partner = rollout_stages.partner and a.action <> 'hold' order by a.entry desc limit 1)`,
 }
 
