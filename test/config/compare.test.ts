@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { builtInRules } from '../../src/config/partner-schema.ts'
 import { parseConfig, warningsOf } from '../../src/config/index.ts'
-import { AdapterError } from '../../src/errors.ts'
+import { faultsOf, upstreams } from './faults.ts'
 
 const rule = {
   name: 'comments-trimmed',
@@ -12,20 +12,12 @@ const rule = {
   path: 'Comment',
   when: { v3Class: '* trimmed' },
 }
-const configWith = (...rules: object[]) =>
-  parseConfig({
-    upstreams: { v3: { baseUrl: 'http://v3.test' } },
-    partners: [{ id: 'acme', match: { any: true }, compare: { rules } }],
-  })
-
-function faultsOf(...rules: object[]): readonly (string | undefined)[] {
-  try {
-    configWith(...rules)
-    return []
-  } catch (cause) {
-    return cause instanceof AdapterError ? cause.details.map(({ target }) => target) : ['another error']
-  }
-}
+const fileWith = (...rules: object[]): object => ({
+  upstreams,
+  partners: [{ id: 'acme', match: { any: true }, compare: { rules } }],
+})
+const configWith = (...rules: object[]) => parseConfig(fileWith(...rules))
+const targetsOf = (...rules: object[]) => faultsOf(fileWith(...rules)).map((fault) => fault.split(':')[0])
 
 describe('partners[].compare.rules', () => {
   it('has the conditions that are given and no other', () => {
@@ -42,11 +34,11 @@ describe('partners[].compare.rules', () => {
     ['a class with two wildcards', { when: { v2Class: 'length:* *' } }, 'when.v2Class'],
     ['a condition that is unknown', { when: { v3Class: 'null', regex: '.*' } }, 'when.regex'],
   ])('refuses %s', (_, members, target) => {
-    expect(faultsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
+    expect(targetsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
   })
 
   it('refuses two rules of one name', () => {
-    expect(faultsOf(rule, rule)).toEqual(['partners[0].compare.rules'])
+    expect(targetsOf(rule, rule)).toEqual(['partners[0].compare.rules'])
   })
 
   it('warns of a rule from the day after its last', () => {

@@ -2,19 +2,11 @@ import { describe, expect, it } from 'vitest'
 
 import { journalKeysOf, journalUrlOf, parseConfig, Secret } from '../../src/config/index.ts'
 import { printConfig } from '../../src/config/yaml.ts'
-import { AdapterError } from '../../src/errors.ts'
+import { faultsOf, upstreams } from './faults.ts'
 
-const upstreams = { v3: { baseUrl: 'http://v3.test' } }
 const journalOf = (journal: unknown) => parseConfig({ upstreams, journal }).journal
-const faultsOf = (journal: unknown): readonly string[] => {
-  try {
-    journalOf(journal)
-    return []
-  } catch (error) {
-    if (!(error instanceof AdapterError)) throw error
-    return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
-  }
-}
+
+const badUrl = 'journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'
 
 describe('journal', () => {
   it('is an SQLite file by default, and keeps what product 3 says', () => {
@@ -32,13 +24,10 @@ describe('journal', () => {
     [{ url: new Secret('sqlite:./x.db') }, []],
     [{ url: 'postgres://db.test/markbridge' }, []],
     [{ url: 'postgresql://u:hush@db.test:5433/markbridge?sslmode=require' }, []],
-    [{ url: 'postgres://' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
-    [{ url: './x.db' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
-    [
-      { url: 'sqlite::memory:' },
-      ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'],
-    ],
-    [{ url: 'sqlite:' }, ['journal.url: must be sqlite:<file>, postgres://<host>/<database> or none']],
+    [{ url: 'postgres://' }, [badUrl]],
+    [{ url: './x.db' }, [badUrl]],
+    [{ url: 'sqlite::memory:' }, [badUrl]],
+    [{ url: 'sqlite:' }, [badUrl]],
     [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than replayForMs']],
     [
       { leaseMs: 999 },
@@ -66,7 +55,7 @@ describe('journal', () => {
       ['journal.keys[1].id: is the id of journal.keys[0] as well'],
     ],
   ])('%j: %j', (journal, faults) => {
-    expect(faultsOf(journal)).toEqual(faults)
+    expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 
   it.each(['postgres://u:hush@db.test/m', 'postgres://db.test/m?user=u&password=hush'])(

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import { parseConfig, Secret } from '../../src/config/index.ts'
-import { nearest } from '../../src/config/parse.ts'
-import { AdapterError } from '../../src/errors.ts'
+import { faultsOf, upstreams } from './faults.ts'
 
-const upstreams = { v3: { baseUrl: 'http://v3.test' } }
 const keyed = { id: 'acme', match: { subscriptionKeySha256: 'ab'.repeat(32) } }
 const client = {
   mode: 'clientCredentials',
@@ -16,18 +14,6 @@ const client = {
 const lent =
   'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
 const acme = { id: 'acme', match: { any: true } }
-
-/** `target: message` of each fault; empty for a configuration that is valid. */
-function faultsOf(input: unknown): string[] {
-  try {
-    parseConfig(input)
-    return []
-  } catch (error) {
-    if (error instanceof AdapterError)
-      return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
-    throw error
-  }
-}
 
 describe('parseConfig', () => {
   it('product 6: tells every fault at once, each with its path', () => {
@@ -75,6 +61,7 @@ describe('parseConfig', () => {
   })
 
   const hints: [input: object, fault: string][] = [
+    [{ upstreams, PASSTHROGH: {} }, 'PASSTHROGH: is not a key of the configuration; did you mean passThrough?'],
     [{ upstreams, partner: [] }, 'partner: is not a key of the configuration; did you mean partners?'],
     [{ upstreams: { ...upstreams, V2: {} } }, 'upstreams.V2: is not a key of the configuration; did you mean v2?'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
@@ -85,7 +72,6 @@ describe('parseConfig', () => {
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
     [{ upstreams, partners: [] }, 'partners: must have at least 1 entry'],
-    [{ upstreams, partners: [{ ...keyed, id: 'acme' }, { ...acme }] }, 'partners[1].id: is the id of partners[0] as well'],
     [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: must be at most 2147483647'],
@@ -99,7 +85,6 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ id: 'a', match: { pathPrefix: '/a' }, v3: { subscriptionKey: new Secret('s') } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ ...acme, clients: 'all' }] }, 'partners[0].clients: must be open, or left out'],
-    [{ upstreams, journal: { keys: [{ id: 'k', key: new Secret('00'.repeat(32)) }, { id: 'k', key: new Secret('11'.repeat(32)) }] } }, 'journal.keys[1].id: is the id of journal.keys[0] as well'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {
     expect(faultsOf(input)).toEqual([fault])
@@ -196,23 +181,5 @@ describe('parseConfig', () => {
     expect(() => parseConfig({}, earlier)).toThrow(
       'The configuration has 2 faults:\n  x: is empty\n  upstreams: is required',
     )
-  })
-})
-
-describe('nearest', () => {
-  it.each([
-    ['lisen', 'listen'],
-    ['LISTEN', 'listen'],
-    ['passthrogh', 'passThrough'],
-    ['limit', 'limits'],
-    ['x', undefined],
-    ['', undefined],
-    ['completely', undefined],
-  ])('%j is a slip for %j', (key, expected) => {
-    expect(nearest(key, ['listen', 'limits', 'passThrough'])).toBe(expected)
-  })
-
-  it('knows nothing near to nothing', () => {
-    expect(nearest('x', [])).toBe(undefined)
   })
 })

@@ -3,19 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig, Secret, warningsOf } from '../../src/config/index.ts'
 import { planReload } from '../../src/config/changes.ts'
 import { printConfig } from '../../src/config/yaml.ts'
-import { AdapterError } from '../../src/errors.ts'
+import { faultsOf, upstreams } from './faults.ts'
 
-const upstreams = { v3: { baseUrl: 'http://v3.test' } }
 const configOf = (rollout: unknown) => parseConfig({ upstreams, rollout })
-const faultsOf = (rollout: unknown): readonly string[] => {
-  try {
-    configOf(rollout)
-    return []
-  } catch (error) {
-    if (!(error instanceof AdapterError)) throw error
-    return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
-  }
-}
 const hash = (digit: string): string => digit.repeat(64)
 const person = (name: string, role: string, tokenSha256 = hash(String(name.length))): object => ({
   name,
@@ -53,7 +43,7 @@ describe('rollout', () => {
     ['nobody who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
     ['an unknown key', { operator: [] }, ['rollout.operator: is not a key of the configuration; did you mean operators?']],
   ])('%s', (_what, rollout, faults) => {
-    expect(faultsOf(rollout)).toEqual(faults)
+    expect(faultsOf({ upstreams, rollout })).toEqual(faults)
   }) // prettier-ignore
 
   it('prints no hash of a token', () => {
@@ -78,15 +68,8 @@ describe('rollout', () => {
 describe('stages of the file', () => {
   const v2 = { baseUrl: 'http://v2.test' }
   const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
-  const partnerFaults = (members: object, sections: object = {}): readonly string[] => {
-    try {
-      parseConfig({ upstreams, partners: [partner(members)], ...sections })
-      return []
-    } catch (error) {
-      if (!(error instanceof AdapterError)) throw error
-      return error.details.map(({ target, message }) => `${target ?? ''}: ${message}`)
-    }
-  }
+  const partnerFaults = (members: object, sections: object = {}): readonly string[] =>
+    faultsOf({ upstreams, partners: [partner(members)], ...sections })
   const noV2 = 'is served by V2: set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
   const noJournal = 'needs a journal: with journal.url: none a stage is legacy, v3 or complete'
   const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }

@@ -1,8 +1,18 @@
 import { inspect } from 'node:util'
+import { deserialize, serialize } from 'node:v8'
 
 import { expect, it } from 'vitest'
+import { parse } from 'yaml'
 
-import { Secret } from '../../src/config/index.ts'
+import {
+  changedPaths,
+  packConfig,
+  type PackedConfig,
+  parseConfig,
+  Secret,
+  unpackConfig,
+} from '../../src/config/index.ts'
+import { printConfig } from '../../src/config/yaml.ts'
 
 const secret = new Secret('hush')
 
@@ -18,4 +28,48 @@ it.each([
   ['cloned', JSON.stringify(structuredClone(Object.assign({}, secret)))],
 ])('is never shown: %s', (_name, text) => {
   expect(text).not.toContain('hush')
+})
+
+it('prints the whole configuration as a file that could be loaded again, but for its secrets', () => {
+  const config = parseConfig({
+    upstreams: { v3: { baseUrl: 'https://v3.test/sims' } },
+    partners: [
+      {
+        id: 'acme',
+        match: { any: true },
+        clients: 'open',
+        changeProcessName: null,
+        v3: { subscriptionKey: new Secret('hush') },
+      },
+    ],
+  })
+  const text = printConfig(config)
+  expect(text).not.toContain('hush')
+  const printed = parse(text) as { partners: { v3: { subscriptionKey: unknown } }[] }
+  expect(printed.partners[0]?.v3.subscriptionKey).toBe('[secret]')
+  if (printed.partners[0] !== undefined) printed.partners[0].v3.subscriptionKey = new Secret('hush')
+  expect(printConfig(parseConfig(printed))).toBe(text)
+})
+
+it('a configuration is the same on the other side of a channel', () => {
+  const auth = {
+    mode: 'clientCredentials',
+    tokenUrl: 'https://id.test/token',
+    clientId: 'me',
+    clientSecret: new Secret('hush'),
+    scope: 's',
+  }
+  const config = parseConfig({
+    upstreams: { v3: { baseUrl: 'https://v3.test/a/' } },
+    journal: { url: new Secret('postgres://u:p@db.test/j'), keys: [{ id: 'k', key: new Secret('ab'.repeat(32)) }] },
+    partners: [
+      { id: 'own', match: { header: { name: 'x', value: 'y' } }, v3: { auth } },
+      { id: 'keys', match: { subscriptionKeySha256: ['aa'.repeat(32)] }, changeProcessName: null },
+    ],
+  }) // prettier-ignore
+  const copy = unpackConfig(deserialize(serialize(packConfig(config))) as PackedConfig)
+  expect(changedPaths(config, copy)).toEqual([])
+  expect(copy.upstreams.v3.baseUrl).toBeInstanceOf(URL)
+  expect(String(copy.partners[0]?.v3.auth.clientSecret)).toBe('[secret]')
+  expect(copy.partners[0]?.v3.auth.clientSecret?.reveal()).toBe('hush')
 })
