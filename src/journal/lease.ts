@@ -4,19 +4,15 @@ import type { WallClock } from '../clock.ts'
 import { dropReturned, type ProcessIdentity } from './instances.ts'
 import type { Store } from './store.ts'
 
-/** Who wants to know how the lease fares. */
-export interface LeaseWatch {
-  /** Called with the error of a failed renewal, or with undefined. */
-  readonly onRenewal: (error: unknown) => void
-  /** The lease has expired for other instances; this one continues under a new number. */
-  readonly onLost: () => void
-}
-
-interface LeaseOptions extends LeaseWatch {
+interface LeaseOptions {
   readonly store: Store
   readonly clock: WallClock
   readonly leaseMs: number
   readonly identity: ProcessIdentity
+  /** Called with the error of a failed renewal, or with undefined. */
+  readonly onRenewal: (error: unknown) => void
+  /** The lease has expired for other instances; this one continues under a new number. */
+  readonly onLost: () => void
 }
 
 /** This instance's place among those that share the journal. */

@@ -23,8 +23,6 @@ interface Entry extends RecordRef {
 /** The mark that a record was confirmed with. */
 interface KnownMark extends RecordRef {
   readonly mark: ConfirmedMark
-  /** The one before; the chain has three. */
-  older: KnownMark | undefined
 }
 
 /** The data of a batch in memory while one of its records is open; a settled record's entry is undefined. */
@@ -34,8 +32,9 @@ interface OpenBatch {
   open: number
 }
 
-/** Keys whose latest marks are remembered, at least; twice as many at most. */
+/** Keys whose latest marks are remembered, those that were confirmed last, and how many marks of each. */
 const REMEMBERED_KEYS = 20_000
+const REMEMBERED_MARKS = 3
 
 /** The lease of a journal without other instances: it always holds. */
 const LEASE = 1
@@ -53,18 +52,14 @@ export function createNoJournal(): Journal {
   /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest marks of each key; `before` has those of keys that were not confirmed since `marks` was full. */
-  let marks = new Map<string, KnownMark>()
-  let before: typeof marks = new Map()
+  /** The latest marks of each key, oldest first. */
+  const marks = new Map<string, readonly KnownMark[]>()
   const remember = (key: string, mark: KnownMark): void => {
-    if (marks.size >= REMEMBERED_KEYS && !marks.has(key)) {
-      before = marks
-      marks = new Map()
-    }
-    const older = marks.get(key) ?? before.get(key)
-    if (older?.older !== undefined) older.older.older = undefined
-    mark.older = older
-    marks.set(key, mark)
+    const known = marks.get(key) ?? []
+    marks.delete(key)
+    marks.set(key, [...known, mark].slice(-REMEMBERED_MARKS))
+    const [oldest] = marks.keys()
+    if (marks.size > REMEMBERED_KEYS && oldest !== undefined) marks.delete(oldest)
   }
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
@@ -126,8 +121,7 @@ export function createNoJournal(): Journal {
       counts.open -= 1
       counts[state] += 1
       release(entry)
-      if (state === 'confirmed' && mark !== undefined)
-        remember(entry.key, { mark, batch, position, older: undefined })
+      if (state === 'confirmed' && mark !== undefined) remember(entry.key, { mark, batch, position })
     }
     if (kept.open === 0) open.delete(batch)
     return Promise.resolve()
@@ -152,9 +146,7 @@ export function createNoJournal(): Journal {
     load: () => Promise.resolve(undefined),
     knownMarks: (record) => {
       const entry = entryOf(record)
-      const known: KnownMark[] = []
-      let next = entry === undefined ? undefined : (marks.get(entry.key) ?? before.get(entry.key))
-      for (; next !== undefined; next = next.older) known.push(next)
+      const known = entry === undefined ? [] : (marks.get(entry.key) ?? [])
       const isNewer = (one: RecordRef): boolean =>
         one.batch > record.batch || (one.batch === record.batch && one.position > record.position)
       const newer = entry?.newer === undefined ? 'none' : 'open'

@@ -5,46 +5,18 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { type Plan, planWrites } from '../../src/writes/plan.ts'
 import type { WriteRequest } from '../../src/writes/stored-request.ts'
 import { defaultBatchLimits } from '../../src/v2/index.ts'
+import { partner as partnerOf } from '../partners/partner.ts'
 import { batchOf, flatRecord, guid } from '../support/batch-request.ts'
 
 const at = '2026-06-10T10:00:00.000Z'
-const partner: Partner = {
-  id: 'acme',
-  match: { any: true },
-  fileStage: { stage: 'v3', override: undefined, percent: 0, always: [], never: [] },
-  unit: { claim: 'organisation', header: undefined },
-  v2: undefined,
-  identityClaims: [],
-  layout: 'flat',
-  serviceHosts: undefined,
-  dataEnvelope: false,
-  msgtypeResponse: false,
-  errorMessages: undefined,
-  mismatch: 'post',
-  mapping: {
-    eventType: 'E',
-    codeType: 'C',
-    changeProcessName: 'Acme',
-    unmappedFields: 'report',
-  },
-  reads: {
-    needsRecordedBy: true,
-    unmarkedCodes: [],
-    histories: false,
-  },
-  unmarkedLetters: [],
-  bodyProfile: 'minimal',
-  concurrency: 4,
-  batch: undefined,
-  budgetMs: 1_000,
-  readBackAfterMs: [],
-  subscriptionKey: undefined,
-  callsPerSecond: undefined,
-  compare: { percent: 100, settleMs: 30_000 },
-  checkV2Percent: 0,
-  replaysV2: true,
-  tokens: undefined,
-}
+const plain = partnerOf('acme', { any: true })
+const mapping = {
+  eventType: 'E',
+  codeType: 'C',
+  changeProcessName: 'Acme',
+  unmappedFields: 'report',
+} as const
+const partner: Partner = { ...plain, mapping }
 
 const slices = createSlicing().open()
 
@@ -89,8 +61,8 @@ describe('planWrites', () => {
   })
 
   it('counts, and refuses, what no rule consumes, as the partner has it', async () => {
-    const mapping = { ...partner.mapping, unmappedFields: 'strict' } as const
-    const { records } = await planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], { mapping })
+    const strict = { mapping: { ...mapping, unmappedFields: 'strict' } } as const
+    const { records } = await planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], strict)
     expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
   })
 
