@@ -1,14 +1,14 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { ownFile } from './own-file.ts'
 import { runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const FIXTURE = 'fixtures/class-register/body.txt'
-let folder: string
 let body: string
 
 interface Document {
@@ -24,14 +24,11 @@ interface Document {
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
   body = await readFile(new URL(`../../${FIXTURE}`, import.meta.url), 'utf8')
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 async function check(text: string, ...args: string[]): Promise<{ status: number; document: Document }> {
-  const path = join(folder, 'body.txt')
-  await writeFile(path, text)
+  const path = await ownFile('body.txt', text)
   const { status, stdout } = await runCommand(['check', path, '--json', ...args])
   return { status, document: JSON.parse(stdout) as Document }
 }
@@ -159,7 +156,7 @@ test('reads standard input for -', async () => {
 })
 
 test('a folder: each file in turn, a summary, the status of the worst', async () => {
-  const recordings = join(folder, 'recordings')
+  const recordings = await makeFolder()
   await mkdir(join(recordings, 'monday'), { recursive: true })
   const put = (name: string, text: string): Promise<void> => writeFile(join(recordings, name), text)
   await put('1.txt', body)
@@ -201,18 +198,15 @@ test('a folder: each file in turn, a summary, the status of the worst', async ()
   expect(json['files']).toHaveLength(3)
   const good = await runCommand(['check', join(recordings, '1.txt')])
   expect(good.status).toBe(0)
-  const empty = join(folder, 'empty')
-  await mkdir(empty)
-  const none = await runCommand(['check', empty])
+  const none = await runCommand(['check', await makeFolder()])
   expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('has no recording')])
 })
 
 test('decides by the limits and the partner of a configuration', async () => {
-  const config = join(folder, 'check.yaml')
   const partners =
     'partners: [{ id: plain, match: { pathPrefix: /a } }, { id: strict, match: { any: true }, unmappedFields: strict }]'
-  await writeFile(
-    config,
+  const config = await ownFile(
+    'check.yaml',
     `upstreams: { v3: { baseUrl: "http://v3.test" } }\nlimits: { maxParts: 100 }\n${partners}\n`,
   )
   const extra = body.replace('"Present"', '"Mood":1,"Present"')

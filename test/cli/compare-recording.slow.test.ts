@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,20 +5,8 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { createRecordingRelay } from '../../src/cli/recordings/recording-relay.ts'
-import {
-  createPseudonyms,
-  beginInSlices,
-  createRecorder,
-  createRecordingTarget,
-  openRecordingStore,
-  recordedKindOf,
-} from '../../src/compare/recording/index.ts'
 import type { RunDocument } from '../../src/compare/run-document.ts'
-import { createSlicing } from '../../src/http/slices.ts'
-import { startListening } from '../../src/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { recordingPartner } from '../compare/recording/recording-partner.ts'
 import { Secret } from '../../src/config/index.ts'
 import { startFaces } from '../e2e/support/compared-faces.ts'
 import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
@@ -27,6 +14,7 @@ import { batchOf, postBatch } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { loadFixtures } from '../e2e/support/fixture.ts'
+import { startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const env = { RECORDING_KEY: '0d'.repeat(32) }
@@ -41,40 +29,12 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'recordings-compare-'))
   sandbox = createSandbox({ port: 0 })
   ;({ url } = await sandbox.listen())
-  const key = Buffer.from(env.RECORDING_KEY, 'hex')
-  const store = (name: string, own?: Buffer) =>
-    openRecordingStore({
-      folder: join(folder, name),
-      key: own,
-      maxBytes: 1e9,
-      maxAgeMs: 1e9,
-      nowMs: Date.now,
-    })
-  const recorderOn = (on: Awaited<ReturnType<typeof store>>, isSealed: boolean) =>
-    createRecordingTarget({
-      open: () => Promise.resolve(on),
-      pseudonyms: isSealed ? undefined : createPseudonyms(randomBytes(32)),
-      onStopped: () => undefined,
-    })
-  const targets = [recorderOn(await store('sealed', key), true), recorderOn(await store('shown'), false)]
-  const slicing = createSlicing()
-  const recorder = createRecorder({
-    begin: beginInSlices(slicing),
-    maxExchangeBytes: 1e8,
-  })
-  const relay = createRecordingRelay({
-    v2: new URL(url),
-    isRecorded: (method, target) => recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined,
-    onExchange: (exchange) => {
-      for (const target of targets)
-        recorder.offer({ target, partner: recordingPartner(), exchange, onFate: () => undefined })
-    },
-    maxCopyBytes: 1e8,
-  })
-  await send(`http://127.0.0.1:${await startListening(relay, 0, '127.0.0.1')}`)
-  relay.close()
-  relay.closeAllConnections()
-  await recorder.close()
+  const [own, shown] = [join(folder, 'sealed'), join(folder, 'shown')]
+  const recording = startCli(['record', '--v2', url, '--to', own, '--port', '0', ...sealed], env)
+  await send(/record ready (\S+)/.exec(await recording.until(/ready \S+\n/))?.[1] ?? '')
+  expect(await recording.stop()).toBe(0)
+  const again = await runCommand(['record', '--from', own, '--to', shown, '--pseudonyms', ...sealed], env)
+  expect(again.stdout).toBe(`2 of 2 exchange(s) recorded in ${shown}\n`)
 })
 afterAll(async () => {
   await sandbox.close()

@@ -1,27 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
 import Ajv from 'ajv'
 import { parse } from 'yaml'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { createConfigJsonSchema } from '../../src/config/index.ts'
+import { ownFile } from './own-file.ts'
 import { runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
-
-let folder: string
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-async function file(name: string, text: string): Promise<string> {
-  const path = join(folder, name)
-  await writeFile(path, text)
-  return path
-}
 
 const good = `
 upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }
@@ -29,7 +13,7 @@ partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKe
 `
 
 test('config check names the partners of a valid file', async () => {
-  const path = await file('good.yaml', good)
+  const path = await ownFile('good.yaml', good)
   const result = await runCommand(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
   expect(result).toEqual({ status: 0, stdout: `${path} is valid: 1 partner(s): acme\n`, stderr: '' })
   const json = await runCommand(['config', 'check', path, '--json'], { ACME_V3_KEY: 'top-secret' })
@@ -37,9 +21,9 @@ test('config check names the partners of a valid file', async () => {
 })
 
 test('config print shows defaults and never a secret', async () => {
-  const path = await file('print.yaml', good)
+  const path = await ownFile('print.yaml', good)
   const header = 'partners: [{ id: acme, match: { header: { name: X-Partner, value: top-secret } } }]\n'
-  const withHeader = await file(
+  const withHeader = await ownFile(
     'header.yaml',
     `upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n${header}`,
   )
@@ -58,7 +42,7 @@ test('config print shows defaults and never a secret', async () => {
 })
 
 test('config check names all faults at once and exits 2', async () => {
-  const path = await file('bad.yaml', 'listn: {}\nupstreams: { v3: { baseUrl: "ftp://x" } }\n')
+  const path = await ownFile('bad.yaml', 'listn: {}\nupstreams: { v3: { baseUrl: "ftp://x" } }\n')
   const { status, stderr } = await runCommand(['config', 'check', path])
   expect(status).toBe(2)
   expect(stderr).toContain(
@@ -69,7 +53,7 @@ test('config check names all faults at once and exits 2', async () => {
 
 test('config check warns of a journal that is shared and has no key', async () => {
   const v3 = 'upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n'
-  const path = await file('shared.yaml', `${v3}journal: { url: "postgres://db.test/journal" }\n`)
+  const path = await ownFile('shared.yaml', `${v3}journal: { url: "postgres://db.test/journal" }\n`)
   const warning =
     /\nwarning: instances can share the journal and journal\.keys is empty: .* Add a key to journal\.keys\.\n$/
   const checked = await runCommand(['config', 'check', path])
@@ -79,7 +63,7 @@ test('config check warns of a journal that is shared and has no key', async () =
 })
 
 test('config check --json has every fault with its line and column', async () => {
-  const path = await file(
+  const path = await ownFile(
     'bad.json.yaml',
     'listen: { port: no }\nupstreams: { v3: { baseUrl: "ftp://x" } }\n',
   )

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
@@ -15,16 +14,11 @@ import {
   markers,
 } from '../compare/recording/exchanges.ts'
 import { request } from 'undici'
+import { makeFolder } from '../journal/open-sqlite.ts'
 import { startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const KEY = '0c'.repeat(32)
-
-async function makeFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'recordings-cli-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
 
 /** V2 as it answers a batch: compressed, with a cookie; it notes what it got. */
 async function startV2() {

@@ -1,34 +1,23 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { createBatchEncoder, type PartReply } from '../../src/v2/batch/encode-batch.ts'
 import { batchOf, flatRecords, guid } from '../support/batch-request.ts'
 import { mainOfCli } from '../support/main-of-cli.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
+import { ownFile } from './own-file.ts'
 import { hasTerminal, runCli, type RunningCli, startCli, startCliInTerminal } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const ESCAPE = '\u001b'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-async function batchFile(text = batchOf(flatRecords(4)).body): Promise<string> {
-  const path = join(folder, 'batch.txt')
-  await writeFile(path, text)
-  return path
-}
+const batchFile = (text = batchOf(flatRecords(4)).body): Promise<string> => ownFile('batch.txt', text)
 
 /** An adapter whose service holds the third of four records back until `release`; `args` send the four to it. */
 async function holdThird(): Promise<{ args: string[]; release: () => void }> {

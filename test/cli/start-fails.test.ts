@@ -1,28 +1,22 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type CliResult } from './run-cli.ts'
+import { ownFile } from './own-file.ts'
+import type { CliResult } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-let folder: string
 let taken: Server
 let port: number
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
   taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   port = (taken.address() as AddressInfo).port
 })
-afterAll(async () => {
-  taken.close()
-  await rm(folder, { recursive: true })
-})
+afterAll(() => taken.close())
 
 const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `markbridge: ${line}\n` })
 
@@ -61,10 +55,9 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
 )
 
 test('sandbox names a database file that cannot be opened, and why', async () => {
-  const text = join(folder, 'text.db')
-  await writeFile(text, 'This is not a database.'.repeat(100))
+  const text = await ownFile('text.db', 'This is not a database.'.repeat(100))
   for (const [db, why] of [
-    [folder, 'unable to open database file'],
+    [dirname(text), 'unable to open database file'],
     [text, 'file is not a database'],
     [join(text, 'in-a-file.db'), 'EEXIST: file already exists, mkdir'],
   ] as const) {

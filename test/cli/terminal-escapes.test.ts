@@ -1,12 +1,11 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
 import { createBatchEncoder } from '../../src/v2/batch/encode-batch.ts'
-import { makeFolder } from '../journal/open-sqlite.ts'
 import { batchOf, flatRecord, flatRecords, guid } from '../support/batch-request.ts'
 import { type Answer, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { ownFile } from './own-file.ts'
 import type { CliResult } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
@@ -17,11 +16,7 @@ function expectPlain({ stdout, stderr }: CliResult): void {
   expect((stdout + stderr).match(/[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u)).toBeNull()
 }
 
-async function fileWith(text: string, name = 'batch.txt'): Promise<string> {
-  const file = join(await makeFolder(), name)
-  await writeFile(file, text)
-  return file
-}
+const fileWith = (text: string, name = 'batch.txt'): Promise<string> => ownFile(name, text)
 
 async function send(answer: Answer, ...args: string[]): Promise<CliResult> {
   const { url } = await startUpstream(answer)

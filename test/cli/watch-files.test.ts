@@ -1,28 +1,13 @@
-import {
-  appendFile,
-  mkdir,
-  mkdtemp,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  unlink,
-  writeFile,
-} from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, mkdir, readFile, rename, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createFileWatch } from '../../src/cli/watch-files.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { ownFile } from './own-file.ts'
 
 const EVERY_MS = 20
-
-async function makeFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'markbridge-watch-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  return folder
-}
 
 /** Watches a file and reads it at each change; `read` are the texts in their order. */
 async function watch(
@@ -73,8 +58,7 @@ test('the links of a Kubernetes ConfigMap are followed', async () => {
 })
 
 test('a file that is still being written is waited for, and the same text again is not a change', async () => {
-  const path = join(await makeFolder(), 'a.yaml')
-  await writeFile(path, 'one')
+  const path = await ownFile('a.yaml', 'one')
   const { read, seen } = await watch(path)
   await writeFile(path, '')
   for (let part = 0; part < 40; part += 1) await appendFile(path, 'x'.repeat(10))
@@ -88,8 +72,7 @@ test('a file that is still being written is waited for, and the same text again 
 })
 
 test('a change between the first read and the start of the watch is seen', async () => {
-  const path = join(await makeFolder(), 'a.yaml')
-  await writeFile(path, 'new')
+  const path = await ownFile('a.yaml', 'new')
   const files = createFileWatch()
   files.onRead(path, 'old')
   const { promise, resolve } = Promise.withResolvers<string>()

@@ -1,15 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { sandboxRegister, type SandboxRegister } from '../../e2e/support/sandbox-register.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
 import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchPath } from '../../support/batch-request.ts'
 import { runs } from '../../support/long-run.ts'
+import { ownFile } from '../own-file.ts'
 import { type RunningCli, startCli } from '../run-cli.ts'
 
 const RELOADS = runs(20, 100)
@@ -29,8 +30,7 @@ interface Served {
 
 /** `serve` with a file whose partner is at its first revision. */
 async function serve(v3: string, ...options: string[]): Promise<Served> {
-  const folder = await mkdtemp(join(tmpdir(), 'markbridge-reload-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
   const write = async (revision: number, more: object = {}): Promise<void> => {
     const config = {
@@ -219,9 +219,7 @@ test('no worker takes what one of them could not prepare, and the one that repla
 test('with --watch a file that was replaced is taken without a signal, and so is a secret in a file', async () => {
   const sandbox = await startSandbox({ keys: ['sandbox', 'other'] })
   const served = await serve(sandbox.url, '--watch')
-  const secret = join(await mkdtemp(join(tmpdir(), 'markbridge-secret-')), 'key')
-  onTestFinished(() => rm(secret))
-  await writeFile(secret, 'wrong\n')
+  const secret = await ownFile('key', 'wrong\n')
   const match = { subscriptionKeySha256: sha256(keyOf(2)) }
   await served.write(2, { partners: [{ id: 'a', match, v3: { subscriptionKey: { file: secret } } }] })
   await served.cli.logged({ msg: 'config reloaded', revision: 2 })

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { Client } from 'undici'
@@ -8,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { sandboxRegister, type SandboxRegister } from '../../e2e/support/sandbox-register.ts'
 import { jsonBody, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { makeFolder } from '../../journal/open-sqlite.ts'
 import { batchPath, failuresOf, readBatchReply } from '../../support/batch-request.ts'
 import type { Reply } from '../../support/start-adapter.ts'
 import { runCli, type RunningCli, startCli } from '../run-cli.ts'
@@ -18,12 +18,6 @@ const COUNT = 20
 /** The machine may be busy. */
 const patient = { timeout: 60_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
-
-async function makeFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'markbridge-workers-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  return folder
-}
 
 /** `serve --workers 2` in front of a service. With a key in the journal any worker can finish what another left. */
 async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: string }> {
