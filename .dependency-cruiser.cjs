@@ -44,6 +44,7 @@ const allowed = {
     'clock',
     'errors',
     'npm:express',
+    'npm:http-proxy-middleware',
     'npm:micromatch',
   ],
   sandbox: [

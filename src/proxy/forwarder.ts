@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { PassThrough } from 'node:stream'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { bodyArrival, hasBody, isFramed } from '../http/body.ts'
+import { bodyArrival, hasBody } from '../http/body.ts'
 import { Pieces } from '../http/pieces.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,
   createConnections,
+  overloaded,
   type QueueKey,
   type Refusal,
   type ReplyHead,
@@ -23,6 +23,7 @@ import { toUpstreamFields } from './forwarded-fields.ts'
 import type { LinkRewriting } from './link-rewriter.ts'
 import { isSafeMethod, lossOf, slowUploadOf, type UnknownOutcome } from './lost-request.ts'
 import { type CapturedReply, type ReplyOptions, ReplyWriter } from './reply-writer.ts'
+import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 import { GONE, untilGone } from './until-gone.ts'
 
 /** How one request is forwarded. */
@@ -37,9 +38,9 @@ export interface ForwardCall {
   readonly links?: readonly LinkRewriting[] | undefined
   /** Credentials that the client must not learn from the reply. */
   readonly withheld?: readonly string[]
-  /** The body where it was read already: the bytes as they came, without decoding. */
+  /** The body where it was read already: the bytes as they came, without decoding. Any other is sent on as it comes. */
   readonly body?: Buffer | undefined
-  /** Once the whole request has arrived, the reply is read to its end also when the client has gone. */
+  /** Where the body was read already, the reply is read to its end also when the client has gone. */
   readonly keepGoing?: boolean
   /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
   readonly captureBytes?: number
@@ -84,14 +85,17 @@ export type Uploads = WeakMap<IncomingMessage, Upload>
 
 interface Upload {
   readonly outcomeUnknown: UnknownOutcome
-  call: StreamCall | undefined
+  call: OpenCall | undefined
 }
+
+/** What a request with a body that was read, and one that is streamed, have in common while they are on their way. */
+type OpenCall = Pick<StreamCall, 'abort' | 'isSent' | 'resume'>
 
 export interface ForwarderOptions {
   /** The path of a request is added to its own. */
   readonly baseUrl: URL
   readonly connections: number
-  readonly timeouts: UpstreamTimeouts
+  readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly acquireMs?: number
   /** The code of a write that may have been applied. */
   readonly outcomeUnknown: UnknownOutcome
@@ -120,8 +124,8 @@ export interface ForwarderOptions {
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder over connections of its own: requests and replies are streamed, without hop-by-hop fields. Method, status,
- * end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
+ * Creates a forwarder over connections of its own, over undici for a body that was read already, over http-proxy-middleware for all that is
+ * streamed. Hop-by-hop fields end here; method, status, end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
  * `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 with `outcomeUnknown`; when the upstream dies in the middle of a
  * reply, the client's connection breaks too.
  */
@@ -130,44 +134,55 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const target = `${baseUrl.origin}${basePath}`
   const connections = createConnections(baseUrl.origin, options)
+  const streams = createStreamProxy(baseUrl, options.timeouts, clock)
   return {
     forward: async (request, response, call) => {
-      const held = byteBudget.open(call.queueKey)
+      const { body, credentials, queueKey, budget } = call
+      const held = byteBudget.open(queueKey)
       const upload: Upload = { outcomeUnknown: options.outcomeUnknown, call: undefined }
       try {
-        if (call.body === undefined && hasBody(request)) {
+        if (body === undefined && hasBody(request)) {
           uploads.set(request, upload)
           await bodyArrival(request, (count) => held.take(count), { clock, waitMs: arrivalMs })
         }
-        await call.budget?.take()
+        await budget?.take()
         const links = call.links?.map((link) => ({ ...link, from: target + link.from }))
+        const fields = toUpstreamFields(request, { credentials, identity: links !== undefined })
         const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
-        upload.call = forwarded.call
-        if (response.destroyed || response.writableEnded) forwarded.call.abort(GONE)
-        connections.dispatch(
-          {
-            method: request.method ?? 'GET',
-            path: basePath + (request.url ?? '/'),
-            headers: toUpstreamFields(request, {
-              credentials: call.credentials,
-              identity: links !== undefined,
-            }),
-            body: call.body ?? toUpstreamBody(request),
-          },
-          forwarded.call,
-          {
-            queueKey: call.queueKey,
-            waitMs: call.budget?.leftMs() ?? Infinity,
-            signal: () => untilGone(response),
-          },
-        )
+        const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
+        if (body === undefined) {
+          const { timeouts } = options
+          const streamed = new StreamedCall(request, forwarded, {
+            fields: ['Host', baseUrl.host, ...fields],
+            timeouts,
+            clock,
+          })
+          upload.call = forwarded.follow(streamed)
+          const use = (leave: () => void): void => {
+            if (streamed.isDone()) {
+              leave()
+              return
+            }
+            streamed.onDone = leave
+            streams.send(streamed, response)
+          }
+          connections.enter(wait, use, () => streamed.abort(overloaded('connection')))
+        } else {
+          const posted = new StreamCall(forwarded, { headersMs: options.timeouts.headersMs, clock })
+          forwarded.follow(posted)
+          const { method = 'GET', url = '/' } = request
+          connections.dispatch({ method, path: basePath + url, headers: fields, body }, posted, wait)
+        }
         return await forwarded.outcome
       } finally {
         held.release()
       }
     },
     held: () => connections.held(),
-    close: () => connections.close(),
+    close: async () => {
+      await connections.close()
+      streams.close()
+    },
   }
 }
 
@@ -185,7 +200,6 @@ export function giveUpUpload(uploads: Uploads, request: IncomingMessage): Adapte
 
 /** One request on its way to the upstream, once it may leave. */
 class ForwardedRequest implements ReplySink {
-  readonly call: StreamCall
   readonly outcome: Promise<ForwardOutcome>
   private readonly request: IncomingMessage
   private readonly response: ServerResponse
@@ -193,6 +207,9 @@ class ForwardedRequest implements ReplySink {
   private readonly forwardCall: ForwardCall
   private readonly writer: ReplyWriter
   private readonly settle: (outcome: ForwardOutcome) => void
+  private call: OpenCall | undefined
+  private startedMs = 0
+  private isCounted = false
   private head: ReplyHead | undefined
   private intercepted: Pieces | undefined
 
@@ -211,22 +228,26 @@ class ForwardedRequest implements ReplySink {
     this.outcome = promise
     this.settle = resolve
     const { links, withheld = [], captureBytes = 0, onReplyEnd: onWhole } = call
-    const onDrain = (): void => this.call.resume()
+    const onDrain = (): void => this.call?.resume()
     this.writer = new ReplyWriter(response, { links, withheld, captureBytes, held, onWhole, onDrain })
-    const isRead = isSafeMethod(request.method)
-    this.call = new StreamCall(this, {
-      headersMs: options.timeouts.headersMs,
-      clock: options.clock,
-      onAnswered: (status, durationMs) => options.onCall({ isRead, status, durationMs }),
-    })
-    response.once('close', () => this.onClientGone())
+  }
+
+  /** Ends the call when its client goes. */
+  follow(call: OpenCall): OpenCall {
+    const { response } = this
+    this.call = call
+    if (response.destroyed || response.writableEnded) call.abort(GONE)
+    else response.once('close', () => this.onClientGone(call))
+    return call
   }
 
   beforeSend(): void {
     this.forwardCall.beforeSend?.()
+    this.startedMs = this.options.clock.nowMs()
   }
 
   onHead(head: ReplyHead): void {
+    this.count(head.status)
     this.forwardCall.onReplyHead?.(head)
     if (head.status === 401 && this.forwardCall.intercepts401 === true) this.intercepted = new Pieces()
     else this.writer.start(head)
@@ -258,6 +279,7 @@ class ForwardedRequest implements ReplySink {
   onFailure(cause: Error, sent: boolean): void {
     const { request, response, options, head } = this
     const { method } = request
+    if (sent) this.count(undefined)
     const error = cause instanceof AdapterError ? cause : lossOf(method, sent, options.outcomeUnknown, cause)
     // Else the client has gone, or has its answer.
     const isOpen = !response.destroyed && !response.writableEnded
@@ -289,25 +311,17 @@ class ForwardedRequest implements ReplySink {
     return this.writer.data(body)
   }
 
-  private onClientGone(): void {
-    const { request, forwardCall } = this
-    const isWhole = forwardCall.body !== undefined || !isFramed(request) || request.complete
-    if (forwardCall.keepGoing === true && isWhole) this.writer.drop()
-    else this.call.abort(GONE)
+  /** Counts a call that left, once. */
+  private count(status: number | undefined): void {
+    if (this.isCounted) return
+    this.isCounted = true
+    const { clock, onCall } = this.options
+    onCall({ isRead: isSafeMethod(this.request.method), status, durationMs: clock.nowMs() - this.startedMs })
   }
-}
 
-/**
- * The body of a request for the next hop: whole where it has arrived, else a stream of its own, since undici destroys a stream
- * whose call fails, and the client is still to be answered then.
- */
-function toUpstreamBody(request: IncomingMessage): Buffer | PassThrough | null {
-  if (!isFramed(request)) return null
-  if (request.complete) return (request.read() as Buffer | null) ?? null
-  const body = new PassThrough()
-  request.pipe(body)
-  body.on('error', () => undefined) // the call reports it
-  // After `pipe`, which pauses the request then: the rest of the upload is read and dropped, so that the client gets its answer.
-  body.on('close', () => request.resume())
-  return body
+  private onClientGone(call: OpenCall): void {
+    const { keepGoing, body } = this.forwardCall
+    if (keepGoing === true && body !== undefined) this.writer.drop()
+    else call.abort(GONE)
+  }
 }

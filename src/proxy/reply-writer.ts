@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, validateHeaderValue } from 'node:http'
 
 import type { ReplyHead } from '../upstream/index.ts'
 import { holdsCredential } from './added-credentials.ts'
@@ -59,6 +59,8 @@ export class ReplyWriter {
   start(head: ReplyHead): void {
     const { response } = this
     const { links, withheld, captureBytes } = this.options
+    if (head.status < 200) throw new RangeError('The status of the reply is not a final one.')
+    validateHeaderValue('reason', head.reason)
     const fields = toClientFields(head, withheld)
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }

@@ -75,6 +75,11 @@ export interface ConnectionWait {
 export interface Connections {
   /** Sends a request over a free connection, or over the next that becomes free for its queue key. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
+  /**
+   * Calls one of the two, once: `use` when a connection that the caller opens itself may be used, with the function to call when it no
+   * longer is.
+   */
+  enter(wait: ConnectionWait, use: (leave: () => void) => void, refuse: (reason: Refusal) => void): void
   /** Connections in use. */
   held(): number
   /** Waits for earlier requests, then closes the connections; a later request fails. */
@@ -114,45 +119,52 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
     all.push(connection)
     return connection
   }
-  let whenNoneWaits: (() => void) | undefined
+  let whenIdle: (() => void) | undefined
   const serveNext = (): void => {
     queue.serve()
-    if (queue.size === 0) whenNoneWaits?.()
+    if (queue.size === 0 && quota.held() === 0) whenIdle?.()
   }
   const closeAll = async (): Promise<void> => {
-    if (queue.size > 0) await new Promise<void>((resolve) => (whenNoneWaits = resolve))
+    if (queue.size > 0 || quota.held() > 0) await new Promise<void>((resolve) => (whenIdle = resolve))
     await Promise.all(all.map(({ client }) => client.close()))
   }
   let closing: Promise<void> | undefined
+  const enter: Connections['enter'] = ({ queueKey = soleQueue, waitMs, signal }, use, refuse) => {
+    const admit = (holder: string): void =>
+      use(() => {
+        quota.release(holder)
+        serveNext()
+      })
+    const boundMs = waitMs === undefined ? undefined : Math.min(waitMs, acquireMs)
+    queue.enter({ queueKey, priority: 'write', waitMs: boundMs, signal }, admit, (reason) => {
+      onRefusal?.(reason)
+      refuse(reason)
+    })
+  }
   return {
-    dispatch: (request, user, { queueKey = soleQueue, waitMs, signal } = {}) => {
+    enter,
+    dispatch: (request, user, wait = {}) => {
       if (closing !== undefined) {
         user.onResponseError(undefined, new errors.ClientClosedError())
         return
       }
-      const admit = (holder: string): void => {
+      const use = (leave: () => void): void => {
         if (user.isDone()) {
-          quota.release(holder)
+          leave()
           return
         }
         // The quota has a place, so there is a free connection, or room for another.
         const connection = free.pop() ?? open()
-        const leave = (): void => {
+        const giveBack = (): void => {
           free.push(connection)
-          quota.release(holder)
-          serveNext()
+          leave()
         }
         user.wasReset = connection.wasReset
         // In the middle of a failure undici takes no other request.
-        user.onDone = (replied) => (replied ? leave() : queueMicrotask(leave))
+        user.onDone = (replied) => (replied ? giveBack() : queueMicrotask(giveBack))
         connection.client.dispatch(request, user)
       }
-      const refuse = (reason: Refusal): void => {
-        onRefusal?.(reason)
-        user.onRefused?.(reason)
-      }
-      const boundMs = waitMs === undefined ? undefined : Math.min(waitMs, acquireMs)
-      queue.enter({ queueKey, priority: 'write', waitMs: boundMs, signal }, admit, refuse)
+      enter(wait, use, (reason) => user.onRefused?.(reason))
     },
     held: () => quota.held(),
     close: () => (closing ??= closeAll()),

@@ -7,6 +7,7 @@ import { showsAcceptance } from '../../src/proxy/acceptance.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
+import { exchange } from '../support/raw-client.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { metric, underWay } from '../walls/support/crowd.ts'
@@ -70,10 +71,13 @@ it('a redirect for everyone makes nobody known: newcomers keep the share of newc
   })
   const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
   const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners })
-  const get = (client: number, path: string) =>
-    adapter.request('GET', path, { headers: { 'Ocp-Apim-Subscription-Key': `invented ${client}` } })
+  // A connection for each client: the pool of the test's own requests has fewer than would be held.
+  const get = (client: number, path: string): Promise<string> => {
+    const lines = `Host: adapter.test\r\nOcp-Apim-Subscription-Key: invented ${client}\r\nConnection: close\r\n`
+    return exchange(adapter.port, `GET ${path} HTTP/1.1\r\n${lines}\r\n`)
+  }
   const clients = Array.from({ length: 24 }, (_, client) => client)
-  for (const client of clients) expect((await get(client, '/V2/Other')).status).toBe(302)
+  for (const client of clients) expect(await get(client, '/V2/Other')).toMatch(/^HTTP\/1\.1 302 /)
   const asking = clients.map((client) => get(client, '/V2/held'))
   await underWay(adapter, clients.length)
   // Newcomers share a quarter of the 64 connections.

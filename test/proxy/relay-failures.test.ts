@@ -115,7 +115,7 @@ describe('a client that goes', () => {
     const upstream = await startRawUpstream((socket) => {
       answer.resolve(() => socket.write(ok))
     })
-    const call = { keepGoing: true, captureBytes: 100, onReplyEnd: kept.resolve }
+    const call = { body: Buffer.from('ab'), keepGoing: true, captureBytes: 100, onReplyEnd: kept.resolve }
     const relay = await startRelay(upstream.url, { timeoutMs: 60_000, call })
     const client = await RawClient.open(relay.port)
     client.send(post)
