@@ -161,7 +161,9 @@ export class StreamedCall {
     this.awaitBody()
     // Before the listeners of the library, which break the connection of the client without a word.
     reply.once('error', (cause) => this.abort(cause))
-    reply.once('close', () => this.abort(lost('The connection was closed in the middle of a reply.')))
+    reply.once('close', () => {
+      if (!this.done) this.abort(lost('The connection was closed in the middle of a reply.'))
+    })
     try {
       sink.onHead({ status, reason, headers, fields: rawHeaders })
     } catch (cause) {
