@@ -106,6 +106,48 @@ function lost(): AdapterError {
 }
 
 /**
+ * Reads the body of a request as it was sent. Undefined where it is larger than `maxBytes`: what was read is put back, so that the request
+ * can be sent on as a stream. Errors: `ADP_BODY` where the client went away, and those of `onBytes`.
+ */
+export async function readRawBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  onBytes: (count: number) => void,
+): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length']) > maxBytes) return undefined
+  // A client that went away while its write was held: its `close` does not come again.
+  if (request.destroyed) throw left()
+  const pieces = new Pieces()
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      request.off('data', onData).off('end', onEnd).off('error', onLost).off('close', onLost)
+      settle()
+    }
+    const onData = (chunk: Buffer): void => {
+      try {
+        onBytes(chunk.length)
+      } catch (cause) {
+        end(() => reject(cause instanceof AdapterError ? cause : left()))
+        return
+      }
+      pieces.add(chunk)
+      if (pieces.size <= maxBytes) return
+      request.pause()
+      end(() => {
+        request.unshift(pieces.join())
+        resolve(undefined)
+      })
+    }
+    const onEnd = (): void => end(() => resolve(pieces.join()))
+    const onLost = (): void => end(() => reject(left()))
+    request.on('data', onData).once('end', onEnd).once('error', onLost).once('close', onLost)
+  })
+}
+
+const left = (): AdapterError =>
+  new AdapterError('ADP_BODY', 'The client went away before the body was whole. Nothing was sent.')
+
+/**
  * Resolves once the whole body has arrived, or as much of it as the request buffers without a reader (64 KiB); also when the
  * client disconnects. The body stays in the request for a later reader. `onBytes` is called with the number of bytes since the
  * last call and may throw to refuse the rest. With `waitMs` it resolves after that time at the latest.

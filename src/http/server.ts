@@ -1,4 +1,4 @@
-import { type Server, STATUS_CODES } from 'node:http'
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -113,4 +113,15 @@ function answerOnSocket(
   socket.resume()
   const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
   socket.once('close', () => clearTimeout(timer))
+}
+
+/** The reason of all signals of clients that have gone: an exception costs more than the rest of a signal. */
+export const GONE = new DOMException('The client closed its connection.', 'AbortError')
+
+/** Aborts when the connection of the reply closes. */
+export function untilGone(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  if (response.destroyed) gone.abort(GONE)
+  else response.once('close', () => gone.abort(GONE))
+  return gone.signal
 }

@@ -1,9 +1,85 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
 
+import { type AddressList, plainAddress } from '../http/address.ts'
 import { endToEndFields } from '../http/hop-by-hop.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
-import { holdsCredential } from './added-credentials.ts'
+
+/** Fields that name the client of a request, its address, or its hops. */
+const FORWARDING =
+  /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
+/** Fields that make a server serve another method or path than those of the request line. */
+const OVERRIDE =
+  /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
+
+/** Fields that are removed from every request. */
+const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
+
+/** Fields of nearly every request, which are none of these: looking a name up costs less than matching it. */
+const USUAL: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'user-agent',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'authorization',
+  'ocp-apim-subscription-key',
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+])
+
+const NO_HOPS: readonly string[] = []
+
+/** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
+function plainName(name: string): string {
+  const lower = name.toLowerCase()
+  return lower.includes('_') ? lower.replaceAll('_', '-') : lower
+}
+
+/** True for a request that a proxy has forwarded, as its added fields show. */
+export function isForwarded(headers: IncomingHttpHeaders): boolean {
+  return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
+}
+
+/** True for a field that no request takes along, in any case: those about its way, and those that override its method or path. */
+function isRemovedField(name: string): boolean {
+  return REMOVED.test(plainName(name))
+}
+
+/**
+ * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
+ * `X-Forwarded-Host`. Every other field of that kind goes, and so does every field that overrides the method or the path. Only
+ * a peer in `trusted` is believed, about the scheme and about the addresses before it.
+ */
+export function replaceForwarding(request: IncomingMessage, trusted: AddressList): void {
+  const { headers, socket } = request
+  const peer = plainAddress(socket.remoteAddress ?? '')
+  const isTrusted = trusted.has(peer)
+  const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
+  const encrypted = 'encrypted' in socket && socket.encrypted === true
+  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : NO_HOPS
+  for (const name of Object.keys(headers)) {
+    if (!USUAL.has(name) && isRemovedField(name)) Reflect.deleteProperty(headers, name)
+  }
+  headers['x-forwarded-for'] =
+    hops.length === 0 ? peer : [...hops, peer].filter((hop) => hop !== '').join(', ')
+  headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'
+  headers['x-forwarded-host'] = headers.host ?? ''
+}
+
+/** The hops behind the first one that is not trusted, and that one: earlier hops are claims of that one. */
+function believed(hops: readonly string[], trusted: AddressList): readonly string[] {
+  const client = hops.findLastIndex((hop) => !trusted.has(hop))
+  return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
+}
+
+function itemsOf(field: string | string[] | undefined): string[] {
+  const items = [field ?? []].flat().flatMap((value) => value.split(','))
+  return items.map((item) => item.trim()).filter((item) => item !== '')
+}
 
 /**
  * What a client cannot have removed by naming it in `Connection`: without the framing, the body would be read as the next
@@ -65,4 +141,45 @@ function fieldsOf(raw: readonly string[], passes: (name: string, value: string) 
     if (passes(name.toLowerCase(), value)) fields.push(name, value)
   }
   return fields
+}
+
+const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
+/** Layers of encoding that are looked through. */
+const MAX_LAYERS = 3
+
+/** The credentials of a call that are not the client's own, and that it must not learn from the reply. */
+export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
+  const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
+  const added: string[] = []
+  if (sent.subscriptionKey !== client.subscriptionKey) added.push(sent.subscriptionKey)
+  if (token(sent.authorization) !== token(client.authorization)) added.push(token(sent.authorization))
+  return added.filter((credential) => credential !== '')
+}
+
+/** True for a text that holds one of the credentials: as it is, inside a longer text, percent-encoded or in base64. */
+export function holdsCredential(text: string, credentials: readonly string[]): boolean {
+  if (credentials.length === 0) return false
+  const wanted = credentials.map((credential) => credential.toLowerCase())
+  let layer = [text]
+  for (let depth = 0; depth < MAX_LAYERS && layer.length > 0; depth += 1) {
+    if (layer.some((one) => wanted.some((credential) => one.toLowerCase().includes(credential)))) return true
+    layer = layer.flatMap(decodings)
+  }
+  return false
+}
+
+/** Texts that a text may have been encoded from, other than itself. */
+function decodings(text: string): string[] {
+  const texts: string[] = []
+  if (text.includes('%'))
+    texts.push(
+      text.replace(/%([0-9a-f]{2})/gi, (_all, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+    )
+  if (text.includes('\\')) texts.push(text.replaceAll('\\', ''))
+  for (const [run] of text.matchAll(BASE64_RUN)) {
+    // A run may begin with other characters of the alphabet, so that its groups of four are shifted.
+    for (let shift = 0; shift < 4; shift += 1)
+      texts.push(Buffer.from(run.slice(shift), 'base64').toString('latin1'))
+  }
+  return texts
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
+import { GONE, untilGone } from '../http/server.ts'
 import { bodyArrival, hasBody } from '../http/body.ts'
 import { Pieces } from '../http/pieces.ts'
 import type { Events } from '../observability/events.ts'
@@ -18,13 +19,11 @@ import {
 } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import type { ByteBudget, HeldBytes } from './byte-budget.ts'
-import { sendError } from './error-reply.ts'
+import { isSafeMethod, lossOf, sendError, slowUploadOf, type UnknownOutcome } from './error-reply.ts'
 import { toUpstreamFields } from './forwarded-fields.ts'
 import type { LinkRewriting } from './link-rewriter.ts'
-import { isSafeMethod, lossOf, slowUploadOf, type UnknownOutcome } from './lost-request.ts'
 import { type CapturedReply, type ReplyOptions, ReplyWriter } from './reply-writer.ts'
 import { createStreamProxy, StreamedCall } from './streamed-call.ts'
-import { GONE, untilGone } from './until-gone.ts'
 
 /** How one request is forwarded. */
 export interface ForwardCall {

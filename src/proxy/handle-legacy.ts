@@ -1,4 +1,8 @@
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+
 import { AdapterError, errorRules } from '../errors.ts'
+import { type BodyOptions, readBody, readRawBody } from '../http/body.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/index.ts'
 import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
@@ -19,14 +23,12 @@ import {
   watchGiveWay,
   type WriteRequest,
 } from '../writes/index.ts'
-import { showsAcceptance } from './acceptance.ts'
+import { showsAcceptance } from './allowed-paths.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent } from './exchange.ts'
-import { V2_LINK_SEGMENT } from './next-link-side.ts'
-import { decompressed, readRelayedBody } from './read-relayed-body.ts'
+import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import type { ForwardCall } from './forwarder.ts'
-import { serviceRoot } from './requested-address.ts'
 import { endReply, onceWritten, openReply, toWriteRequest } from './write-handler.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
@@ -109,24 +111,36 @@ async function relayWrite(
   const { request, response, client, receivedMs, observer } = exchange
   const slices = context.slicing.open()
   const held = context.byteBudget.open(context.queueKeys.of(client))
+  const onBytes = (count: number): void => held.take(count)
   const limits = context.limits()
   const { maxBodyBytes } = limits
   try {
-    const sent = await readRelayedBody(request, maxBodyBytes, held)
-    const body = sent && (await decompressed(request, sent, maxBodyBytes, held, slices))
+    const sent = await readRawBody(request, maxBodyBytes, onBytes)
+    const body = sent && (await decompressed(request, sent, { maxBytes: maxBodyBytes, onBytes, slices }))
     const form = toWriteRequest(exchange)
     const plan =
       body &&
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
     observer.decoded(plan)
     const planned = body && plan && { request: form, body, receivedMs, plan, slices }
-    const reading = { slices, onBytes: (count: number) => held.take(count) }
+    const reading = { slices, onBytes }
     const write = { exchange, v2, call: { ...call, body: sent }, form, body, planned, reading }
     if (planned === undefined) await relay(context, write)
     else await relayPlanned(context, write, planned)
   } finally {
     releaseAfterReply(held, response)
   }
+}
+
+/** The body of a request without its compression; undefined: it cannot be read, or is larger than `maxBytes`. */
+async function decompressed(
+  { headers }: IncomingMessage,
+  body: Buffer,
+  limits: Pick<BodyOptions, 'maxBytes' | 'onBytes' | 'slices'>,
+): Promise<Buffer | undefined> {
+  const contentEncoding = headers['content-encoding']
+  if (contentEncoding === undefined) return body
+  return readBody(Readable.from([body]), { ...limits, contentEncoding }).catch(unlessUnreadable)
 }
 
 /** What is no batch or record for this codec is V2's to judge. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { hostName, isLoopback, isLoopbackAddress } from '../http/address.ts'
-import { isForwarded } from './forwarding.ts'
+import { isForwarded } from './forwarded-fields.ts'
 
 /** What `/readyz` answers; all but `ready` is 503. */
 export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'

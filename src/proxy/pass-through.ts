@@ -1,19 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
+import { untilGone } from '../http/server.ts'
 import { isFramed } from '../http/body.ts'
 import type { PassedThrough } from '../observability/events.ts'
 import { type AcceptedCredentials, ownDenialOf, type QueueKeys } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { openCallBudget, readRetryAfter, retryWaitMs } from '../upstream/index.ts'
 import { readUpstreamError, type V3Credentials } from '../v3/index.ts'
-import { showsAcceptance } from './acceptance.ts'
-import { addedCredentials } from './added-credentials.ts'
-import { type AllowedPath, createAllowedMethods, readMethods, refuseMethod } from './allowed-paths.ts'
+import {
+  type AllowedPath,
+  createAllowedMethods,
+  readMethods,
+  refuseMethod,
+  showsAcceptance,
+} from './allowed-paths.ts'
+import { addedCredentials } from './forwarded-fields.ts'
 import { createForwarder, type ForwarderOptions, type ForwardOutcome } from './forwarder.ts'
 import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
-import { untilGone } from './until-gone.ts'
 
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
   /** Everything else is not served. */

@@ -1,9 +1,8 @@
 import { type ServerResponse, validateHeaderValue } from 'node:http'
 
 import type { ReplyHead } from '../upstream/index.ts'
-import { holdsCredential } from './added-credentials.ts'
+import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import type { HeldBytes } from './byte-budget.ts'
-import { toClientFields } from './forwarded-fields.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
 
 /** The reply that a client got, or would have got. */

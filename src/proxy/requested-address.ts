@@ -1,9 +1,10 @@
+import { createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { readTarget } from '../http/request-target.ts'
 import type { Client } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/index.ts'
-import { v3LinkSegment } from './next-link-side.ts'
+import type { Side } from '../rollout/index.ts'
 
 /** The requested address with the client's spelling of the path, without the query. */
 export function addressOf(request: IncomingMessage): string {
@@ -37,4 +38,58 @@ export function recordsUrlOf(
 export function serviceRoot(request: IncomingMessage, prefix: string): string {
   const scheme = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
   return `${scheme}://${request.headers.host ?? ''}${prefix}`
+}
+
+/** The marker in front of the path of a next link: the side that issued the link also serves the page that it leads to. */
+export interface LinkMarker {
+  readonly side: Side
+  /** That the link was issued to its client; empty for V2, which judges its own links. */
+  readonly proof: string
+}
+
+/** The first segment of the path of a next link that V2 issued. */
+export const V2_LINK_SEGMENT = '/~v2'
+const V3_LINK_SEGMENT = '/~v3.'
+
+/**
+ * A marker before a path of V2: next links have no other, and in front of `/metrics` it would pass what a load balancer compares with that
+ * text. Clients may escape the tilde (RFC 3986 2.3 calls both forms the same).
+ */
+const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=\/(?:[^?#]*\/)?v2\/)/i
+const TILDE = 0x7e
+const PERCENT = 0x25
+const SLASH = 0x2f
+
+/**
+ * The first segment of the path of a next link that V3 issued to an owner. It is signed, so that no client chooses V3 by itself at a stage
+ * where V2 serves.
+ */
+export function v3LinkSegment(secret: Uint8Array, owner: string): string {
+  return V3_LINK_SEGMENT + proofOf(secret, owner)
+}
+
+/** True for the marker of a link that its side issued to this owner. */
+export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: string): boolean {
+  return marker.side === 'v2' || marker.proof === proofOf(secret(), owner)
+}
+
+/**
+ * Takes the marker of the issuing side off the target of a request, before the target is read: all later steps see the path that
+ * the service knows. Undefined: the target has none.
+ */
+export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
+  const { url = '' } = request
+  const second = url.charCodeAt(1)
+  if (url.charCodeAt(0) === SLASH && second !== TILDE && second !== PERCENT) return undefined
+  const found = MARKED.exec(url)
+  if (found === null) return undefined
+  const [whole, origin = '', , proof] = found
+  request.url = origin + url.slice(whole.length)
+  return proof === undefined ? { side: 'v2', proof: '' } : { side: 'v3', proof }
+}
+
+/** 128 bits as base64url. */
+function proofOf(secret: Uint8Array, owner: string): string {
+  const digest = createHmac('sha256', secret).update(`side of next links: v3 ${owner}`).digest()
+  return digest.subarray(0, 16).toString('base64url')
 }

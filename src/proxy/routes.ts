@@ -4,11 +4,14 @@ import type { RequestKind } from '../rollout/index.ts'
 import { batchPath } from '../v2/index.ts'
 import type { Handle } from './exchange.ts'
 import {
+  handleReadCount,
+  handleReadField,
+  handleReadMark,
   handleReadMetadata,
+  handleReadPage,
   handleReadRegistrations,
   handleReadServiceDocument,
-} from './handle-read-documents.ts'
-import { handleReadCount, handleReadField, handleReadMark, handleReadPage } from './handle-read.ts'
+} from './handle-read.ts'
 import { handleWrite } from './write-handler.ts'
 
 /** A path of the V2 interface, under any prefix and in any case (product contract: paths). */

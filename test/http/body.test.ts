@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, request as ask, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { type BodyOptions, readBody } from '../../src/http/body.ts'
+import { type BodyOptions, readBody, readRawBody } from '../../src/http/body.ts'
 
 const TEXT = Buffer.from('--B\r\nbody é\r\n--B--\r\n')
 
@@ -189,3 +189,21 @@ async function post(
   server.close()
   return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
 }
+
+it('refuses the body of a client that went away while its write was held', async () => {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const server = createServer((request) => {
+    request.once('close', () => {
+      readRawBody(request, 1_000, () => undefined).then(resolve, resolve)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const client = ask({ port, host: '127.0.0.1', method: 'POST', headers: { 'Content-Length': '10' } })
+  client.on('error', () => undefined)
+  client.write('half')
+  await once(client, 'socket')
+  server.once('request', () => client.destroy())
+  expect(await promise).toMatchObject({ code: 'ADP_BODY' })
+})

@@ -1,7 +1,83 @@
 import { describe, expect, it } from 'vitest'
 
-import { toUpstreamFields } from '../../src/proxy/forwarded-fields.ts'
+import { createAddressList } from '../../src/http/address.ts'
+import { replaceForwarding, toUpstreamFields } from '../../src/proxy/forwarded-fields.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
+
+const trusted = createAddressList(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
+
+function replaced(
+  peer: string | undefined,
+  headers: Record<string, string>,
+  encrypted?: boolean,
+): Record<string, unknown> {
+  const request = incomingMessage({
+    remoteAddress: peer,
+    encrypted,
+    headers: { host: 'a.test', ...headers },
+  })
+  replaceForwarding(request, trusted)
+  return request.headers
+}
+
+/** `X-Forwarded-For` and the scheme after it. */
+const rows: [peer: string | undefined, headers: Record<string, string>, hops: string, scheme: string][] = [
+  ['192.0.2.1', {}, '192.0.2.1', 'http'],
+  ['192.0.2.1', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '127.0.0.1' }, '192.0.2.1', 'http'],
+  ['10.1.2.3', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' }, '192.0.2.7, 10.1.2.3', 'https'],
+  ['::ffff:10.1.2.3', { 'x-forwarded-proto': 'HTTPS' }, '10.1.2.3', 'https'],
+  ['fd00::1', { 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1, fd00::1', 'http'],
+  // A client that claims hops before itself: the proxy has added the client's address behind them.
+  ['127.0.0.1', { 'x-forwarded-for': '10.9.9.9, 198.51.100.1, 192.0.2.7' }, '192.0.2.7, 127.0.0.1', 'http'],
+  ['127.0.0.1', { 'x-forwarded-for': '192.0.2.7, 10.0.0.2' }, '192.0.2.7, 10.0.0.2, 127.0.0.1', 'http'],
+  ['127.0.0.1', { 'x-forwarded-for': 'unknown, <script>, 10.0.0.2' }, '10.0.0.2, 127.0.0.1', 'http'],
+  ['127.0.0.1', { 'x-forwarded-proto': 'https, http' }, '127.0.0.1', 'http'],
+  ['127.0.0.1', { 'x-forwarded-proto': 'http, https' }, '127.0.0.1', 'https'],
+  ['127.0.0.1', { 'x-forwarded-proto': 'javascript' }, '127.0.0.1', 'http'],
+  [undefined, { 'x-forwarded-for': '127.0.0.1' }, '', 'http'],
+] // prettier-ignore
+it.each(rows)('from %s with %j: for %s, by %s', (peer, headers, hops, scheme) => {
+  expect(replaced(peer, headers)).toEqual({
+    host: 'a.test',
+    'x-forwarded-for': hops,
+    'x-forwarded-proto': scheme,
+    'x-forwarded-host': 'a.test',
+  })
+})
+
+it('takes the scheme of an encrypted connection', () => {
+  expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
+  expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
+})
+
+const removed = [
+  'forwarded', 'via', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'true-client-ip', 'cf-connecting-ip', 'x-forwarded', 'x-forwarded-port', 'x-forwarded-prefix',
+  'x-forwarded-server', 'x-forwarded-uri', 'x_forwarded_for', 'X_Forwarded_Host', 'x-original-url', 'x-original-uri', 'x-original-host', 'x-rewrite-url', 'x-http-method-override',
+  'x-http-method', 'x-method-override', 'x_http_method_override', 'x-waws-unencoded-url', 'x-envoy-original-path',
+] // prettier-ignore
+it.each(removed)('%s goes, whoever sends it', (name) => {
+  for (const peer of ['192.0.2.1', '127.0.0.1'])
+    expect(Object.keys(replaced(peer, { [name]: 'x', 'x-other': '1', accept: '*/*' }))).toEqual([
+      'host',
+      'x-other',
+      'accept',
+      'x-forwarded-for',
+      'x-forwarded-proto',
+      'x-forwarded-host',
+    ])
+})
+
+it.each([
+  ['10.0.0.1', true],
+  ['::ffff:10.0.0.1', true],
+  ['11.0.0.1', false],
+  ['fd00::9', true],
+  ['fe80::1%eth0', false],
+  ['', false],
+  ['10.0.0.1, 10.0.0.2', false],
+])('the list holds %s: %s', (address, held) => {
+  expect(trusted.has(address)).toBe(held)
+})
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'v3-key' }
 
