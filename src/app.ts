@@ -36,7 +36,6 @@ import {
   createAuthorise,
   createRecogniseClient,
   createAcceptedCredentials,
-  createIdentify,
   createRegistry,
   longestReadBackMs,
   createQueueKeys,
@@ -217,10 +216,9 @@ function compose(config: Config, overrides: AppOverrides) {
 
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
-  const identify = createIdentify()
   const exchange = {
     ...{ relays, passThrough, comparison, recording, accepted, seen, queueKeys, byteBudget, slicing, events },
-    recognise: createRecogniseClient(registry.find, identify),
+    recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
     rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
@@ -252,7 +250,7 @@ function compose(config: Config, overrides: AppOverrides) {
     relay: relays,
   })
   return {
-    ...{ config, nowMs, metrics, events, partners, registry, identify, rateLimits },
+    ...{ config, nowMs, metrics, events, partners, registry, rateLimits },
     ...{ stores, evidence, seen, comparison, recording, exchange, reads },
     upstreams: [relays, passThrough, client, reader],
     resize: (next: Config) => {
@@ -315,7 +313,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
     context,
     (id, shown) => {
       const partner = registry.of(id)
-      return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, parts.identify, shown)
+      return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, shown)
     },
     (id) => longestReadBackMs(registry, id),
   )

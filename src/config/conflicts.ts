@@ -125,27 +125,22 @@ function findClearText({ to, key, pseudonyms }: Members, path: string): ErrorDet
   return [fault(path, message)]
 }
 
-/**
- * Finds partners behind a wider match: the first partner that matches serves a request. The work grows with the number of partners,
- * not with its square.
- */
+/** Finds partners behind a wider match: the first partner that matches serves a request. */
 function findHidden(matches: readonly Members[]): ErrorDetail[] {
-  const firsts = new Map<string, number>()
-  return matches.flatMap((match, index) => {
+  const all = matches.map(waysOf)
+  return all.flatMap((ways, index) => {
     const target = `partners[${index}].match`
-    const ways = waysOf(match)
-    const hiders = ways.map((way) => firstCovering(way, firsts))
-    for (const way of ways) if (!firsts.has(way)) firsts.set(way, index)
-    const known = [...new Set(hiders)].filter((at) => at !== undefined).sort((one, other) => one - other)
+    const hiders = ways.map((way) =>
+      all.findIndex((others, at) => at < index && others.some((other) => covers(other, way))),
+    )
+    const known = [...new Set(hiders)].filter((at) => at !== -1).sort((one, other) => one - other)
     if (known.length === 0) return []
-    if (!hiders.includes(undefined)) {
+    if (!hiders.includes(-1)) {
       const names = known.map((at) => `partners[${at}]`).join(' and ')
       const verb = known.length === 1 ? 'matches' : 'match'
       return [fault(target, `no request reaches this partner: ${names} ${verb} first`)]
     }
-    return hiders.flatMap((at) =>
-      at === undefined ? [] : [fault(target, `has a hash that partners[${at}] has as well`)],
-    )
+    return known.map((at) => fault(target, `has a hash that partners[${at}] has as well`))
   })
 }
 
@@ -165,14 +160,9 @@ function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): re
     .map((hash) => `hash ${hash.toLowerCase()}`)
 }
 
-/** The first partner that matches every request which `way` matches. */
-function firstCovering(way: string, firsts: ReadonlyMap<string, number>): number | undefined {
-  const prefixes = way.startsWith('path ')
-    ? [...way.matchAll(/\//g)].map(({ index }) => way.slice(0, index + 1))
-    : [EVERY_PATH, way]
-  const found = prefixes.map((name) => firsts.get(name)).filter((index) => index !== undefined)
-  return found.length === 0 ? undefined : Math.min(...found)
-}
+/** True where a way matches every request that the other one matches. */
+const covers = (way: string, other: string): boolean =>
+  way === EVERY_PATH || way === other || (way.startsWith('path ') && other.startsWith(way))
 
 const lowerCase = (value: unknown): unknown => (typeof value === 'string' ? value.toLowerCase() : value)
 

@@ -9,7 +9,6 @@ export {
   type TokenVerdict,
   type TokenVerdicts,
 } from './credentials.ts'
-export { createIdentify } from './owner.ts'
 export {
   authoriseClient,
   authoriseWithout,

@@ -3,7 +3,6 @@ import { hash } from 'node:crypto'
 import { decodeJwt } from 'jose'
 
 import type { V3Credentials } from '../v3/index.ts'
-import { BoundedMap } from './bounded-map.ts'
 
 /** The settings of a partner that decide the owners of its requests. */
 export interface OwnerRules {
@@ -31,46 +30,15 @@ export interface ClientIdentity {
   readonly expiresMs: number | undefined
 }
 
-/** Identifies the client of a partner by the credentials that it sent. */
-export type Identify = (partner: OwnerRules, client: V3Credentials) => ClientIdentity
-
-/** Identities in memory: a few kilobytes each, with the credentials that they are found by. */
-const MAX_IDENTITIES = 4_096
-/** Longer credentials are found by their hash, so that clients cannot fill the memory with them. */
-const MAX_KEPT_LENGTH = 2_048
 /** A longer token is taken for an opaque one. */
 const MAX_TOKEN_LENGTH = 65_536
 
-/** Creates the identification of clients. Each pair of key and token is read once: later requests cost one lookup. */
-export function createIdentify(): Identify {
-  const known = new BoundedMap<string, ClientIdentity>(MAX_IDENTITIES)
-  const prefixes = new WeakMap<OwnerRules, string>()
-  /** A partner of the same id may have other rules after a reload. */
-  const prefixOf = (partner: OwnerRules): string => {
-    const before = prefixes.get(partner)
-    if (before !== undefined) return before
-    const { id, match, identityClaims, tokens, unit } = partner
-    const prefix = JSON.stringify([id, isKeyed(match), identityClaims, tokens !== undefined, unit.claim])
-    prefixes.set(partner, prefix)
-    return prefix
-  }
-  return (partner, client) => {
-    const credentials = `${client.subscriptionKey}\n${client.authorization}`
-    const isKept = credentials.length <= MAX_KEPT_LENGTH
-    const name = `${prefixOf(partner)} ${isKept ? credentials : digest(credentials)}`
-    const before = known.get(name)
-    if (before !== undefined) return before
-    const identity = identify(partner, client, digest(credentials))
-    known.set(name, identity)
-    return identity
-  }
-}
-
-function identify(
+/** Identifies the client of a partner by the credentials that it sent. */
+export function identify(
   { id, match, identityClaims, tokens, unit }: OwnerRules,
   { authorization, subscriptionKey }: V3Credentials,
-  credentialsHash: string,
 ): ClientIdentity {
+  const credentialsHash = digest(`${subscriptionKey}\n${authorization}`)
   const payload = decodeToken(authorization)
   const named = toClaim(payload?.[unit.claim])
   const school = named === null ? undefined : [named].flat().join(' ')

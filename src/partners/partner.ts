@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
-import type { ClientIdentity, Identify } from './owner.ts'
+import { type ClientIdentity, identify } from './owner.ts'
 import { readClientCredentials, showClientCredentials } from '../http/client-credentials.ts'
 import type { FileStage } from '../rollout/index.ts'
 
@@ -98,10 +98,7 @@ export interface Authorisation extends Client {
  * Creates the recognition of clients: the partner of a request, and its owner, by the credentials of the outer request alone
  * (batch-wire F24). Error, where no partner matches: `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN`.
  */
-export function createRecogniseClient(
-  find: FindPartner,
-  identify: Identify,
-): (request: IncomingMessage) => Client {
+export function createRecogniseClient(find: FindPartner): (request: IncomingMessage) => Client {
   return (request) => {
     const client = showClientCredentials(request.headers)
     const partner = find(request, client.subscriptionKey)
@@ -156,7 +153,6 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
 export function authoriseWithout(
   partner: Partner,
   rateLimits: RateLimits,
-  identify: Identify,
   shown: V3Credentials | undefined,
 ): Promise<Authorisation> | 'credentials' {
   const isComplete = partner.tokens !== undefined && partner.subscriptionKey !== undefined

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, it, vi } from 'vitest'
 
-import { createIdentify } from '../../src/partners/owner.ts'
+import { identify } from '../../src/partners/owner.ts'
 import {
   batchOf,
   failuresOf,
@@ -216,7 +216,6 @@ describe('product 3: what a client left open', () => {
     tokens: undefined,
     unit: { claim: 'organisation' },
   }
-  const identify = createIdentify()
   const tokensOf = (seen: readonly SeenRequest[]): unknown[] =>
     seen.map(({ headers }) => headers.authorization)
   const finished = (adapter: Adapter): Promise<void> =>

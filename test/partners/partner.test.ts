@@ -7,7 +7,6 @@ import { AdapterError } from '../../src/errors.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { createRegistry } from '../../src/partners/registry.ts'
-import { createIdentify } from '../../src/partners/owner.ts'
 import {
   type Authorisation,
   authoriseWithout,
@@ -28,7 +27,7 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 const rateLimits = createRateLimits(systemClock)
 
 async function authorise(partners: readonly Partner[], asking: IncomingMessage): Promise<Authorisation> {
-  const client = createRecogniseClient(createRegistry(partners).find, createIdentify())(asking)
+  const client = createRecogniseClient(createRegistry(partners).find)(asking)
   return createAuthorise(rateLimits)(asking, client)
 }
 
@@ -104,7 +103,7 @@ describe('authoriseWithout', () => {
     ['no token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
   it.each(rows)('goes with %s', async (_what, who, client, expected) => {
-    const authorised = authoriseWithout(who, rateLimits, createIdentify(), client)
+    const authorised = authoriseWithout(who, rateLimits, client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })
 })

@@ -11,7 +11,7 @@ import {
 } from '../../compare/run/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Authorisation } from '../../partners/partner.ts'
-import { authoriseWithout, createIdentify, type Partner } from '../../partners/index.ts'
+import { authoriseWithout, type Partner } from '../../partners/index.ts'
 import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'
 import { createReadPlanner } from '../../translate/index.ts'
 import {
@@ -63,9 +63,8 @@ export function openSides(options: SidesOptions): OpenedSides {
   // Rows are compared, not how a page is wrapped.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
-  const identify = createIdentify()
   const authorise = async (): Promise<Authorisation> =>
-    expectAuthorised(await authoriseWithout(partner, limits, identify, options.v3Credentials))
+    expectAuthorised(await authoriseWithout(partner, limits, options.v3Credentials))
   const readers: V3Reader[] = []
   const open = (baseUrl: URL, below: string, timeouts: UpstreamTimeouts, wholePages: boolean): V3Reader => {
     const { acquireMs } = config.tuning
