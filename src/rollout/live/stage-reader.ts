@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import type { Clock, WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StagedPartner } from '../decide.ts'
@@ -234,7 +236,9 @@ export function createStageReader(
     const lease = instance()
     if (view?.asked === undefined || view !== state.known.view) return
     if (lease === undefined || lease !== view.instance) return
-    const rows = acknowledgementsOf(view).filter(isUnsaid)
+    const rows = acknowledgementsOf(view).filter(
+      (row) => !isDeepStrictEqual({ instance: lease, ...row }, state.acknowledged.get(row.partner)),
+    )
     if (rows.length === 0) return
     await inTime(store.acknowledge(lease, rows))
     polling.now()
@@ -265,15 +269,6 @@ export function createStageReader(
         writesV3: writes.v3,
       }
     })
-  const isUnsaid = (row: Acknowledgement): boolean => {
-    const said = state.acknowledged.get(row.partner)
-    return (
-      said?.revision !== row.revision ||
-      said.pendingRevision !== row.pendingRevision ||
-      said.writesV2 !== row.writesV2 ||
-      said.writesV3 !== row.writesV3
-    )
-  }
   /** A connection may hang: what comes too late counts as not said. */
   const inTime = (answer: Promise<void>): Promise<void> =>
     new Promise((resolve, reject) => {

@@ -257,7 +257,7 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
       let last = { entry: 0, mac: '' }
       let knownMac = ''
       let broken: Broken | undefined
-      for await (const row of rowsOf(db)) {
+      for (const row of await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()) {
         broken = faultOfRow(row, last, keyed && row.entry >= (keyedFrom ?? 1) ? key : unkeyed)
         if (broken !== undefined) break
         last = row
@@ -273,20 +273,6 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
       return { entries: last.entry, head: last.mac, keyed, keyedFrom, broken }
     }),
   )
-}
-
-/** Rows that are in memory at a time. */
-const PAGE = 1_000
-
-async function* rowsOf(db: Db): AsyncGenerator<AuditRow, void> {
-  for (let after: number | undefined; ;) {
-    let rows = db.selectFrom('rollout_audit').selectAll().orderBy('entry').limit(PAGE)
-    if (after !== undefined) rows = rows.where('entry', '>', after)
-    const page = await rows.execute()
-    yield* page
-    after = page.at(-1)?.entry
-    if (page.length < PAGE) return
-  }
 }
 
 function faultOfRow(

@@ -21,11 +21,6 @@ import {
 /** In `rollout_evidence`, in front of the name of a partner: the setting with which it began. */
 export const BEGIN = 'begin '
 
-/** All that is known at one moment. */
-interface FoundStages extends Omit<RolloutSnapshot, 'partners'> {
-  readonly stages: ReadonlyMap<string, KeptStage>
-}
-
 /**
  * Reads all stages at one moment. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
  * `expire`, which waits for that, and only then it is left out.
@@ -35,25 +30,13 @@ export async function readSnapshot(
   known: KnownTrail | undefined,
   expire: (partners: readonly string[]) => Promise<void>,
 ): Promise<RolloutSnapshot> {
-  const found = await database.ask(() => readFound(database, known))
-  const expired = [...found.stages.values()].filter((kept) => hasExpired(kept, found.nowMs))
-  if (expired.length === 0) return toSnapshot(found)
-  await expire(expired.map(({ state }) => state.partner)).catch((error: unknown) => {
+  const { snapshot, expired } = await database.ask(() => readFound(database, known))
+  if (expired.length === 0) return snapshot
+  await expire(expired).catch((error: unknown) => {
     // Nothing is written behind a damaged end; a change that has expired is left out all the same.
     if (!(error instanceof AdapterError) || error.code !== 'ADP_JOURNAL_DAMAGED') throw error
   })
-  return toSnapshot(await database.ask(() => readFound(database, known)))
-}
-
-const hasExpired = ({ pending }: KeptStage, nowMs: number): boolean =>
-  pending !== undefined && pending.expiresMs <= nowMs
-
-function toSnapshot({ stages, ...rest }: FoundStages): RolloutSnapshot {
-  const partners = [...stages].map(([partner, kept]) => {
-    const { state, pending } = toRollout(kept)
-    return [partner, { state, pending: hasExpired(kept, rest.nowMs) ? undefined : pending }] as const
-  })
-  return { ...rest, partners: new Map(partners) }
+  return (await database.ask(() => readFound(database, known))).snapshot
 }
 
 /** What the rows of each kind hold, as the statement gives it. */
@@ -96,7 +79,11 @@ async function readRows(
       .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
 }
 
-async function readFound(database: JournalDatabase, known: KnownTrail | undefined): Promise<FoundStages> {
+/** Reads the snapshot without the changes that have expired, and the partners of these. */
+async function readFound(
+  database: JournalDatabase,
+  known: KnownTrail | undefined,
+): Promise<{ readonly snapshot: RolloutSnapshot; readonly expired: readonly string[] }> {
   const { db, macKey } = database
   const rows = await readRows(database, known)
   const stages = new Map<string, KeptStage>()
@@ -132,11 +119,19 @@ async function readFound(database: JournalDatabase, known: KnownTrail | undefine
   const liveInstances = rows('live').map(({ id }) => id)
   const revisions = new Map(known?.revisions)
   for (const [partner, { state }] of stages) if (state.revision > 0) revisions.set(partner, state.revision)
-  return {
-    nowMs: now?.now ?? 0,
+  const nowMs = now?.now ?? 0
+  const expired = new Set<string>()
+  for (const [partner, { pending }] of stages)
+    if (pending !== undefined && pending.expiresMs <= nowMs) expired.add(partner)
+  const partners = [...stages].map(([partner, kept]) => {
+    const rollout = toRollout(kept)
+    return [partner, expired.has(partner) ? { ...rollout, pending: undefined } : rollout] as const
+  })
+  const snapshot: RolloutSnapshot = {
+    nowMs,
     // The revisions of all partners, also of one that is damaged now.
     trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
-    stages,
+    partners: new Map(partners),
     begins: new Map(rows('begin').flatMap(toBegin)),
     damaged,
     unsettled,
@@ -152,6 +147,7 @@ async function readFound(database: JournalDatabase, known: KnownTrail | undefine
         writesV3: row.writes_v3,
       })),
   }
+  return { snapshot, expired: [...expired] }
 }
 
 /** None where the row is not as it was written. */
