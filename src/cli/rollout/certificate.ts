@@ -8,7 +8,7 @@ import {
   formatCertificate,
   readCertificate,
   verifyContent,
-} from '../../compare/certificate/certificate.ts'
+} from '../../rollout/certificate.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'

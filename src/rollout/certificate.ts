@@ -1,6 +1,8 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 
-import { AdapterError } from '../../errors.ts'
+import * as z from 'zod'
+
+import { AdapterError } from '../errors.ts'
 
 /** What a certificate says of a partner; all values are plain JSON. */
 export interface CertificateBody {
@@ -25,12 +27,6 @@ export interface Certificate extends Pick<CertificateBody, 'partner' | 'issuedAt
   readonly isPlain: boolean
 }
 
-interface Signature {
-  /** SPKI in DER, base64. It says who signed only to those who know its owner. */
-  readonly publicKey: string
-  readonly value: string
-}
-
 /** A finding about a certificate. */
 export interface Finding {
   readonly check: 'digest' | 'signature' | 'audit'
@@ -40,6 +36,23 @@ export interface Finding {
 }
 
 const FORM = 'markbridge-certificate-1'
+
+const form = z.object({
+  form: z.literal(FORM),
+  partner: z.string(),
+  issuedAt: z.string(),
+  audit: z.object({ entries: z.int(), mac: z.string(), keyed: z.boolean() }),
+  digest: z.string(),
+  signature: z
+    .object({
+      algorithm: z.literal('Ed25519'),
+      /** SPKI in DER, base64. It says who signed only to those who know its owner. */
+      publicKey: z.string(),
+      value: z.string(),
+    })
+    .nullable(),
+})
+type Signature = NonNullable<z.infer<typeof form>['signature']>
 
 /**
  * The text of a certificate, with its digest (SHA-256 in hexadecimal over the JSON of all but `digest` and `signature`, without white space), and
@@ -65,25 +78,22 @@ const signedBytes = (digest: string): Buffer => Buffer.from(`${FORM}\n${digest}\
 /** Reads a certificate. Error: `ADP_USAGE` for a text that is none. */
 export function readCertificate(text: string): Certificate {
   const json = parse(text)
-  const { digest, signature, ...content } = membersOf(json)
-  const { form, partner, issuedAt, audit } = content
-  const { entries, mac, keyed } = membersOf(audit)
-  if (form !== FORM) throw notOne(`its form is not ${FORM}`)
-  if (typeof partner !== 'string' || typeof issuedAt !== 'string' || typeof digest !== 'string')
-    throw notOne('a member is missing')
-  if (!Number.isSafeInteger(entries) || typeof mac !== 'string' || typeof keyed !== 'boolean')
-    throw notOne('its audit head is missing')
+  const read = form.safeParse(json)
+  if (!read.success) {
+    const at = read.error.issues[0]?.path.join('.') ?? ''
+    throw notOne(
+      at === 'form' ? `its form is not ${FORM}` : `its member ${at} is missing or has another form`,
+    )
+  }
+  const { partner, issuedAt, audit, digest, signature } = read.data
+  // As it was written, in its order: the digest is over the text.
+  const content = Object.fromEntries(
+    Object.entries(json).filter(([name]) => name !== 'digest' && name !== 'signature'),
+  )
   // A member that is there twice, which readers take differently, makes it another text.
   const withoutSpace = text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
-  return {
-    content,
-    partner,
-    issuedAt,
-    audit: { entries: Number(entries), mac, keyed },
-    digest,
-    signature: signature === null ? null : signatureOf(signature),
-    isPlain: withoutSpace === JSON.stringify(json),
-  }
+  const isPlain = withoutSpace === JSON.stringify(json)
+  return { content, partner, issuedAt, audit, digest, signature, isPlain }
 }
 
 /** Checks the digest and the signature; `publicKey` is the key that has to have signed. */
@@ -131,23 +141,15 @@ function keyOf(spki: string): KeyObject | undefined {
   }
 }
 
-function signatureOf(value: unknown): Signature {
-  const { algorithm, publicKey, value: bytes } = membersOf(value)
-  if (algorithm !== 'Ed25519' || typeof publicKey !== 'string' || typeof bytes !== 'string')
-    throw notOne('its signature has another form')
-  return { publicKey, value: bytes }
-}
-
-function parse(text: string): unknown {
+function parse(text: string): object {
+  let json: unknown
   try {
-    return JSON.parse(text)
+    json = JSON.parse(text)
   } catch {
     throw notOne('it is not JSON')
   }
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+  if (typeof json !== 'object' || json === null) throw notOne(`its form is not ${FORM}`)
+  return json
 }
 
 const notOne = (why: string): AdapterError =>
