@@ -103,7 +103,7 @@ function openBudget(
 
 async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget): Promise<SideAnswer> {
   const { reads, stopped, onCall, onAccepted } = options
-  const { client, kind, path, query, accept, prefer } = asked
+  const { client, kind, path, query } = asked
   const url = kind === 'registrations' ? options.toV3Registrations(path, query) : undefined
   if (kind === 'registrations' && url === undefined) return { kind: 'unknown' }
   const authorisation = await options.authorise(client)
@@ -127,10 +127,20 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
     onAccepted: () => onAccepted(authorisation),
     pages: 0,
   }
+  return { kind: 'answered', status: 200, text: await readAsClient(reads, authorisation, asked, session) }
+}
+
+/** The text that a client of V2 gets for a read of marks: by the code that serves clients, under an address that appears in links only. */
+export async function readAsClient(
+  reads: ReadContext,
+  authorisation: Authorisation,
+  { kind, path, query, accept, prefer }: Omit<AskedRead, 'client'>,
+  session: ReadSession,
+): Promise<string> {
   const address = `http://adapter.invalid${path}`
   const request: ReadRequest = { path, query, address, nextAddress: address, accept, prefer }
   const { body } = await (kind === 'key' ? readMark : readPage)(reads, authorisation, request, session)
-  return { kind: 'answered', status: 200, text: body.join('') }
+  return body.join('')
 }
 
 async function askV2(options: AskOptions, asked: AskedRead, budget: CallBudget): Promise<SideAnswer> {

@@ -8,16 +8,18 @@ import type { Comparison } from '../verdict.ts'
 import type { AskedRead, AskSide } from './ask-sides.ts'
 import type { AcceptedMark } from './compare-reply.ts'
 import type { CheckResult, OfferedServedWrite, OfferedWrite } from './exchange.ts'
-import {
-  type AskMarks,
-  filterOf,
-  type FollowedMark,
-  followMarks,
-  isFound,
-  recordedOn,
-} from './follow-marks.ts'
+import { type AskMarks, filterOf, type FollowedMark, followMarks, isFound } from './follow-marks.ts'
 import type { MarkPlace } from './latest-marks.ts'
-import { factsOf, type FlatMark, isObject, markKey, marksOf, readBody, unwrapped } from './marks.ts'
+import {
+  factsOf,
+  type FlatMark,
+  isObject,
+  markKey,
+  marksOf,
+  readBody,
+  recordedMs,
+  unwrapped,
+} from './marks.ts'
 
 export interface CheckOptions {
   readonly ask: Readonly<Record<Side, AskSide>>
@@ -209,10 +211,4 @@ function isSameAttendance(row: FlatMark, mark: FlatMark): boolean {
     row['Absent'] === mark['Absent'] &&
     isSameGuid(String(row['SchoolAttendanceCode']), String(mark['SchoolAttendanceCode']))
   )
-}
-
-/** NaN: it is not a time. */
-function recordedMs(mark: FlatMark): number {
-  const moment = recordedOn(mark)
-  return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }

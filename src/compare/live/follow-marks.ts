@@ -1,11 +1,11 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { plainly } from '../diff/index.ts'
-import { isSameMoment, type Moment, momentOf, nanosBetween } from '../diff/values.ts'
+import { isSameMoment, nanosBetween } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
 import type { SideAnswer } from './ask-sides.ts'
 import type { SkipReason } from './exchange.ts'
 import type { MarkPlace } from './latest-marks.ts'
-import { type FlatMark, idOfMark, markKey, marksOf, readBody } from './marks.ts'
+import { type FlatMark, idOfMark, markKey, marksOf, readBody, recordedOn } from './marks.ts'
 
 /** A mark that one side has accepted, and that the other side is to show. */
 export interface FollowedMark {
@@ -223,11 +223,6 @@ function isNewer(
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
   const laterMs = nanosBetween(from, to) / 1_000_000
   return !isSameMoment(from, to) && laterMs >= storedWithinMs && laterMs <= seenAfterMs + CLOCK_MS
-}
-
-/** When a mark was recorded; undefined: it does not say. */
-export function recordedOn({ RecordedOn: time }: FlatMark): Moment | undefined {
-  return typeof time === 'string' ? momentOf(time) : undefined
 }
 
 /** What a side shows of some marks, where it could be read. */

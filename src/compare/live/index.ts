@@ -1,4 +1,4 @@
-export { type AskedRead, createAskSides, failureOf, type SideAnswer } from './ask-sides.ts'
+export { type AskedRead, createAskSides, failureOf, readAsClient, type SideAnswer } from './ask-sides.ts'
 export { assumeOutcome, matchParts } from './assume-reply.ts'
 export { compareAccepted, toFollowed } from './check-marks.ts'
 export { askedKind, compareAnswers, unfitRead } from './compare-answers.ts'
@@ -22,5 +22,5 @@ export {
   keysOf,
   type LiveComparison,
 } from './live-comparison.ts'
-export { factsOf, markKey, readBody } from './marks.ts'
+export { factsOf, markKey, readBody, recordedMs } from './marks.ts'
 export { createPace, type PaceRefusal, type PaceStore } from './pace.ts'

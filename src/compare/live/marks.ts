@@ -1,7 +1,7 @@
 import { isGuid } from '../../odata/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { describeMark } from '../diff/index.ts'
-import { isMembers, type Members } from '../diff/values.ts'
+import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 
 /** A flat record as JSON has it: of either side, of any form. */
 export type FlatMark = Members
@@ -36,6 +36,17 @@ export function markKey({ Learner: learner, AttendableEvent: event }: FlatMark):
 /** The id of a mark, in one case. */
 export function idOfMark({ ExternalID: id }: FlatMark): string | undefined {
   return typeof id === 'string' && isGuid(id) ? id.toLowerCase() : undefined
+}
+
+/** When a mark was recorded; undefined: it does not say. */
+export function recordedOn({ RecordedOn: time }: FlatMark): Moment | undefined {
+  return typeof time === 'string' ? momentOf(time) : undefined
+}
+
+/** When a mark was recorded, ms since the epoch; NaN: it does not say. */
+export function recordedMs(mark: FlatMark): number {
+  const moment = recordedOn(mark)
+  return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }
 
 /** A body without the envelope of OData V2; `isEnvelope`: what has a `d` may be a record too. */

@@ -17,6 +17,7 @@ import {
   followMarks,
   markKey,
   readBody,
+  recordedMs,
   toFollowed,
   unfitRead,
 } from '../live/index.ts'
@@ -201,14 +202,9 @@ const SLACK_MS = 1_000
  * write, but a difference.
  */
 function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
+  if (!isMembers(seen) || !isMembers(own)) return false
   const [seenMs, ownMs] = [recordedMs(seen), recordedMs(own)]
   return seenMs > ownMs + SLACK_MS && seenMs <= nowMs + SLACK_MS
-}
-
-/** NaN where there is none: nothing is later then. */
-function recordedMs(mark: unknown): number {
-  const value = isMembers(mark) ? mark['RecordedOn'] : undefined
-  return typeof value === 'string' ? Date.parse(value) : NaN
 }
 
 /** More marks are not held in memory. */

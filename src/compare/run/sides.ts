@@ -1,9 +1,9 @@
 import { AdapterError } from '../../errors.ts'
 import type { Authorisation } from '../../partners/partner.ts'
-import { type ReadContext, readMark, readPage, type ReadSession, readUpstream } from '../../reads/index.ts'
+import { type ReadContext, type ReadSession, readUpstream } from '../../reads/index.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
-import { type AskedRead, failureOf, type SideAnswer } from '../live/index.ts'
+import { type AskedRead, failureOf, readAsClient, type SideAnswer } from '../live/index.ts'
 
 /** A page as one side answered it. */
 export interface SidePage {
@@ -44,8 +44,6 @@ export interface AdapterSide {
   ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
 }
 
-/** The address of a request that no client made: it appears in links only, of which the query is used. */
-const HOST = 'http://compare.invalid'
 const MARKS = '/V2/Attendance/AttendanceRecords'
 const MAX_FAILURES = 3
 
@@ -59,23 +57,24 @@ export function createAdapterSide(
   openSession: OpenSession,
   registrations: ComparedSide,
 ): AdapterSide {
-  const read = async (isKey: boolean, path: string, query: string, signal: AbortSignal): Promise<string> => {
+  const read = async (
+    { kind, path, query }: Pick<AskedRead, 'kind' | 'path' | 'query'>,
+    signal: AbortSignal,
+  ): Promise<string> => {
     const [session, authorisation] = await Promise.all([openSession(signal), client()])
-    const address = HOST + path
     const accept = 'application/json;odata.metadata=none'
-    const request = { path, query, address, nextAddress: address, accept, prefer: '' }
-    const { body } = await (isKey ? readMark : readPage)(context, authorisation, request, session)
-    return body.join('')
+    return readAsClient(context, authorisation, { kind, path, query, accept, prefer: '' }, session)
   }
   let failures = 0
   return {
     marks: {
-      page: async (query, signal) => readSidePage(JSON.parse(await read(false, MARKS, query, signal))),
+      page: async (query, signal) =>
+        readSidePage(JSON.parse(await read({ kind: 'filter', path: MARKS, query }, signal))),
     },
     ask: async ({ kind, path, query }, signal) => {
       if (failures >= MAX_FAILURES) return { kind: 'unknown' }
       const text = async (): Promise<string> => {
-        if (kind !== 'registrations') return read(kind === 'key', path, query, signal)
+        if (kind !== 'registrations') return read({ kind, path, query }, signal)
         const { rows, next } = await registrations.page(toV3RegistrationQuery(query), signal)
         return JSON.stringify({ value: rows, '@odata.nextLink': next })
       }
