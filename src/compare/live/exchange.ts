@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto'
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
 import type { Client } from '../../partners/partner.ts'
 import type { Side, Stage } from '../../rollout/index.ts'
@@ -8,6 +6,7 @@ import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
+import { decodeBody, contentEncoding } from '../plain-body.ts'
 
 /** A reply as its client got it. */
 export interface OfferedReply {
@@ -95,20 +94,17 @@ export function sizeOf(offered: OfferedExchange): number {
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
   const request = 'request' in offered ? (offered.body?.length ?? 0) : offered.query.length
   if (offered.reply === undefined) return request
-  const expanded = encodingOf(offered.reply) === undefined ? 0 : plainBytesOf(offered.reply)
+  const expanded = encodingOfReply(offered.reply) === undefined ? 0 : plainBytesOf(offered.reply)
   return request + (offered.reply.body?.length ?? 0) + expanded
 }
 
-/** The encoding of a body, in lower case; undefined: it has none. */
-function encodingOf(reply: OfferedReply): string | undefined {
-  const encoding = fieldOf(reply, 'content-encoding')?.trim().toLowerCase() ?? ''
-  return encoding === '' || encoding === 'identity' ? undefined : encoding
-}
+const encodingOfReply = (reply: OfferedReply): string | undefined =>
+  contentEncoding(fieldOf(reply, 'content-encoding'))
 
 /** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
 function plainBytesOf(reply: OfferedReply): number {
   const { body } = reply
-  const encoding = encodingOf(reply)
+  const encoding = encodingOfReply(reply)
   if (body === undefined || encoding === undefined) return body?.length ?? 0
   const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
   const saysLength = encoding.endsWith('gzip') && body.length > GZIP_TRAILER
@@ -121,27 +117,10 @@ export function fieldOf({ fields }: Pick<OfferedReply, 'fields'>, name: string):
   return at === -1 ? undefined : fields[at + 1]
 }
 
-const decoders = new Map([
-  ['gzip', promisify(gunzip)],
-  ['x-gzip', promisify(gunzip)],
-  ['deflate', promisify(inflate)],
-  ['br', promisify(brotliDecompress)],
-])
-
-/** The body of a reply without its encoding, read off the event loop, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
+/** The body of a reply without its encoding, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
 export async function plainBody(reply: OfferedReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
   const { body } = reply
-  if (body === undefined) return 'tooLarge'
-  const encoding = encodingOf(reply)
-  if (encoding === undefined) return body
-  const decode = decoders.get(encoding)
-  if (decode === undefined) return 'encoding'
-  try {
-    return await decode(body, { maxOutputLength: Math.max(1, plainBytesOf(reply)) })
-  } catch (cause) {
-    const isLonger = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
-    return isLonger ? 'tooLarge' : 'encoding'
-  }
+  return body === undefined ? 'tooLarge' : decodeBody(body, encodingOfReply(reply), plainBytesOf(reply))
 }
 
 /** Equal for a write of one school that is sent again; undefined for reads, whose answers are new each time, and for bodies that were not kept. */

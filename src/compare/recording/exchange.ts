@@ -1,8 +1,6 @@
-import { promisify } from 'node:util'
-import { brotliDecompress, constants, unzip } from 'node:zlib'
-
 import type { Side } from '../../rollout/index.ts'
 import { batchPath, isGenericClient } from '../../v2/index.ts'
+import { decodeBody, contentEncoding } from '../plain-body.ts'
 
 /** Kinds of requests that are recorded. */
 export const recordedKinds = ['batch', 'record', 'readFilter', 'readKey', 'registrations'] as const
@@ -126,23 +124,13 @@ export async function toExchange(wire: WireExchange, maxBytes: number): Promise<
 const pairsOf = (fields: readonly string[]): Headers =>
   fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
-const decoders = { unzip: promisify(unzip), brotli: promisify(brotliDecompress) }
-
+/** Undefined for what is cut off, too large, or not what its header says: it is not a case that could be read again. */
 async function plainOf(
   headers: Headers,
   body: Buffer | undefined,
-  maxOutputLength: number,
+  maxBytes: number,
 ): Promise<Buffer | undefined> {
-  const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() ?? 'identity'
-  if (body === undefined || encoding === 'identity' || body.length === 0) return body
-  try {
-    if (encoding === 'gzip' || encoding === 'x-gzip' || encoding === 'deflate')
-      return await decoders.unzip(body, { maxOutputLength })
-    if (encoding !== 'br') return undefined
-    const finishFlush = constants.BROTLI_OPERATION_FLUSH
-    return await decoders.brotli(body, { maxOutputLength, finishFlush })
-  } catch {
-    // Cut off, too large, or not what its header says: it is not a case that could be read again.
-    return undefined
-  }
+  if (body === undefined || body.length === 0) return body
+  const plain = await decodeBody(body, contentEncoding(headerOf(headers, 'content-encoding')), maxBytes)
+  return Buffer.isBuffer(plain) ? plain : undefined
 }

@@ -58,10 +58,9 @@ export async function maskExchange(exchange: Exchange, slices: Slices): Promise<
 
 async function maskBody(body: Buffer, contentType: string | undefined, slices: Slices): Promise<Buffer> {
   const masked: Buffer[] = []
-  const known = new Map<string, MaskedLine>()
   for (const { isFraming, bytes } of splitMessage(body, contentType)) {
     const text = bytes.toString('latin1')
-    const shown = isFraming ? maskLines(text, known) : maskTokens(text)
+    const shown = isFraming ? maskLines(text) : maskTokens(text)
     masked.push(shown === text ? bytes : Buffer.from(shown, 'latin1'))
     if (slices.spend(bytes.length * BYTE_WORK + PIECE_WORK)) await slices.next()
   }
@@ -70,9 +69,9 @@ async function maskBody(body: Buffer, contentType: string | undefined, slices: S
 
 /**
  * Masks the values of all header lines that are not on the list, and credentials in request lines, with as many `x`: lengths and
- * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form. `known` remembers lines of the same message.
+ * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form.
  */
-function maskLines(text: string, known: Map<string, MaskedLine>): string {
+function maskLines(text: string): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
@@ -80,19 +79,12 @@ function maskLines(text: string, known: Map<string, MaskedLine>): string {
       if (n % 2 === 1) return line
       // A folded line goes on with the header before (RFC 9112 5.2).
       if (isMasked && /^[ \t]+\S/.test(line)) return maskValue(line)
-      let found = known.get(line)
-      if (found === undefined) {
-        found = maskLine(line)
-        if (known.size < MAX_LINES) known.set(line, found)
-      }
+      const found = maskLine(line)
       isMasked = found.isMasked
       return found.shown
     })
     .join('')
 }
-
-/** Lines that are remembered: those of the head of one part are those of the next. */
-const MAX_LINES = 1_000
 
 /** A line as it is shown; `isMasked`: it is a header of which the value is not. */
 interface MaskedLine {
