@@ -1,10 +1,10 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 
 import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './meta.ts'
-import { type JournalKey, missingKey } from './seal.ts'
+import { decrypt, encrypt, type JournalKey, missingKey } from './seal.ts'
 import type { Exclusively } from './store.ts'
 import { damagedRow } from './store-error.ts'
 import type { JournalTables } from './tables.ts'
@@ -81,7 +81,6 @@ export interface MacKey {
 
 /** The name in `journal_meta`: the id of a key, and what it has sealed. */
 const NAME = 'mac_key'
-const [NONCE, TAG] = [12, 16]
 
 /** What is bound to the sealed key: whether the trail is under it. */
 type Bound = 'mac_key' | 'mac_key of the trail'
@@ -112,10 +111,10 @@ export async function openMacKey(
     const opened: Unsealed =
       kept === undefined && first !== undefined
         ? { key: randomBytes(32), bound: 'mac_key', by: first }
-        : unseal(kept ?? '', keys)
+        : await unseal(kept ?? '', keys)
     const isNew = forInstance && first !== undefined && (kept === undefined || opened.by.id !== first.id)
     const own = isNew ? { ...opened, by: first } : opened
-    if (isNew) await writeMeta(db, NAME, sealed(own))
+    if (isNew) await writeMeta(db, NAME, await sealed(own))
     return {
       key: own.key,
       unkeyed,
@@ -123,12 +122,12 @@ export async function openMacKey(
       awaitsTrail: async (now) => {
         if (own.bound === 'mac_key of the trail') return false
         const text = await readMeta(now, NAME)
-        return text !== undefined && unseal(text, keys).bound === 'mac_key'
+        return text !== undefined && (await unseal(text, keys)).bound === 'mac_key'
       },
-      sealTrail: (now) => writeMeta(now, NAME, sealed({ ...own, bound: 'mac_key of the trail' })),
+      sealTrail: async (now) => writeMeta(now, NAME, await sealed({ ...own, bound: 'mac_key of the trail' })),
       restore: async (now) => {
         if ((await readMeta(now, NAME)) !== undefined) return
-        await writeMeta(now, NAME, sealed({ ...own, bound: 'mac_key of the trail' }))
+        await writeMeta(now, NAME, await sealed({ ...own, bound: 'mac_key of the trail' }))
       },
     }
   })
@@ -140,32 +139,18 @@ function withoutKey(unkeyed: Uint8Array): MacKey {
   return { key: unkeyed, unkeyed, keyed: false, awaitsTrail, sealTrail: nothing, restore: nothing }
 }
 
-function sealed({ key, bound, by }: Unsealed): string {
-  const nonce = randomBytes(NONCE)
-  const cipher = createCipheriv('aes-256-gcm', by.key, nonce).setAAD(Buffer.from(`${bound}/${by.id}`))
-  const text = Buffer.concat([cipher.update(key), cipher.final()])
-  return `${by.id} ${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')}`
+async function sealed({ key, bound, by }: Unsealed): Promise<string> {
+  return `${by.id} ${(await encrypt(key, by, `${bound}/${by.id}`)).toString('base64')}`
 }
 
-function unseal(kept: string, keys: readonly JournalKey[]): Unsealed {
+async function unseal(kept: string, keys: readonly JournalKey[]): Promise<Unsealed> {
   const end = kept.lastIndexOf(' ')
   const by = keys.find(({ id }) => id === kept.slice(0, end))
   if (by === undefined) throw missingKey(kept.slice(0, end))
   const bytes = Buffer.from(kept.slice(end + 1), 'base64')
   for (const bound of ['mac_key of the trail', 'mac_key'] as const) {
-    const key = open(bytes, by, bound)
+    const key = await decrypt(bytes, by, `${bound}/${by.id}`).catch(() => undefined)
     if (key !== undefined) return { key, bound, by }
   }
   throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
-}
-
-/** Undefined: the bytes were not sealed by this key with this bound to them. */
-function open(bytes: Uint8Array, by: JournalKey, bound: Bound): Uint8Array | undefined {
-  try {
-    const cipher = createDecipheriv('aes-256-gcm', by.key, bytes.subarray(0, NONCE))
-    cipher.setAAD(Buffer.from(`${bound}/${by.id}`)).setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
-    return Buffer.concat([cipher.update(bytes.subarray(NONCE + TAG)), cipher.final()])
-  } catch {
-    return undefined
-  }
 }

@@ -72,17 +72,33 @@ const decompressAside = promisify(zstdDecompress)
 export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: SealedFor): Promise<Sealed> {
   const bytes = await compress(plain)
   if (key === undefined) return { keyId: null, body: bytes }
+  return { keyId: key.id, body: await encrypt(bytes, key, nameOf(of)) }
+}
+
+/** Encrypts bytes with AES-256-GCM, bound to a name: nonce, tag, ciphertext. */
+export async function encrypt(plain: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
   const nonce = randomBytes(NONCE)
-  const cipher = createCipheriv('aes-256-gcm', key.key, nonce, GCM).setAAD(boundTo(of))
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, GCM).setAAD(Buffer.from(boundTo))
   const parts: Uint8Array[] = []
-  for await (const chunk of chunksOf(bytes)) parts.push(cipher.update(chunk))
+  for await (const chunk of chunksOf(plain)) parts.push(cipher.update(chunk))
   cipher.final()
-  return { keyId: key.id, body: Buffer.concat([nonce, cipher.getAuthTag(), ...parts]) }
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...parts])
+}
+
+/** Undoes `encrypt`; rejects for bytes that were changed, or encrypted with another key or name. */
+export async function decrypt(body: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
+  const cipher = createDecipheriv('aes-256-gcm', key, body.subarray(0, NONCE), GCM).setAAD(
+    Buffer.from(boundTo),
+  )
+  cipher.setAuthTag(body.subarray(NONCE, NONCE + TAG))
+  const plain: Buffer[] = []
+  for await (const chunk of chunksOf(body.subarray(NONCE + TAG))) plain.push(cipher.update(chunk))
+  return Buffer.concat([...plain, cipher.final()])
 }
 
 /** Undoes `seal`. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
 export async function unseal(sealed: Sealed, how: Unsealing, of: SealedFor): Promise<Uint8Array> {
-  const bytes = await decrypt(sealed, how, of)
+  const bytes = await open(sealed, how, of)
   try {
     return bytes.length < DECOMPRESS_ASYNC_FROM ? zstdDecompressSync(bytes) : await decompressAside(bytes)
   } catch (cause) {
@@ -90,7 +106,7 @@ export async function unseal(sealed: Sealed, how: Unsealing, of: SealedFor): Pro
   }
 }
 
-async function decrypt(
+async function open(
   { keyId, body }: Sealed,
   { keys, plaintextAccepted }: Unsealing,
   of: SealedFor,
@@ -105,11 +121,7 @@ async function decrypt(
   const key = keys.find(({ id }) => id === keyId)
   if (key === undefined) throw missingKey(keyId)
   try {
-    const cipher = createDecipheriv('aes-256-gcm', key.key, body.subarray(0, NONCE), GCM).setAAD(boundTo(of))
-    cipher.setAuthTag(body.subarray(NONCE, NONCE + TAG))
-    const plain: Buffer[] = []
-    for await (const chunk of chunksOf(body.subarray(NONCE + TAG))) plain.push(cipher.update(chunk))
-    return Buffer.concat([...plain, cipher.final()])
+    return await decrypt(body, key, nameOf(of))
   } catch (cause) {
     throw damagedRow(`${name} was changed: it does not fit key ${keyId}`, cause)
   }
@@ -130,7 +142,7 @@ async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   }
 }
 
-const boundTo = ({ kind, batch, owner }: SealedFor): Buffer => Buffer.from(`${kind}/${batch}/${owner}`)
+const nameOf = ({ kind, batch, owner }: SealedFor): string => `${kind}/${batch}/${owner}`
 
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
 
