@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { formatPatch, type Learned, learnedOf, learnRecordings, propose } from '../../compare/learn/index.ts'
 import type { Config } from '../../config/index.ts'
 import { readRecordingKey } from '../key-source.ts'
-import { openTargetStore } from '../rollout/open-store.ts'
+import { useStore } from '../rollout/open-store.ts'
 import type { Target } from '../options.ts'
 import { findPartner, loadTarget } from '../target.ts'
 import { print } from '../text.ts'
@@ -67,10 +67,5 @@ async function readLearned(
 ): Promise<Learned> {
   if (recording !== undefined)
     return learnRecordings(recording, key === undefined ? undefined : await readRecordingKey(key))
-  const store = await openTargetStore(config)
-  try {
-    return learnedOf(await store.evidence.read(partner))
-  } finally {
-    await store.close()
-  }
+  return useStore(config, async ({ evidence }) => learnedOf(await evidence.read(partner)))
 }

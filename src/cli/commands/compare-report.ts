@@ -13,7 +13,7 @@ import {
 } from '../../compare/run-document.ts'
 import { replaceFile } from '../../compare/run/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { expectMayLook, openTargetStore } from '../rollout/open-store.ts'
+import { readStore } from '../rollout/open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import { formatGivenText, formatTable } from '../text.ts'
@@ -185,18 +185,11 @@ async function readFrom(path: string, name: string): Promise<RunDocument> {
 
 /** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
 async function readLiveRun(partner: string, target: Target): Promise<RunDocument> {
-  const config = await loadTarget(target)
-  expectMayLook(config)
-  const store = await openTargetStore(config)
-  try {
-    const kept = await store.evidence.read(partner)
-    const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
-    if (latest !== undefined) return toRunDocument(latest)
-    throw new AdapterError(
-      'ADP_USAGE',
-      'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',
-    )
-  } finally {
-    await store.close()
-  }
+  const kept = await readStore(await loadTarget(target), ({ evidence }) => evidence.read(partner))
+  const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
+  if (latest !== undefined) return toRunDocument(latest)
+  throw new AdapterError(
+    'ADP_USAGE',
+    'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',
+  )
 }

@@ -15,7 +15,7 @@ import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-stor
 import { readKeySource } from '../key-source.ts'
 import { version } from '../version.ts'
 import { fullAdviceToJson, giveAdvice } from './advice.ts'
-import { withStore } from './open-store.ts'
+import { readStore } from './open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import { print } from '../text.ts'
@@ -34,7 +34,7 @@ export interface CertifyOptions extends Target {
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
   const key = options.key === undefined ? undefined : await readSigningKey(options.key)
-  const body = await withStore(config, (store) => describePartner(partner, config, store))
+  const body = await readStore(config, (store) => describePartner(partner, config, store))
   if (body === undefined) {
     console.error(
       'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.',
@@ -103,7 +103,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
     ...verifyContent(certificate, publicKey),
     options.offline === true
       ? unasked
-      : await withStore(await loadTarget(options), (store) => verifyHead(certificate, store)),
+      : await readStore(await loadTarget(options), (store) => verifyHead(certificate, store)),
   ]
   const { partner, issuedAt } = certificate
   const isValid = findings.every(({ result }) => result !== 'fails')

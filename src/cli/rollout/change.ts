@@ -19,7 +19,7 @@ import {
   formatWaiting,
   resultToJson,
 } from './change-result.ts'
-import { expectMay, openTargetStore, operatorsOf } from './open-store.ts'
+import { expectMay, useStore, operatorsOf } from './open-store.ts'
 import { untilSignal } from '../signals.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
@@ -158,17 +158,7 @@ async function change(
   act: (changing: Changing) => Promise<Changed>,
 ): Promise<number> {
   const config = await loadTarget(options)
-  const store = await openTargetStore(config).catch((cause: unknown) => {
-    throw withRemedy(cause, partner)
-  })
-  const stopping = untilSignal()
-  let lastWaiting = ''
-  const reportWaiting: DriveOptions['onWaiting'] = (waiting, { liveInstances }) => {
-    const text = waiting.length === 0 ? lastWaiting : formatWaiting(waiting, liveInstances.length)
-    if (text !== lastWaiting) say(text)
-    lastWaiting = text
-  }
-  try {
+  const attempt = async (store: OpenedRolloutStore): Promise<number> => {
     const snapshot = await store.snapshot()
     const view = viewKnown(partner, config, snapshot)
     const beforeForward: Changing['beforeForward'] = async (reason, { despiteHold }) => {
@@ -179,28 +169,37 @@ async function change(
       // The trail says that the operator knew of it.
       return { reason: `${reason} (despite the guard)`.trimStart() }
     }
+    const stopping = untilSignal()
     const driving = {
       drainMs: config.tuning.stageDrainMs,
       clock: systemClock,
       signal: stopping.signal,
-      onWaiting: reportWaiting,
+      onWaiting: createWaitingReport(),
     }
-    const changed = await act({ store, config, view, beforeForward, driving }).catch(
-      (cause: unknown): Changed => {
+    const changed = await act({ store, config, view, beforeForward, driving })
+      .catch((cause: unknown): Changed => {
         if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
         return { outcome: { kind: 'forbidden', message: cause.message } }
-      },
-    )
+      })
+      .finally(() => stopping.stop())
     const result = { partner, from: view.stored, ...changed }
     const status = exitStatusOf(result)
     report(options, status, resultToJson(result), formatResult(result))
     if (status === 0) for (const warning of warningsOf(view, result, config, options)) say(warning)
     return status
-  } catch (cause) {
+  }
+  return useStore(config, attempt).catch((cause: unknown) => {
     throw withRemedy(cause, partner)
-  } finally {
-    stopping.stop()
-    await store.close()
+  })
+}
+
+/** Says for which instances a step waits, whenever that changes. */
+function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
+  let last = ''
+  return (waiting, { liveInstances }) => {
+    const text = waiting.length === 0 ? last : formatWaiting(waiting, liveInstances.length)
+    if (text !== last) say(text)
+    last = text
   }
 }
 
@@ -284,16 +283,11 @@ export interface DismissOptions extends Target {
 export async function dismissInstance(instance: number, options: DismissOptions): Promise<number> {
   const config = await loadTarget(options)
   const { name: by } = expectMay(config, 'set')
-  const store = await openTargetStore(config)
-  try {
-    const result = await store.dismiss(instance, by, options.reason)
-    const message = formatDismissed(instance, result)
-    const status = result.kind === 'dismissed' ? 0 : 1
-    report(options, status, { result: result.kind, instance, message }, message)
-    return status
-  } finally {
-    await store.close()
-  }
+  const result = await useStore(config, (store) => store.dismiss(instance, by, options.reason))
+  const message = formatDismissed(instance, result)
+  const status = result.kind === 'dismissed' ? 0 : 1
+  report(options, status, { result: result.kind, instance, message }, message)
+  return status
 }
 
 function formatDismissed(instance: number, result: DismissResult): string {

@@ -38,13 +38,14 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 }
 
 /**
- * Opens the store of stages, also while it is served. `goesOn`: its trail has to go on from the one that the state file of this machine
- * knows. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`.
+ * Runs `work` with the store of stages, also while it is served. `goesOn`: its trail has to go on from the one that the state file of this
+ * machine knows. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`.
  */
-export async function openTargetStore(
+export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
+  work: (store: OpenedRolloutStore) => Promise<Result>,
   { goesOn = true }: { readonly goesOn?: boolean } = {},
-): Promise<OpenedRolloutStore> {
+): Promise<Result> {
   const { journal } = config
   const url = journalUrlOf(journal)
   if (url === 'none')
@@ -53,21 +54,22 @@ export async function openTargetStore(
       'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
     )
   const known = goesOn ? (await readKept(config))?.view?.trail : undefined
-  return openRolloutStore({ url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }, known)
-}
-
-/** Runs `work` with the store, for a command that changes nothing. */
-export async function withStore<Result>(
-  config: Config,
-  work: (store: OpenedRolloutStore) => Promise<Result>,
-): Promise<Result> {
-  expectMayLook(config)
-  const store = await openTargetStore(config)
+  const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
+  const store = await openRolloutStore(options, known)
   try {
     return await work(store)
   } finally {
     await store.close()
   }
+}
+
+/** As `useStore`, for a command that changes nothing. Error: `ADP_FORBIDDEN` for a token that is not an operator's. */
+export async function readStore<Result>(
+  config: Config,
+  work: (store: OpenedRolloutStore) => Promise<Result>,
+): Promise<Result> {
+  expectMayLook(config)
+  return useStore(config, work)
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
@@ -81,7 +83,7 @@ export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<Kn
 /**
  * Reading is open to every user who can open the journal, as it is with `journal ls`; but a token that is set has to be one.
  */
-export function expectMayLook(config: Pick<Config, 'rollout'>): void {
+function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
 

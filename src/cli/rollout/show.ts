@@ -6,7 +6,7 @@ import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, Verified } from '../../rollout/store/rollout-store.ts'
 import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
-import { filePartnersOf, hasNoJournal, openTargetStore, readKept, withStore } from './open-store.ts'
+import { filePartnersOf, hasNoJournal, useStore, readKept, readStore } from './open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import { print } from '../text.ts'
@@ -56,14 +56,14 @@ export async function adviseStep(partner: string, options: Target): Promise<numb
 /** Prints the audit trail. */
 export async function printHistory(partner: string | undefined, options: HistoryOptions): Promise<number> {
   const { limit } = options
-  const entries = await withStore(await loadTarget(options), (store) => store.history({ partner, limit }))
+  const entries = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
   print(options, { entries: entries.map(entryToJson) }, () => formatHistory(entries))
   return 0
 }
 
 /** Checks the audit trail; returns 1 where it is broken. */
 export async function verifyTrail(options: Target): Promise<number> {
-  const verified = await withStore(await loadTarget(options), (store) => store.verify())
+  const verified = await readStore(await loadTarget(options), (store) => store.verify())
   const { entries, keyed, keyedFrom, broken } = verified
   const document = { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null }
   print(options, document, () => formatVerified(verified))
@@ -90,7 +90,7 @@ interface Found {
 /** Runs `work` with all stages; without a journal those of the file are all there is. */
 async function look<Result>(config: Config, work: (found: Found) => Promise<Result>): Promise<Result> {
   if (!hasNoJournal(config))
-    return withStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
+    return readStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
   console.error('markbridge: the configured journal is none, so stages are those of the configuration file.')
   return work({ snapshot: undefined, store: undefined })
 }
@@ -128,12 +128,8 @@ export async function readConfiguredStages(config: Config): Promise<ConfiguredSt
   const files = filePartnersOf(config)
   if (hasNoJournal(config)) return { views: viewStages(files, undefined), fault: undefined }
   try {
-    const store = await openTargetStore(config)
-    try {
-      return { views: viewStages(files, await store.snapshot()), fault: undefined }
-    } finally {
-      await store.close()
-    }
+    const snapshot = await useStore(config, (store) => store.snapshot())
+    return { views: viewStages(files, snapshot), fault: undefined }
   } catch (cause) {
     const fault = cause instanceof AdapterError ? cause.message : 'the journal could not be read.'
     return { views: viewStages(files, undefined), fault }
@@ -159,15 +155,13 @@ export function stagesToJson({ views, fault }: ConfiguredStages): object {
 
 /**
  * Takes partners back in an accepted journal that the state file of this machine has at a lower stage: one that was taken back stays back.
- * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `openTargetStore`.
+ * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `useStore`.
  */
 export async function adoptStages(config: Config): Promise<readonly string[]> {
   const kept = await readKept(config)
   if (kept === undefined) return []
   const lowered: string[] = []
-  // The trail that the file knows is the one that was lost.
-  const store = await openTargetStore(config, { goesOn: false })
-  try {
+  const lower = async (store: OpenedRolloutStore): Promise<void> => {
     const snapshot = await store.snapshot()
     const files = filePartnersOf(config)
     for (const [partner, { setting: to }] of kept.view?.partners ?? []) {
@@ -177,9 +171,9 @@ export async function adoptStages(config: Config): Promise<readonly string[]> {
       const change = { partner, expectedRevision: revision, from, to: toSetting(to), ...by }
       if ((await store.apply(change, 'back')).kind === 'applied') lowered.push(partner)
     }
-  } finally {
-    await store.close()
   }
+  // The trail that the file knows is the one that was lost.
+  await useStore(config, lower, { goesOn: false })
   const { overrides } = kept
   await createStageFile(config.journal).save(encodeKnown({ ...nothingKnown, overrides }))
   return lowered
