@@ -22,15 +22,14 @@ export function showClientCredentials(headers: IncomingHttpHeaders): ClientCrede
  * Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer token.
  */
 export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
-  const subscriptionKey = headers['ocp-apim-subscription-key']
-  if (typeof subscriptionKey !== 'string' || subscriptionKey === '') {
+  const { subscriptionKey, authorization } = showClientCredentials(headers)
+  if (subscriptionKey === '') {
     throw new AdapterError(
       'ADP_SUBSCRIPTION_KEY',
       'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.',
     )
   }
-  const { authorization } = headers
-  if (authorization === undefined || !/^bearer +\S/i.test(authorization)) {
+  if (!/^bearer +\S/i.test(authorization)) {
     throw new AdapterError(
       'ADP_TOKEN',
       'Access denied due to missing access token. Send "Authorization: bearer <token>".',

@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { GONE, untilGone } from '../http/server.ts'
-import { bodyArrival, hasBody } from '../http/body.ts'
-import { Pieces } from '../http/pieces.ts'
+import { bodyArrival, hasBody, Pieces } from '../http/body.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,

@@ -4,7 +4,7 @@ import { errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { Pieces } from '../http/pieces.ts'
+import { Pieces } from '../http/body.ts'
 import { overloaded } from './call-budget.ts'
 import type { ConnectionUser } from './connections.ts'
 import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'

@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher, request } from 'undici'
 
-import { Pieces } from '../http/pieces.ts'
+import { Pieces } from '../http/body.ts'
 import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
 
 /** Of a reply that is read as JSON. */

@@ -5,10 +5,12 @@ import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
-import { describe, expect, it, onTestFinished } from 'vitest'
+import * as fc from 'fast-check'
+import { describe, expect, it, onTestFinished, test } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { type BodyOptions, readBody, readRawBody } from '../../src/http/body.ts'
+import { type BodyOptions, formatBytes, Pieces, readBody, readRawBody } from '../../src/http/body.ts'
+import { createSlicing } from '../../src/http/slices.ts'
 
 const TEXT = Buffer.from('--B\r\nbody é\r\n--B--\r\n')
 
@@ -206,4 +208,36 @@ it('refuses the body of a client that went away while its write was held', async
   await once(client, 'socket')
   server.once('request', () => client.destroy())
   expect(await promise).toMatchObject({ code: 'ADP_BODY' })
+})
+
+const chunks = fc.array(
+  fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+  { maxLength: 600 },
+)
+
+it('joins the bytes as they came', async () => {
+  await fc.assert(
+    fc.asyncProperty(chunks, async (all) => {
+      const pieces = new Pieces()
+      for (const chunk of all) pieces.add(chunk)
+      const whole = Buffer.concat(all)
+      expect(pieces.size).toBe(whole.length)
+      expect(pieces.join().equals(whole)).toBe(true)
+      expect((await pieces.joinInSlices(createSlicing().open())).equals(whole)).toBe(true)
+    }),
+  )
+})
+
+test.each([
+  [0, '0 bytes'],
+  [1_023, '1023 bytes'],
+  [1_024, '1 KiB'],
+  [65_536, '64 KiB'],
+  [65_537, '64.1 KiB'],
+  [1_048_576, '1 MiB'],
+  [1_048_577, '1.1 MiB'],
+  [1_258_291, '1.2 MiB'],
+  [33_554_432, '32 MiB'],
+])('%i bytes are %s', (bytes, text) => {
+  expect(formatBytes(bytes)).toBe(text)
 })
