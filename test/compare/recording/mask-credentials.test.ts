@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
+import { maskExchange, maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
+import { createSlicing } from '../../../src/http/slices.ts'
+import { markedExchange } from './exchanges.ts'
 
 /** What is to be masked, in a form whose time is quadratic. */
 const plainForm = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
@@ -112,5 +114,35 @@ describe('tokens in a text', () => {
       expect(maskTokens(text) === text).toBe(true)
       expect(performance.now() - beganMs).toBeLessThan(1_000)
     }
+  })
+})
+
+describe('a body in parts', () => {
+  const masked = async (text: string): Promise<string> => {
+    const exchange = markedExchange({ body: Buffer.from(text), contentType: 'multipart/mixed; boundary=b' })
+    return (await maskExchange(exchange, createSlicing().open())).body.toString()
+  }
+
+  it.each([
+    ['a head without its blank line', ['--b', '', 'POST /a HTTP/1.1', '--b', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
+    ['a boundary that is named nowhere', ['--other', '', 'POST /a HTTP/1.1', '', '{}', '--other', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--other--']],
+    ['a content that is not JSON', ['--b', '', 'POST /a HTTP/1.1', '', 'GET /c HTTP/1.1', '', 'x', '--b', 'X-Key: SECRET', '', '--b--']],
+    ['an empty content', ['--b', '', 'POST /a HTTP/1.1', '', '--b', 'X-Key: SECRET', '', 'POST /b HTTP/1.1', '', '{}', '--b--']],
+  ])('shows no credential after %s', async (_name, lines) => {
+    const text = lines.join('\r\n')
+    const shown = await masked(text)
+    expect(shown.length).toBe(text.length)
+    expect(shown).not.toContain('SECRET')
+  }) // prettier-ignore
+
+  it.each([
+    ['heads that never end', 'A B HTTP/1.1\r\n'],
+    ['delimiters', '--b\r\n'],
+    ['other delimiters', '\r\n\r\nA B HTTP/1.1\r\n\r\n--c\r\n'],
+    ['boundaries', 'boundary="\r\n'],
+  ])('is masked in linear time: %s', async (_name, line) => {
+    const beganMs = performance.now()
+    expect((await masked(line.repeat(100_000))).length).toBe(100_000 * line.length)
+    expect(performance.now() - beganMs).toBeLessThan(2_000)
   })
 })

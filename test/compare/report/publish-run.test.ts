@@ -1,33 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
 import { publishRun, writeReport } from '../../../src/compare/report/index.ts'
-import {
-  counts,
-  emptyRun,
-  hostileRun,
-  identicalRun,
-  liveRun,
-  manyClassesRun,
-  readyRun,
-  schoolRun,
-  stoppedRun,
-  termRun,
-} from './sample-runs.ts'
-
-const samples = {
-  emptyRun,
-  identical: identicalRun(),
-  ready: readyRun(),
-  term: termRun(),
-  school: schoolRun(),
-  stopped: stoppedRun(),
-  live: liveRun(),
-  manyClasses: manyClassesRun(),
-  hostile: hostileRun(),
-}
+import { counts, emptyRun, samples } from './sample-runs.ts'
 
 const outcomes: Readonly<Record<keyof typeof samples, readonly string[]>> = {
-  emptyRun: ['inconclusive', 'nothingCompared'],
+  empty: ['inconclusive', 'nothingCompared'],
   identical: ['ready'],
   ready: ['ready'],
   term: ['differs', 'expiredRules'],

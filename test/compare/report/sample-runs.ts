@@ -335,3 +335,16 @@ export function hostileRun(): RunDocument {
     })),
   }
 }
+
+/** One run of each kind, by name. */
+export const samples = {
+  empty: emptyRun,
+  identical: identicalRun(),
+  ready: readyRun(),
+  term: termRun(),
+  school: schoolRun(),
+  stopped: stoppedRun(),
+  live: liveRun(),
+  manyClasses: manyClassesRun(),
+  hostile: hostileRun(),
+}

@@ -6,30 +6,8 @@ import { describe, expect, it } from 'vitest'
 import { explain } from '../../../src/compare/report/explanations.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../../src/compare/report/index.ts'
 import { readRunDocument, type RunDocument } from '../../../src/compare/run-document.ts'
-import {
-  emptyRun,
-  hostileRun,
-  hostileTexts,
-  identicalRun,
-  liveRun,
-  manyClassesRun,
-  readyRun,
-  schoolRun,
-  stoppedRun,
-  termRun,
-} from './sample-runs.ts'
+import { hostileRun, hostileTexts, manyClassesRun, readyRun, samples, termRun } from './sample-runs.ts'
 
-const samples: Readonly<Record<string, RunDocument>> = {
-  empty: emptyRun,
-  identical: identicalRun(),
-  ready: readyRun(),
-  term: termRun(),
-  school: schoolRun(),
-  stopped: stoppedRun(),
-  live: liveRun(),
-  manyClasses: manyClassesRun(),
-  hostile: hostileRun(),
-}
 const report = (document: RunDocument, format: ReportFormat, exact = false): string =>
   writeReport(document, format, { exact })
 
@@ -109,8 +87,8 @@ describe('the JUnit report', () => {
   it.each([
     ['empty', 'Nothing was compared.'],
     ['stopped', 'The run was stopped before its end'],
-  ])('has an error for a run that cannot say: %s', (name, message) => {
-    const xml = report(samples[name] ?? emptyRun, 'junit')
+  ] as const)('has an error for a run that cannot say: %s', (name, message) => {
+    const xml = report(samples[name], 'junit')
     expect(xml).toMatch(/errors="1" skipped="0">/)
     expect(xml).toContain(`<error message="${message}`)
   })
