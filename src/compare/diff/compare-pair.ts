@@ -4,8 +4,7 @@ import { type AlignedRecord, alignRows, type Keys, movedRecords, pairRows } from
 import { countClass } from './classes.ts'
 import { findMarkDifferences, type MarkOptions } from './compare-mark.ts'
 import { compareMembers } from './compare-values.ts'
-import { Findings, plainly } from './findings.ts'
-import type { DatedRule, OwnRules } from './own-rules.ts'
+import { type DatedRule, Findings, type OwnRules, plainly } from './findings.ts'
 import { idOf, memberOf, type Members } from './values.ts'
 
 /**

@@ -2,11 +2,12 @@ export { classOf } from './classes.ts'
 export { compareMark, describeMark } from './compare-mark.ts'
 export { comparePair, MAX_PAIR_ROWS, type Pair, type RecordDiff, withoutNoise } from './compare-pair.ts'
 export { isServiceMember } from './compare-values.ts'
-export { Findings, plainly } from './findings.ts'
 export {
   createOwnRules,
   type DatedRule,
   type OwnRules,
   type PartnerRule,
   type RuleCondition,
-} from './own-rules.ts'
+  Findings,
+  plainly,
+} from './findings.ts'

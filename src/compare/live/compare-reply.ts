@@ -72,8 +72,7 @@ export async function compareReply(
   const plain = await plainBody(reply)
   if (!Buffer.isBuffer(plain)) return skipped(plain)
   if (plain.length > maxReplyBytes) return skipped('tooLarge')
-  const form =
-    request.kind === 'record' ? asForm(reply.status, plain) : readForm(plain, fieldOf(reply, 'content-type'))
+  const form = readReply(request.kind, reply.status, fieldOf(reply, 'content-type'), plain)
   return form === undefined ? skipped('form') : compareForms(offered, plan, form, places, rules)
 }
 
@@ -174,20 +173,23 @@ function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [], hidden: [] }
 }
 
-/** Undefined: it is not a batch reply. */
-function readForm(body: Buffer, contentType: string | undefined): ReplyForm | undefined {
+/** The parts of a reply; that to a single record is one part. Undefined: it is not a batch reply. */
+export function readReply(
+  kind: 'batch' | 'record',
+  status: number,
+  contentType: string | undefined,
+  body: Buffer,
+): ReplyForm | undefined {
+  if (kind === 'record') {
+    const part = { changeset: undefined, mime: [], status, reason: '', http: [] }
+    return { changesets: 0, parts: [{ ...part, body: body.toString('utf8').trim() }] }
+  }
   try {
     return decodeReplyForm(body, contentType)
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
   }
-}
-
-/** The reply to a single record as the one part of a reply. */
-function asForm(status: number, body: Buffer): ReplyForm {
-  const part = { changeset: undefined, mime: [], status, reason: '', http: [] }
-  return { changesets: 0, parts: [{ ...part, body: body.toString('utf8').trim() }] }
 }
 
 function emptyPart({ answering }: PlannedRecord): PartReply {

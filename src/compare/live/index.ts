@@ -2,7 +2,7 @@ export { type AskedRead, createAskSides, failureOf, readAsClient, type SideAnswe
 export { assumeOutcome, matchParts } from './assume-reply.ts'
 export { compareAccepted, toFollowed } from './check-marks.ts'
 export { askedKind, compareAnswers, unfitRead } from './compare-answers.ts'
-export { type AcceptedMark, compareReply } from './compare-reply.ts'
+export { type AcceptedMark, compareReply, readReply } from './compare-reply.ts'
 export {
   fieldOf,
   fingerprintOf,
@@ -22,5 +22,5 @@ export {
   keysOf,
   type LiveComparison,
 } from './live-comparison.ts'
-export { factsOf, markKey, readBody, recordedMs } from './marks.ts'
+export { factsOf, markKey, readBody, recordedMs, unwrapped } from './marks.ts'
 export { createPace, type PaceRefusal, type PaceStore } from './pace.ts'

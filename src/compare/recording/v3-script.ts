@@ -1,12 +1,11 @@
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
-import { decodeReplyForm, noBatchLimits, type ReplyPartForm } from '../../v2/index.ts'
+import { noBatchLimits, type ReplyPartForm } from '../../v2/index.ts'
 import { encodeRecord, type V3Record } from '../../v3/record.ts'
 import { planWrites, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
-import { isMembers } from '../diff/values.ts'
-import { assumeOutcome, matchParts, readBody } from '../live/index.ts'
+import { assumeOutcome, matchParts, readBody, readReply, unwrapped } from '../live/index.ts'
 import { type Exchange, headerOf, isGeneric } from './exchange.ts'
 
 /** No host of an installation is recorded. */
@@ -67,7 +66,7 @@ export async function toV3Script(
     requests.push(encodeRecord(isOwn ? { ...record, RecordedOn: NOW } : record, partner.bodyProfile))
     if (slices.spend(ENCODE_WORK)) await slices.next()
   }
-  return { requests, responses: await toV3Responses(plan, exchange, slices) }
+  return { requests, responses: await toV3Responses(kind, plan, exchange, slices) }
 }
 
 function unlessCoded(cause: unknown): undefined {
@@ -82,6 +81,7 @@ const MAX_REPLY_BYTES = 1_048_576
  * as live comparison does. Undefined where the reply shows no outcomes, or cannot be decoded.
  */
 async function toV3Responses(
+  kind: WriteRequest['kind'],
   plan: Plan,
   exchange: Exchange,
   slices: Slices,
@@ -89,7 +89,8 @@ async function toV3Responses(
   const { reply, receivedMs } = exchange
   if (!plan.outcomesShown || reply.body.length > MAX_REPLY_BYTES) return undefined
   await slices.next()
-  const forms = formsOf(exchange)
+  const contentType = headerOf(reply.headers, 'content-type')
+  const forms = readReply(kind, reply.status, contentType, reply.body)?.parts ?? []
   if (forms.length === 0) return undefined
   await slices.next()
   const { parts } = matchParts(plan.records, forms)
@@ -102,20 +103,6 @@ async function toV3Responses(
   return answers
 }
 
-function formsOf({ kind, reply }: Exchange): readonly ReplyPartForm[] {
-  const { status, body, headers } = reply
-  if (kind === 'record') {
-    const part = { changeset: undefined, mime: [], reason: '', http: [] }
-    return [{ ...part, status, body: body.toString('utf8').trim() }]
-  }
-  try {
-    return decodeReplyForm(body, headerOf(headers, 'content-type')).parts
-  } catch (cause) {
-    unlessCoded(cause)
-    return []
-  }
-}
-
 function answerOf(
   planned: PlannedRecord,
   record: V3Record,
@@ -124,9 +111,7 @@ function answerOf(
 ): object | null {
   if (form === undefined) return null
   const { status } = form
-  const body = readBody(form.body)
-  const mark = isMembers(body) && isMembers(body['d']) ? body['d'] : body
-  const outcome = assumeOutcome(planned, form, mark, receivedMs)
+  const outcome = assumeOutcome(planned, form, unwrapped(readBody(form.body)), receivedMs)
   if (outcome.kind === 'accepted') return { status: 201, body: { ...record, ...outcome.reply } }
   if (outcome.kind !== 'refused') return { status }
   const details = outcome.errors.map((error) => ({

@@ -4,8 +4,14 @@ import { isGuid } from '../../odata/index.ts'
 import { comparePair, type OwnRules, plainly, type RecordDiff, withoutNoise } from '../diff/index.ts'
 import { isMembers } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
-import { listKeys, type MarkKey, writeMarkQuery, writeRegistrationQueries } from './queries.ts'
-import { readWindow, type RowsRead, type SidePair, type WindowRead } from './read-window.ts'
+import {
+  listKeys,
+  type MarkKey,
+  type WindowQueries,
+  writeMarkQuery,
+  writeRegistrationQueries,
+} from './queries.ts'
+import { type ComparedSide, readRows, type RowsRead } from './sides.ts'
 import { splitWindow, type Window } from './windows.ts'
 
 /** How windows are read and compared. */
@@ -40,6 +46,35 @@ export interface WindowFailure {
   readonly window: Window
   readonly side: 'V2' | 'V3'
   readonly cause: AdapterError
+}
+
+/** The rows of a query on both sides; `again`: those of a second read of V2, where noise is measured. */
+export interface WindowRead {
+  readonly v2: RowsRead
+  readonly again: RowsRead | undefined
+  readonly v3: RowsRead
+}
+
+/** One kind of record on both sides. */
+interface SidePair {
+  readonly v2: ComparedSide
+  readonly v3: ComparedSide
+}
+
+/** Reads a query of both sides at the same time, V2 twice for `noise`. Rejects as `readRows`. */
+async function readWindow(
+  sides: SidePair,
+  queries: WindowQueries,
+  { noise, maxRows }: { readonly noise: boolean; readonly maxRows: number },
+  signal: AbortSignal,
+): Promise<WindowRead> {
+  const readV2 = (): Promise<RowsRead> => readRows(sides.v2, queries.v2, maxRows, signal)
+  const readTwice = async (): Promise<Pick<WindowRead, 'v2' | 'again'>> => {
+    const v2 = await readV2()
+    return { v2, again: noise && v2.kind === 'rows' ? await readV2() : undefined }
+  }
+  const [ofV2, v3] = await Promise.all([readTwice(), readRows(sides.v3, queries.v3, maxRows, signal)])
+  return { ...ofV2, v3 }
 }
 
 /** Reads a window on both sides; it is compared with `compareWindow`. */

@@ -5,9 +5,9 @@ import {
   compareWindow,
   type CompareWindowOptions,
   type WindowFailure,
+  type WindowRead,
   type WindowResult,
 } from './compare-window.ts'
-import type { WindowRead } from './read-window.ts'
 import type { RunSource, RunStep, SourceEnd } from './run-comparison.ts'
 import type { Checkpoint } from './run-files.ts'
 import { planWindows, type Window } from './windows.ts'
