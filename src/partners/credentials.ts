@@ -6,32 +6,12 @@ import type { ClientIdentity } from './owner.ts'
 import type { Authorisation, Partner } from './partner.ts'
 
 /** A client as far as its credentials are judged by the service. */
-export interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
+interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
   readonly partner: Pick<Partner, 'id'>
 }
 
 /** What the configuration lends a partner for its calls of V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
-
-/** The credentials that may finish the open records of a client. Kept in memory only. */
-export interface AcceptedCredentials {
-  /** The service answered 2xx under these credentials. */
-  accept(client: JudgedClient): void
-  /** The service answered 401 under these credentials. */
-  deny(client: JudgedClient & QueueKeyOwner): void
-  /** The service denied what the adapter lends a partner: that says nothing of its clients. */
-  ownDenied(partner: string, what: OwnCredential): void
-  /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
-  of(owner: string): readonly V3Credentials[]
-  /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */
-  withHash(hash: string): V3Credentials | undefined
-  /** A client sends the records of a batch with these credentials. */
-  sends(batch: number, client: V3Credentials): void
-  /** The credentials that the records of a batch were sent with last; undefined: not known to this process. */
-  senderOf(batch: number): V3Credentials | undefined
-  /** Nothing of the batch is left to be finished. */
-  finished(batch: number): void
-}
 
 const MAX_OWNERS = 4_096
 /** Of one owner: several machines of a client may hold a token each. */
@@ -44,15 +24,20 @@ interface Accepted {
   readonly credentials: V3Credentials
 }
 
+/** The credentials that may finish the open records of a client. Kept in memory only. */
+export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
+
 /** Creates the credentials of a process that has seen none. */
-export function createAcceptedCredentials(): AcceptedCredentials {
+export function createAcceptedCredentials() {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
   const senders = new BoundedMap<number, V3Credentials>(MAX_BATCHES)
   const without = (owner: string, hash: string): readonly Accepted[] =>
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
+  const ownDenied: (partner: string, what: OwnCredential) => void = () => undefined
   return {
-    accept: ({ owner, identity, client }) => {
+    /** The service answered 2xx under these credentials. */
+    accept: ({ owner, identity, client }: JudgedClient): void => {
       const hash = identity.credentialsHash
       // An opaque token may be of any client that has the key.
       if (!identity.isNamed) {
@@ -62,18 +47,26 @@ export function createAcceptedCredentials(): AcceptedCredentials {
       if (owners.get(owner)?.[0]?.hash === hash) return
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
     },
-    deny: ({ owner, identity }) => {
+    /** The service answered 401 under these credentials. */
+    deny: ({ owner, identity }: JudgedClient & QueueKeyOwner): void => {
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
     },
-    ownDenied: () => undefined,
-    of: (owner) => (owners.get(owner) ?? []).map(({ credentials }) => credentials),
-    withHash: (hash) => opaque.get(hash),
-    sends: (batch, client) => {
+    /** The service denied what the adapter lends a partner: that says nothing of its clients. */
+    ownDenied,
+    /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
+    of: (owner: string): readonly V3Credentials[] =>
+      (owners.get(owner) ?? []).map(({ credentials }) => credentials),
+    /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */
+    withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
+    /** A client sends the records of a batch with these credentials. */
+    sends: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
-    senderOf: (batch) => senders.get(batch),
-    finished: (batch) => {
+    /** The credentials that the records of a batch were sent with last; undefined: not known to this process. */
+    senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
+    /** Nothing of the batch is left to be finished. */
+    finished: (batch: number): void => {
       senders.delete(batch)
     },
   }
@@ -105,25 +98,21 @@ export function ownDenialOf(
 }
 
 /** The part of an authorisation that selects the share of a request. */
-export interface QueueKeyOwner extends Pick<Authorisation, 'owner' | 'identity'> {
+interface QueueKeyOwner extends Pick<Authorisation, 'owner' | 'identity'> {
   readonly partner: Pick<Partner, 'id' | 'tokens'>
-}
-
-/** Whose share of connections, bytes and time a request uses. */
-export interface QueueKeys {
-  of(authorisation: QueueKeyOwner): QueueKey
-  /** Says that V3, or V2, answered with success: requests with the same credentials use the share of their owner from now on. */
-  accept(authorisation: QueueKeyOwner): void
 }
 
 /** Credentials that V3 has accepted; with more of them the oldest are newcomers again until the next answer. */
 const MAX_ACCEPTED = 10_000
 
+/** Whose share of connections, bytes and time a request uses. */
+export type QueueKeys = ReturnType<typeof createQueueKeys>
+
 /** Creates the shares. Credentials are accepted, not owners: V3 verifies the claims of a token. */
-export function createQueueKeys(): QueueKeys {
+export function createQueueKeys() {
   const accepted = new BoundedMap<string, true>(MAX_ACCEPTED)
   return {
-    of: (authorisation) => {
+    of: (authorisation: QueueKeyOwner): QueueKey => {
       const name = nameOf(authorisation)
       let isAccepted = false
       return {
@@ -132,7 +121,8 @@ export function createQueueKeys(): QueueKeys {
         isAccepted: () => (isAccepted ||= accepted.get(name) === true),
       }
     },
-    accept: (authorisation) => {
+    /** Says that V3, or V2, answered with success: requests with the same credentials use the share of their owner from now on. */
+    accept: (authorisation: QueueKeyOwner): void => {
       accepted.set(nameOf(authorisation), true)
     },
   }
@@ -146,24 +136,14 @@ function nameOf({ partner, owner, identity }: QueueKeyOwner): string {
 /** The service's verdict on a token for one batch: accepted, or the refusal that the client gets. */
 export type TokenVerdict = 'accepted' | AdapterError
 
-/** The service's verdicts on tokens, per batch: in memory, for ten minutes and never longer than the token is valid. */
-export interface TokenVerdicts {
-  /** A record of the batch was accepted under this token. */
-  accept(batch: number, identity: ClientIdentity): void
-  /** True while it is remembered that the token was accepted for the batch. */
-  isAccepted(batch: number, identity: ClientIdentity): boolean
-  /**
-   * The verdict that is remembered, or what `ask` finds out; those who ask for the same at the same time share one answer.
-   * What `ask` rejects with is not remembered.
-   */
-  of(batch: number, identity: ClientIdentity, ask: () => Promise<TokenVerdict>): Promise<TokenVerdict>
-}
-
 const REMEMBERED_MS = 600_000
 const MAX_VERDICTS = 20_000
 
-/** Creates an empty memory. `nowMs`: milliseconds since the epoch. */
-export function createTokenVerdicts(nowMs: () => number): TokenVerdicts {
+/** The service's verdicts on tokens, per batch: in memory, for ten minutes and never longer than the token is valid. */
+export type TokenVerdicts = ReturnType<typeof createTokenVerdicts>
+
+/** Creates the memory of verdicts. `nowMs`: milliseconds since the epoch. */
+export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,
   )
@@ -176,9 +156,21 @@ export function createTokenVerdicts(nowMs: () => number): TokenVerdicts {
     return known !== undefined && nowMs() < known.untilMs ? known.verdict : undefined
   }
   return {
-    accept: (batch, identity) => remember(verdictName(batch, identity), identity, 'accepted'),
-    isAccepted: (batch, identity) => remembered(verdictName(batch, identity)) === 'accepted',
-    of: (batch, identity, ask) => {
+    /** A record of the batch was accepted under this token. */
+    accept: (batch: number, identity: ClientIdentity): void =>
+      remember(verdictName(batch, identity), identity, 'accepted'),
+    /** True while it is remembered that the token was accepted for the batch. */
+    isAccepted: (batch: number, identity: ClientIdentity): boolean =>
+      remembered(verdictName(batch, identity)) === 'accepted',
+    /**
+     * The verdict that is remembered, or what `ask` finds out; those who ask for the same at the same time share one answer.
+     * What `ask` rejects with is not remembered.
+     */
+    of: (
+      batch: number,
+      identity: ClientIdentity,
+      ask: () => Promise<TokenVerdict>,
+    ): Promise<TokenVerdict> => {
       const name = verdictName(batch, identity)
       const known = remembered(name)
       if (known !== undefined) return Promise.resolve(known)

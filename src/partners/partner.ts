@@ -73,7 +73,7 @@ export interface Partner {
 }
 
 /** Finds the first partner that matches a request; undefined where none does. */
-export type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
+type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
 
 /** A client as its request shows it: nothing of it was verified. */
 export interface Client {

@@ -2,36 +2,20 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { pathOf } from '../http/request-target.ts'
-import type { FindPartner, Partner } from './partner.ts'
+import type { Partner } from './partner.ts'
 
 /** Requests of one partner that are under way with the partner as it is configured now, or as it was before a reload. */
-export interface UnderWay {
+interface UnderWay {
   readonly partner: string
   readonly revision: 'current' | 'previous'
   readonly requests: number
 }
 
 /** The partners of one adapter. All of them are replaced at once, while requests run. */
-export interface PartnerRegistry {
-  /** The partner of a request as it is configured now; a request keeps it to its end. */
-  readonly find: FindPartner
-  /**
-   * The newest partner of this id. One that was removed stays as it was last, so that records which came at the moment of its
-   * removal are finished.
-   */
-  of(id: string): Partner | undefined
-  /** The partners as they are configured now, in the order in which they are tried. */
-  partners(): readonly Partner[]
-  /** Replaces all; requests under way keep theirs. A partner that did not change is the same object again. */
-  replace(next: readonly Partner[]): void
-  /** Counts a request of this partner until the function that is returned is called. */
-  readonly enter: (partner: Partner) => () => void
-  /** The counts above zero. */
-  underWay(): readonly UnderWay[]
-}
+export type PartnerRegistry = ReturnType<typeof createRegistry>
 
 /** Creates the registry with the first partners. */
-export function createRegistry(first: readonly Partner[]): PartnerRegistry {
+export function createRegistry(first: readonly Partner[]) {
   let partners: readonly Partner[] = []
   const newest = new Map<string, Partner>()
   const counts = new Map<Partner, number>()
@@ -42,11 +26,20 @@ export function createRegistry(first: readonly Partner[]): PartnerRegistry {
   const countOf = (partner: Partner): number => counts.get(partner) ?? 0
   replace(first)
   return {
-    find: (request, subscriptionKey) => findFirst(partners, request, subscriptionKey),
-    of: (id) => newest.get(id),
-    partners: () => partners,
+    /** The partner of a request as it is configured now; a request keeps it to its end. */
+    find: (request: IncomingMessage, subscriptionKey: string): Partner | undefined =>
+      findFirst(partners, request, subscriptionKey),
+    /**
+     * The newest partner of this id. One that was removed stays as it was last, so that records which came at the moment of its
+     * removal are finished.
+     */
+    of: (id: string): Partner | undefined => newest.get(id),
+    /** The partners as they are configured now, in the order in which they are tried. */
+    partners: (): readonly Partner[] => partners,
+    /** Replaces all; requests under way keep theirs. A partner that did not change is the same object again. */
     replace,
-    enter: (partner) => {
+    /** Counts a request of this partner until the function that is returned is called. */
+    enter: (partner: Partner): (() => void) => {
       counts.set(partner, countOf(partner) + 1)
       let left = false
       return () => {
@@ -57,7 +50,8 @@ export function createRegistry(first: readonly Partner[]): PartnerRegistry {
         else counts.set(partner, count)
       }
     },
-    underWay: () => {
+    /** The counts above zero. */
+    underWay: (): readonly UnderWay[] => {
       const current = new Set(partners)
       const sums = new Map<string, UnderWay>()
       for (const [partner, requests] of counts) {

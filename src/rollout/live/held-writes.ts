@@ -11,19 +11,6 @@ export type Wait = 'changing' | 'stale' | 'asking'
 /** Lets a write in, or says why it has to wait; `last`: it has waited for as long as it may. */
 export type Attempt = (last: boolean) => StageEntry | Wait
 
-interface HeldWrites {
-  /**
-   * Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait, and the latest one of the
-   * partner, and of its unit, with the most of them has no place.
-   */
-  wait(write: HeldWrite, attempt: Attempt, first: Wait): Promise<StageEntry>
-  /** Tries all that wait, in the order in which they came. */
-  retry(): void
-  count(partner: string): number
-  /** Refuses all that wait. */
-  stop(): void
-}
-
 export interface HeldEvents {
   held(event: { readonly partner: string; readonly reason: Wait }): void
   refused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
@@ -52,7 +39,7 @@ interface Held extends HeldWrite {
 }
 
 /** Creates the place where writes wait. */
-export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOptions): HeldWrites {
+export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOptions) {
   const all = new Set<Held>()
   const refuse = (held: Held, reason: Wait | 'overloaded'): void => {
     all.delete(held)
@@ -75,7 +62,11 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
     })
   }
   return {
-    wait: (write, attempt, reason) => {
+    /**
+     * Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait, and the latest one of the
+     * partner, and of its unit, with the most of them has no place.
+     */
+    wait: (write: HeldWrite, attempt: Attempt, reason: Wait): Promise<StageEntry> => {
       const end = Promise.withResolvers<StageEntry>()
       const held: Held = { ...write, attempt, sinceMs: clock.nowMs(), end, reason, cancel: () => undefined }
       all.add(held)
@@ -87,7 +78,8 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
       }
       return end.promise
     },
-    retry: () => {
+    /** Tries all that wait, in the order in which they came. */
+    retry: (): void => {
       for (const held of all) {
         const result = held.attempt(false)
         if (typeof result !== 'string') admit(held, result)
@@ -97,8 +89,9 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
         }
       }
     },
-    count: (partner) => [...all].filter((held) => held.partner === partner).length,
-    stop: () => {
+    count: (partner: string): number => [...all].filter((held) => held.partner === partner).length,
+    /** Refuses all that wait. */
+    stop: (): void => {
       for (const held of all) refuse(held, 'stale')
     },
   }

@@ -83,23 +83,6 @@ interface ReaderState {
   readonly unrecorded: ReadonlyMap<string, ClockReading>
 }
 
-/** Reads the store for one instance, and acknowledges what it has read. */
-interface StageReader {
-  state(): ReaderState
-  /** Time since the stages were read; before that since the start. */
-  unreadMs(): number
-  /** An override has decided a write of the partner. */
-  noteOverride(partner: StagedPartner, setting: RevisedSetting | undefined): void
-  /** Asks at once after a pause, in which no timer did. */
-  hurry(): void
-  /** V2 was given a write of the partner that the journal does not know. */
-  noteUnrecorded(partner: string): void
-  /** A write of the partner is over. */
-  left(partner: string): void
-  start(): Promise<void>
-  stop(): Promise<void>
-}
-
 /** Counts the writes of a partner under way that one of the settings would put on the other side. */
 type CountMisplaced = (
   partner: string,
@@ -110,12 +93,8 @@ const POLL_MS = 500
 /** After this time the store is asked anew. */
 export const PATIENCE_MS = 1_000
 
-/** Creates the reader; `onAsked` is called after each question to the store. */
-export function createStageReader(
-  options: ReaderOptions,
-  misplaced: CountMisplaced,
-  onAsked: () => void,
-): StageReader {
+/** Creates what reads the store for one instance and acknowledges what it has read; `onAsked` is called after each question to the store. */
+export function createStageReader(options: ReaderOptions, misplaced: CountMisplaced, onAsked: () => void) {
   const { store, clock, kept, events, instance, staleAfterMs } = options
   // With a short lease the stages count for a short time.
   const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
@@ -280,26 +259,32 @@ export function createStageReader(
   // What fails is said again after the next question.
   const publish = createRepeater(() => publishOnce().catch(() => undefined))
   return {
-    state: () => state,
+    state: (): ReaderState => state,
+    /** Time since the stages were read; before that since the start. */
     unreadMs,
-    noteOverride: (partner, setting) => update({ known: afterOverride(state.known, partner, setting) }),
-    hurry: () => {
+    /** An override has decided a write of the partner. */
+    noteOverride: (partner: StagedPartner, setting: RevisedSetting | undefined): void =>
+      update({ known: afterOverride(state.known, partner, setting) }),
+    /** Asks at once after a pause, in which no timer did. */
+    hurry: (): void => {
       const { lastAsked } = state
       if (lastAsked === undefined || gapMs(lastAsked, readClocks(clock)) > everyMs + patienceMs) polling.now()
     },
-    noteUnrecorded: (partner) =>
+    /** V2 was given a write of the partner that the journal does not know. */
+    noteUnrecorded: (partner: string): void =>
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
-    left: (partner) => {
+    /** A write of the partner is over. */
+    left: (partner: string): void => {
       if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) void publish()
     },
-    start: async () => {
+    start: async (): Promise<void> => {
       const text = await kept.load().catch(() => undefined)
       const known = parseKnown(text ?? '') ?? nothingKnown
       saved = encodeKnown(known)
       update({ startedAt: readClocks(clock), known })
       await polling.start()
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       isStopped = true
       polling.stop()
       await publish()

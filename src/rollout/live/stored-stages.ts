@@ -243,18 +243,12 @@ interface WriteUnderWay {
   readonly side: Side
 }
 
-/** The writes that were let in and are not over. */
-interface UnderWay {
-  /** Counts a write until the returned function is called, which may be called again. */
-  add(partner: string, write: WriteUnderWay): () => void
-  count(partner: string, isCounted?: (write: WriteUnderWay) => boolean): SideCounts
-}
-
-/** Creates the count; `onLeft` is called for each write that is over. */
-function createUnderWay(onLeft: (partner: string) => void): UnderWay {
+/** Creates the count of writes that were let in and are not over; `onLeft` is called for each that ends. */
+function createUnderWay(onLeft: (partner: string) => void) {
   const writes = new Map<string, Set<WriteUnderWay>>()
   return {
-    add: (partner, write) => {
+    /** Counts a write until the returned function is called, which may be called again. */
+    add: (partner: string, write: WriteUnderWay): (() => void) => {
       const own = writes.get(partner) ?? new Set()
       writes.set(partner, own.add(write))
       return () => {
@@ -263,7 +257,7 @@ function createUnderWay(onLeft: (partner: string) => void): UnderWay {
         onLeft(partner)
       }
     },
-    count: (partner, isCounted = () => true) => {
+    count: (partner: string, isCounted: (write: WriteUnderWay) => boolean = () => true): SideCounts => {
       const counts = { v2: 0, v3: 0 }
       for (const write of writes.get(partner) ?? []) if (isCounted(write)) counts[write.side] += 1
       return counts
