@@ -18,7 +18,7 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: 'findDifferences(other, one, pair, findings)',
   },
   'drops a page': {
-    module: 'compare/run/read-window.ts',
+    module: 'compare/run/sides.ts',
     from: 'for (const row of page.rows) rows.push(row)',
     to: 'if (followed.size !== 2) for (const row of page.rows) rows.push(row)',
   },
@@ -33,7 +33,7 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: "add('verdict', [kind, verdict], verdict === 'differs' ? 2 : 1)",
   },
   'ignores the expiry of rules': {
-    module: 'compare/diff/own-rules.ts',
+    module: 'compare/diff/findings.ts',
     from: 'expired: rule.expires < today',
     to: 'expired: false',
   },
@@ -78,12 +78,12 @@ export const defects: Readonly<Record<string, Defect>> = {
     to: 'otherKeyOf: () => undefined,',
   },
   'loses what it asks again': {
-    module: 'compare/run/ask-again.ts',
+    module: 'compare/run/compare-window.ts',
     from: 'kept.push(...compare(own(v2.rows), own(v3.rows)))',
     to: '',
   },
   'takes differences for noise': {
-    module: 'compare/run/ask-again.ts',
+    module: 'compare/run/compare-window.ts',
     from: 'noiseOf(compare(own(v2.rows), own(again.rows)))',
     to: 'noiseOf(compare(own(v2.rows), own(v3.rows)))',
   },
