@@ -202,7 +202,7 @@ function sign(state: Buffer, { secret, owner }: TokenSigner): Buffer {
 }
 
 /** The error of a token that cannot be used. */
-export function invalidNextLink(): AdapterError {
+function invalidNextLink(): AdapterError {
   return new AdapterError('ADP_QUERY', 'The next link is not one of this adapter, or was altered.', {
     at: { path: '$skiptoken' },
   })

@@ -9,7 +9,7 @@ import { faultReply, jsonReply, odataError, type Reply } from './http/reply.ts'
 import type { RoutedRequest, Service } from './http/request.ts'
 
 /** One request of a batch. */
-export interface Operation {
+interface Operation {
   /** Content-ID or JSON id; undefined: none was given. */
   readonly id: string | undefined
   /** Name of the changeset or atomicity group that applies whole or not at all; undefined: alone. */
@@ -25,13 +25,13 @@ export interface Operation {
 }
 
 /** An operation with its answer. */
-export interface OperationResult {
+interface OperationResult {
   readonly operation: Operation
   readonly reply: Reply
 }
 
 /** The path and query of an operation's URL (OData protocol 11.7.7.1). */
-export function operationTarget(url: string, root: string): { path: string; query: string } {
+function operationTarget(url: string, root: string): { path: string; query: string } {
   const local = url.replace(/^https?:\/\/[^/?]*/i, '')
   const absolute = local.startsWith('/') ? local : `${root}/${local}`
   const mark = absolute.indexOf('?')
@@ -60,7 +60,7 @@ const schema = z.object({
  * Reads a JSON batch request (OData JSON format 19). Ids must be unique and come before those that depend on them; a group
  * is one run of requests. Errors: `ADP_BODY`.
  */
-export function readJsonBatch(text: string): Operation[] {
+function readJsonBatch(text: string): Operation[] {
   const parsed = schema.safeParse(parse(text))
   if (!parsed.success) throw refusal('The body is not a JSON batch request.')
   const { requests } = parsed.data
@@ -102,7 +102,7 @@ const REQUEST_LINE = /^([A-Z]{1,16}) (\S{1,32768}) HTTP\/1\.[01]$/
  * Reads a multipart batch request (OData protocol 11.7.7): requests alone, and changesets, which are atomic. Errors:
  * `AdapterError` of class `request` with the byte offset; nothing has been applied then.
  */
-export function readMultipart(bytes: Buffer, contentType: string | undefined): Operation[] {
+function readMultipart(bytes: Buffer, contentType: string | undefined): Operation[] {
   const operations: Operation[] = []
   let changesets = 0
   for (const range of splitParts(bytes, readBoundary(contentType), 0, bytes.length, split)) {

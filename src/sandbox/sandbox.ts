@@ -146,7 +146,7 @@ interface ServicePort {
 }
 
 /** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
-export function createService(school: School, switches: ServiceSwitches): (port: ServicePort) => Service {
+function createService(school: School, switches: ServiceSwitches): (port: ServicePort) => Service {
   const index = createModelIndex(servedModel)
   const queryContext = () => ({ index, now: school.now(), pageSize: switches.pageSize })
   const attendance = createAttendanceService(school, queryContext, switches)

@@ -10,7 +10,7 @@ import type { ConnectionUser } from './connections.ts'
 import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
 
 /** How a call ended. */
-export interface CallEnd {
+interface CallEnd {
   /** Why there is no whole reply; undefined: there is one. */
   readonly failure: Error | undefined
   /** Whether the request left: one that left may have been applied. */

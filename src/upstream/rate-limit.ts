@@ -216,7 +216,7 @@ interface CallTokens {
 const JITTER_MS = 50
 
 /** The limit that keeps any second to `callsPerSecond`; a fraction means one call in more than a second. */
-export function toCallLimit(callsPerSecond: number): CallLimit {
+function toCallLimit(callsPerSecond: number): CallLimit {
   const calls = Math.max(1, Math.floor(callsPerSecond))
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
 }
@@ -225,7 +225,7 @@ export function toCallLimit(callsPerSecond: number): CallLimit {
  * The tokens of this instance, each of which returns one window after it was taken. So no second ever sees more calls than
  * allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
  */
-export function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
+function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   let { calls: tokens, windowMs } = initial
   /** When the latest calls left, as many as the highest limit so far has tokens; the oldest is at `next`. */
   let leftMs = new Array<number>(tokens).fill(-Infinity)
@@ -278,7 +278,7 @@ interface Reserved {
  * Tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time
  * is lost. `onKnown` is called when a time that was asked for is known.
  */
-export function createReservedSlots(
+function createReservedSlots(
   own: CallLimit,
   clock: Clock,
   shared: RateSlots,

@@ -278,7 +278,7 @@ function readNumber(raw: unknown): Scalar {
 }
 
 /** The reader for values of a type in an entity's JSON. */
-export function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
+function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
   switch (type.family) {
     case 'boolean':
       return (raw) => (typeof raw === 'boolean' ? raw : null)
@@ -373,7 +373,7 @@ function toNumericType(value: number, type: ValueType): number {
  * The conversion of a cast (OData URL conventions 5.1.1.10.1): anything to its text, text to anything that it spells,
  * numbers to numbers; null where the text spells no such value.
  */
-export function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
+function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
   const info = index.findType(from.name)
   const members = info?.kind === 'enum' ? info.declaration.members : []
   const memberNames = new Map(members.map(({ name, value }) => [value, name]))

@@ -370,7 +370,7 @@ export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[])
 }
 
 /** The id of a group by its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */
-export function groupId(ids: Identities, name: string): string {
+function groupId(ids: Identities, name: string): string {
   const letter = name.charCodeAt(name.length - 1) - 64
   const number = /^\d$/.test(name)
     ? Number(name)

@@ -20,7 +20,7 @@ interface LearnerEntities {
 }
 
 /** The sets of members; links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
-export const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
+const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
 interface KeptSet {
   readonly version: number
@@ -30,7 +30,7 @@ interface KeptSet {
 }
 
 /** Creates the cache of a school's learner entities. */
-export function createLearnerEntities(school: School): LearnerEntities {
+function createLearnerEntities(school: School): LearnerEntities {
   const kept = new Map<string, KeptSet>()
   const load = (name: string): KeptSet => {
     const version = school.patches.version()
@@ -176,7 +176,7 @@ function* namesIn(node: unknown): Generator<string> {
  * the given properties are replaced, the others stay. 204, or 200 with the entity where the client prefers it; 400 with
  * every fault of the body, and nothing changed.
  */
-export function patchPersonal(
+function patchPersonal(
   school: School,
   found: LearnerEntity,
   context: QueryContext,

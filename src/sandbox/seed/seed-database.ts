@@ -46,7 +46,7 @@ function createRegister(codes: CodeTable) {
 }
 
 /** The input of the registers. */
-export interface RegisterSeed {
+interface RegisterSeed {
   readonly seed: number
   readonly roster: Roster
   readonly calendar: Calendar
@@ -62,7 +62,7 @@ const registerMs = 20 * 60_000
  * Writes the marks that the teachers of the synthetic school recorded from the day `first` to `last`; a mark that is there already stays. Most are those of a
  * usual day, which SQLite fills in: that takes a sixth of the time of one statement for each.
  */
-export function fillRegisters(
+function fillRegisters(
   database: DatabaseSync,
   { seed, roster, calendar, codes, onProgress }: RegisterSeed,
   first: number,
