@@ -157,12 +157,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
           })
           upload.call = forwarded.follow(streamed)
           const use = (leave: () => void): void => {
-            if (streamed.isDone()) {
-              leave()
-              return
-            }
-            streamed.onDone = leave
-            streams.send(streamed, response)
+            if (streamed.isDone()) leave()
+            else streams.send(streamed, response, leave)
           }
           connections.enter(wait, use, () => streamed.abort(overloaded('connection')))
         } else {

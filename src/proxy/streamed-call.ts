@@ -9,8 +9,8 @@ import type { ReplySink, UpstreamTimeouts } from '../upstream/index.ts'
 
 /** Sends requests on to one upstream, with their bodies as they come. */
 interface StreamProxy {
-  /** The hooks of the library find the call by its request, so a request has one at a time. */
-  send(call: StreamedCall, response: ServerResponse): void
+  /** Sends a call, of which a request has one at a time; `leave` is called once, when it needs its connection no longer. */
+  send(call: StreamedCall, response: ServerResponse, leave: () => void): void
   /** Closes all connections. */
   close(): void
 }
@@ -24,7 +24,8 @@ const IDLE_MS = 4_000
 /** Creates a proxy over http-proxy-middleware, which opens a connection where none is idle: its caller bounds how many calls it has. */
 export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock): StreamProxy {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
-  const calls = new WeakMap<IncomingMessage, StreamedCall>()
+  // The hooks of the library find a call by its request. Not a WeakMap: the collector would spend a tenth of the time on it.
+  const calls = new Map<IncomingMessage, StreamedCall>()
   const fail = (cause: Error, request: IncomingMessage): void => calls.get(request)?.abort(cause)
   const middleware = createProxyMiddleware({
     target: baseUrl,
@@ -35,7 +36,12 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
     on: {
-      proxyReq: (upstream, request) => calls.get(request)?.begin(upstream),
+      proxyReq: (upstream, request) => {
+        const call = calls.get(request)
+        // It ended while its connection was being made.
+        if (call === undefined) upstream.once('close', () => request.resume()).destroy()
+        else call.begin(upstream)
+      },
       proxyRes: (reply, request) => calls.get(request)?.answer(reply),
       error: fail,
       // As `error`, where the client has closed its side after its request.
@@ -43,11 +49,15 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
     },
   })
   return {
-    send: (call, response) => {
+    send: (call, response, leave) => {
       const { request } = call
       calls.set(request, call)
+      call.onDone = () => {
+        calls.delete(request)
+        leave()
+      }
       // The server has answered it; with it, the library calls no hook before it sends the request.
-      Reflect.deleteProperty(request.headers, 'expect')
+      if (request.headers.expect !== undefined) Reflect.deleteProperty(request.headers, 'expect')
       void middleware(request, response, (cause) => {
         call.abort(toError(cause))
       })
@@ -91,7 +101,7 @@ interface StreamedCallOptions {
 /** Follows one request through the hooks of a `StreamProxy`, and gives its reply to a sink. Interim responses and trailers end here. */
 export class StreamedCall {
   readonly request: IncomingMessage
-  /** Called once, when it needs its connection no longer. */
+  /** Called once, at its end. */
   onDone: (() => void) | undefined
   private readonly sink: ReplySink
   private readonly options: StreamedCallOptions
@@ -132,10 +142,6 @@ export class StreamedCall {
   /** The call has an open connection, on which nothing was sent yet. */
   begin(upstream: ClientRequest): void {
     this.upstream = upstream
-    if (this.done) {
-      this.giveUp()
-      return
-    }
     try {
       this.sink.beforeSend()
       this.setFields(upstream)

@@ -109,7 +109,7 @@ describe('what the client gets', () => {
     const upstream = await startUpstream((_seen, response) => {
       response.write('abc')
     })
-    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 100 } } })
+    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 500 } } })
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/x'))
     const reply = await client.untilClosed()
@@ -174,7 +174,7 @@ describe('what the client gets', () => {
   ]
   it.each(lost)('never a plain failure of a write after %s', async (_name, answer) => {
     const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 100 } } })
+    const adapter = await startAdapter(upstream.url, { v3: { timeouts: { headersMs: 500 } } })
     const read = await adapter.request('GET', '/V3/LearnerPersonals')
     expect([read.status, JSON.parse(read.text)]).toMatchObject([
       503,
