@@ -176,7 +176,7 @@ function boundOf(origin: string, relation: string, bound: number | bigint): stri
 }
 
 /** The known key with the smallest edit distance, if that is small enough for a typing error. */
-export function nearest(key: string, known: readonly string[]): string | undefined {
+function nearest(key: string, known: readonly string[]): string | undefined {
   const ranked = known
     .filter((name) => Math.abs(name.length - key.length) <= slipsIn(name))
     .map((name) => ({ name, distance: editDistance(key.toLowerCase(), name.toLowerCase()) }))

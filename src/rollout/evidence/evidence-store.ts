@@ -71,7 +71,7 @@ interface HashRow {
 }
 
 /** Adds entries to a period in one transaction; false: the period has ended. */
-export function addEntries(
+function addEntries(
   database: JournalDatabase,
   period: number,
   entries: readonly EvidenceEntry[],

@@ -1,14 +1,14 @@
+import * as z from 'zod'
+
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import { type EvidenceEntry, type HashedPair, MAX_WRITTEN } from './evidence-store.ts'
+import type { Side } from '../stage.ts'
+import type { RolloutStore } from '../store/rollout-store.ts'
 import { addCounts, codeFingerprint, countName, countsOf } from './count-name.ts'
+import { type EvidenceEntry, type HashedPair, MAX_WRITTEN } from './evidence-store.ts'
 import type { EvidenceKeeper } from './keep-evidence.ts'
 import type { EvidenceKey } from './periods.ts'
 import { checkBits, type EvidenceScope, type KeptEvidence } from './read-kept.ts'
-import type { RolloutStore } from '../store/rollout-store.ts'
-import * as z from 'zod'
-
-import type { Side } from '../stage.ts'
 
 /** What is known of a partner at any stage, over all instances. */
 export interface SeenNote {
@@ -23,7 +23,7 @@ export interface SeenNote {
 /** Instances add to a minute until it is this old. */
 const OPEN_MINUTES = 3
 
-export const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
+const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
 
 /** The name under which the store keeps the note of a partner. */
 export function seenName(partner: string): string {
@@ -31,7 +31,7 @@ export function seenName(partner: string): string {
 }
 
 /** Both together. */
-export function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
+function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
   const minutes = new Map(kept.minutes)
   for (const [minute, records] of added.minutes) minutes.set(minute, (minutes.get(minute) ?? 0) + records)
   const latest = Math.max(...minutes.keys())
@@ -57,7 +57,7 @@ const schema = z.strictObject({
 })
 
 /** A note as text. */
-export function formatNote({ minutes, ...note }: SeenNote): string {
+function formatNote({ minutes, ...note }: SeenNote): string {
   return JSON.stringify({ ...note, minutes: [...minutes] })
 }
 
