@@ -122,8 +122,8 @@ export interface ForwarderOptions {
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder over connections of its own, over undici for a body that was read already, over http-proxy-middleware for all that is
- * streamed. Hop-by-hop fields end here; method, status, end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
+ * Creates a forwarder over connections of its own: http-proxy-middleware streams a body, undici carries a request that has none, or whose
+ * body was read already. Hop-by-hop fields end here; method, status, end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
  * `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 with `outcomeUnknown`; when the upstream dies in the middle of a
  * reply, the client's connection breaks too.
  */
@@ -138,8 +138,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       const { body, credentials, queueKey, budget } = call
       const held = byteBudget.open(queueKey)
       const upload: Upload = { outcomeUnknown: options.outcomeUnknown, call: undefined }
+      const isUpload = body === undefined && hasBody(request)
       try {
-        if (body === undefined && hasBody(request)) {
+        if (isUpload) {
           uploads.set(request, upload)
           await bodyArrival(request, (count) => held.take(count), { clock, waitMs: arrivalMs })
         }
@@ -148,7 +149,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         const fields = toUpstreamFields(request, { credentials, identity: links !== undefined })
         const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
         const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
-        if (body === undefined) {
+        if (isUpload) {
           const { timeouts } = options
           const streamed = new StreamedCall(request, forwarded, {
             fields: ['Host', baseUrl.host, ...fields],
@@ -165,7 +166,11 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
           const posted = new StreamCall(forwarded, { headersMs: options.timeouts.headersMs, clock })
           forwarded.follow(posted)
           const { method = 'GET', url = '/' } = request
-          connections.dispatch({ method, path: basePath + url, headers: fields, body }, posted, wait)
+          connections.dispatch(
+            { method, path: basePath + url, headers: fields, body: body ?? null },
+            posted,
+            wait,
+          )
         }
         return await forwarded.outcome
       } finally {
