@@ -24,18 +24,59 @@ interface CallEnd {
 
 export interface CallOptions {
   readonly clock: Clock
-  /** Time for the whole call, the wait for a connection and the last byte of the reply included, ms; asked as it begins. */
-  readonly leftMs: () => number
+  /** What the call shares its deadline with. */
+  readonly group: CallGroup
   /** A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** True: the signal ends the call only as long as it has not left. Default false. */
-  readonly finishesOnceSent?: boolean
   /** Called in the turn of the event loop in which the request is written: where it throws, nothing is sent, and that error is the failure. */
   readonly beforeSend?: (() => void) | undefined
   /** Called once for a call that left: with its status, or undefined where none arrived, and the time until then. */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
+}
+
+/** Calls with one deadline, which can be withdrawn together. */
+export class CallGroup {
+  readonly leftMs: () => number
+  private readonly clock: Clock
+  // Reused slots: listeners of a signal, timers of their own or the copies of a Set's table would keep calls from being collected early.
+  private readonly calls: (StreamCall | undefined)[] = []
+  private readonly free: number[] = []
+  private cancelTimer: (() => void) | undefined
+
+  /** `leftMs`: time for whole calls, the wait for a connection and the last byte of the reply included. */
+  constructor(clock: Clock, leftMs: () => number) {
+    this.clock = clock
+    this.leftMs = leftMs
+  }
+
+  add(call: StreamCall): number {
+    const slot = this.free.pop() ?? this.calls.length
+    this.calls[slot] = call
+    this.cancelTimer ??= this.clock.after(Math.max(0, this.leftMs()), () => this.expire())
+    return slot
+  }
+
+  remove(slot: number): void {
+    this.calls[slot] = undefined
+    this.free.push(slot)
+    if (this.free.length < this.calls.length) return
+    this.cancelTimer?.()
+    this.cancelTimer = undefined
+  }
+
+  /** Ends the calls that have not left. */
+  withdraw(reason: Error): void {
+    for (const call of this.calls.slice()) if (call?.isSent() === false) call.abort(reason)
+  }
+
+  private expire(): void {
+    this.cancelTimer = undefined
+    // A call has `onDone` once it has a connection.
+    for (const call of this.calls.slice())
+      call?.abort(call.onDone === undefined ? overloaded('connection') : overdue())
+  }
 }
 
 /**
@@ -54,20 +95,16 @@ class WholeReply implements ReplySink {
   readonly call: StreamCall
   private readonly options: CallOptions
   private readonly resolve: (end: CallEnd) => void
-  private readonly cancelTimer: () => void
+  private readonly slot: number
   private readonly body = new Pieces()
   private head: ReplyHead | undefined
 
   constructor(options: CallOptions, resolve: (end: CallEnd) => void) {
-    const { clock, signal, onAnswered } = options
+    const { clock, group, signal, onAnswered } = options
     this.options = options
     this.resolve = resolve
-    const timeoutMs = Math.max(0, options.leftMs())
-    this.call = new StreamCall(this, { headersMs: timeoutMs, clock, onAnswered })
-    // It has this callback once it has a connection.
-    this.cancelTimer = clock.after(timeoutMs, () =>
-      this.call.abort(this.call.onDone === undefined ? overloaded('connection') : overdue()),
-    )
+    this.call = new StreamCall(this, { headersMs: Math.max(0, group.leftMs()), clock, onAnswered })
+    this.slot = group.add(this.call)
     signal?.addEventListener('abort', this.onAbort)
     if (signal?.aborted === true) this.onAbort()
   }
@@ -96,16 +133,14 @@ class WholeReply implements ReplySink {
   }
 
   private readonly onAbort = (): void => {
-    const { signal, finishesOnceSent = false } = this.options
-    if (finishesOnceSent && this.call.isSent()) return
-    const reason: unknown = signal?.reason
+    const reason: unknown = this.options.signal?.reason
     this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())
   }
 
   private end(failure: Error | undefined, sent: boolean): void {
-    this.cancelTimer()
-    this.options.signal?.removeEventListener('abort', this.onAbort)
-    const { head, body } = this
+    const { head, body, options } = this
+    options.signal?.removeEventListener('abort', this.onAbort)
+    options.group.remove(this.slot)
     this.resolve({ failure, sent, status: head?.status ?? 0, headers: head?.headers ?? {}, body })
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { systemClock } from '../../src/clock.ts'
 import { type Connections, createConnections } from '../../src/upstream/connections.ts'
-import { sendCall } from '../../src/upstream/index.ts'
+import { CallGroup, sendCall } from '../../src/upstream/index.ts'
 import { type Answer, startUpstream } from '../support/scripted-upstream.ts'
 
 /** Answers with the status that the body names, when it is let go. */
@@ -44,7 +44,7 @@ function send(
   const { signal } = ended
   const outcome = sendCall(
     (user) => connections.dispatch({ path: '/', method: 'POST', headers, body }, user),
-    { clock: systemClock, leftMs: () => 60_000, maxBytes: 1_000, signal },
+    { clock: systemClock, group: new CallGroup(systemClock, () => 60_000), maxBytes: 1_000, signal },
   ).then(({ failure, sent, body: reply }) =>
     failure === undefined ? reply.join().toString() : sent ? 'lost' : 'unsent',
   )

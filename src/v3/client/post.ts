@@ -3,6 +3,7 @@ import { errors } from 'undici'
 import type { Clock } from '../../clock.ts'
 import { AdapterError, type ErrorCode } from '../../errors.ts'
 import {
+  CallGroup,
   type CallOptions,
   createConnections,
   type OnCall,
@@ -134,6 +135,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         clock,
         signal: () => signal,
       })
+      const group = new CallGroup(clock, () => budget.leftMs())
       let queuedMs = 0
       // An upstream that took no connection through all tries of one record costs the others no more waiting.
       let isUnreachable = false
@@ -144,10 +146,8 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       const credentialFields = ['authorization', authorization, 'ocp-apim-subscription-key', subscriptionKey]
       const optionsOf = (kind: 'write' | 'batch', maxBytes: number): CallOptions => ({
         clock,
-        leftMs: () => budget.leftMs(),
+        group,
         maxBytes,
-        signal,
-        finishesOnceSent: true,
         beforeSend,
         onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
       })
@@ -163,6 +163,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         } catch (cause) {
           return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
         }
+        if (signal.aborted) return notApplied('budget')
         const end = await sendCall(
           (user) => connections.dispatch({ path, method: 'POST', headers, body }, user, wait),
           callOptions,
@@ -226,9 +227,12 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           }
         },
         withdraw: () => {
-          withdrawn.abort(
-            new AdapterError('ADP_BUDGET_EXCEEDED', 'The record was withdrawn before it was sent.'),
+          const reason = new AdapterError(
+            'ADP_BUDGET_EXCEEDED',
+            'The record was withdrawn before it was sent.',
           )
+          withdrawn.abort(reason)
+          group.withdraw(reason)
         },
         leftMs: () => budget.leftMs(),
         queuedMs: () => queuedMs,

@@ -2,6 +2,7 @@ import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
 import {
+  CallGroup,
   createConnections,
   type QueueKey,
   readRetryAfter,
@@ -101,7 +102,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         (user) => connections.dispatch(request, user, wait),
         {
           clock,
-          leftMs: () => timeoutMs,
+          group: new CallGroup(clock, () => timeoutMs),
           maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
           signal,
           onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),
