@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-import { errors } from 'undici'
+import { type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { Pieces } from '../http/body.ts'
 import { overloaded } from './call-budget.ts'
-import type { ConnectionUser } from './connections.ts'
+import type { Connections, ConnectionWait } from './connections.ts'
 import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
 
 /** How a call ended. */
@@ -84,9 +84,14 @@ export class CallGroup {
  * `beforeSend`, `ADP_OVERLOADED` where no connection became free, or `ADP_BUDGET_EXCEEDED` once its time is over. Not
  * undici's `request`: time and bytes are bounded absolutely, and chunks of a few bytes cost no more memory than large ones.
  */
-export function sendCall(dispatch: (user: ConnectionUser) => void, options: CallOptions): Promise<CallEnd> {
+export function sendCall(
+  connections: Connections,
+  request: Dispatcher.DispatchOptions,
+  wait: ConnectionWait,
+  options: CallOptions,
+): Promise<CallEnd> {
   return new Promise((resolve) => {
-    dispatch(new WholeReply(options, resolve).call)
+    connections.dispatch(request, new WholeReply(options, resolve).call, wait)
   })
 }
 

@@ -129,42 +129,45 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
     await Promise.all(all.map(({ client }) => client.close()))
   }
   let closing: Promise<void> | undefined
-  const enter: Connections['enter'] = ({ queueKey = soleQueue, waitMs, signal }, use, refuse) => {
-    const admit = (holder: string): void =>
-      use(() => {
-        quota.release(holder)
-        serveNext()
-      })
+  const leave = (holder: string, connection?: Connection): void => {
+    if (connection !== undefined) free.push(connection)
+    quota.release(holder)
+    serveNext()
+  }
+  const queueUp = (
+    { queueKey = soleQueue, waitMs, signal }: ConnectionWait,
+    admit: (holder: string) => void,
+    refuse: (reason: Refusal) => void,
+  ): void => {
     const boundMs = waitMs === undefined ? undefined : Math.min(waitMs, acquireMs)
     queue.enter({ queueKey, priority: 'write', waitMs: boundMs, signal }, admit, (reason) => {
       onRefusal?.(reason)
       refuse(reason)
     })
   }
+  const send = (request: Dispatcher.DispatchOptions, user: ConnectionUser, holder: string): void => {
+    if (user.isDone()) {
+      leave(holder)
+      return
+    }
+    // The quota has a place, so there is a free connection, or room for another.
+    const connection = free.pop() ?? open()
+    user.wasReset = connection.wasReset
+    // In the middle of a failure undici takes no other request.
+    user.onDone = (replied) =>
+      replied ? leave(holder, connection) : queueMicrotask(() => leave(holder, connection))
+    connection.client.dispatch(request, user)
+  }
   return {
-    enter,
+    enter: (wait, use, refuse) => queueUp(wait, (holder) => use(() => leave(holder)), refuse),
     dispatch: (request, user, wait = {}) => {
-      if (closing !== undefined) {
-        user.onResponseError(undefined, new errors.ClientClosedError())
-        return
-      }
-      const use = (leave: () => void): void => {
-        if (user.isDone()) {
-          leave()
-          return
-        }
-        // The quota has a place, so there is a free connection, or room for another.
-        const connection = free.pop() ?? open()
-        const giveBack = (): void => {
-          free.push(connection)
-          leave()
-        }
-        user.wasReset = connection.wasReset
-        // In the middle of a failure undici takes no other request.
-        user.onDone = (replied) => (replied ? giveBack() : queueMicrotask(giveBack))
-        connection.client.dispatch(request, user)
-      }
-      enter(wait, use, (reason) => user.onRefused?.(reason))
+      if (closing === undefined)
+        queueUp(
+          wait,
+          (holder) => send(request, user, holder),
+          (reason) => user.onRefused?.(reason),
+        )
+      else user.onResponseError(undefined, new errors.ClientClosedError())
     },
     held: () => quota.held(),
     close: () => (closing ??= closeAll()),

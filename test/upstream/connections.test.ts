@@ -43,7 +43,9 @@ function send(
   const ended = new AbortController()
   const { signal } = ended
   const outcome = sendCall(
-    (user) => connections.dispatch({ path: '/', method: 'POST', headers, body }, user),
+    connections,
+    { path: '/', method: 'POST', headers, body },
+    {},
     { clock: systemClock, group: new CallGroup(systemClock, () => 60_000), maxBytes: 1_000, signal },
   ).then(({ failure, sent, body: reply }) =>
     failure === undefined ? reply.join().toString() : sent ? 'lost' : 'unsent',

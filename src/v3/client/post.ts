@@ -164,10 +164,8 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
         }
         if (signal.aborted) return notApplied('budget')
-        const end = await sendCall(
-          (user) => connections.dispatch({ path, method: 'POST', headers, body }, user, wait),
-          callOptions,
-        )
+        const request = { path, method: 'POST', headers, body } as const
+        const end = await sendCall(connections, request, wait, callOptions)
         const { failure, sent, status } = end
         if (!sent) return notApplied(unsentReasonOf(failure))
         // With a status line that is no 2xx, only the explanation was lost.

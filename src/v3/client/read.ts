@@ -98,16 +98,13 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         },
       }
       const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
-      const { failure, status, headers, body } = await sendCall(
-        (user) => connections.dispatch(request, user, wait),
-        {
-          clock,
-          group: new CallGroup(clock, () => timeoutMs),
-          maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
-          signal,
-          onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),
-        },
-      )
+      const { failure, status, headers, body } = await sendCall(connections, request, wait, {
+        clock,
+        group: new CallGroup(clock, () => timeoutMs),
+        maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
+        signal,
+        onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),
+      })
       signal?.throwIfAborted()
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
