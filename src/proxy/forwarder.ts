@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { GONE, untilGone } from '../http/server.ts'
-import { bodyArrival, hasBody, Pieces } from '../http/body.ts'
+import { bodyArrival, hasBody, isFramed, Pieces } from '../http/body.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,
@@ -138,9 +138,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       const { body, credentials, queueKey, budget } = call
       const held = byteBudget.open(queueKey)
       const upload: Upload = { outcomeUnknown: options.outcomeUnknown, call: undefined }
-      const isUpload = body === undefined && hasBody(request)
+      const isUpload = body === undefined && isFramed(request)
       try {
-        if (isUpload) {
+        if (isUpload && hasBody(request)) {
           uploads.set(request, upload)
           await bodyArrival(request, (count) => held.take(count), { clock, waitMs: arrivalMs })
         }

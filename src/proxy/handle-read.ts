@@ -131,7 +131,7 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
 }
 
 /** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type; `body` in pieces. */
-export function sendRead(
+function sendRead(
   response: ServerResponse,
   body: readonly string[],
   contentType: string | undefined,
