@@ -245,7 +245,7 @@ export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {
   return `Learner eq ${Attendee.ExternalID} and AttendableEvent eq ${Event.ExternalID}`
 }
 
-/** A page of flat V2 marks in the form of V3, so that `compareReadBack` can read it; what is not a page stays as it is. */
+/** A page of flat V2 marks in the form of V3, so that `readMarks` can read it; what is not a page stays as it is. */
 export function toV3Page(json: unknown): unknown {
   if (!isObject(json) || !Array.isArray(json['value'])) return json
   return { value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }

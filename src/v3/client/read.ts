@@ -10,6 +10,7 @@ import {
   sendCall,
 } from '../../upstream/index.ts'
 import { parseJson, readUpstreamError, type UpstreamError } from '../errors.ts'
+import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
@@ -17,12 +18,6 @@ const MAX_PAGE_BYTES = 4_194_304
 
 /** The largest page of a caller that has no other work to do meanwhile. */
 const MAX_WHOLE_BYTES = 16_777_216
-
-/**
- * How many brackets and commas a page may have outside its strings: each may take up to a microsecond, where every member has a
- * name of its own, and a hundred bytes of memory. A page of 1,000 marks has 20,000.
- */
-const MAX_NODES = 131_072
 
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
@@ -81,9 +76,8 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   const { baseUrl, nowMs, clock, onCall, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
-  const parse = (status: number, body: Buffer): ReadOutcome => {
-    const maxNodes = wholePages || hasFewNodes(body) ? undefined : MAX_NODES
-    const json = parseJson(body.toString('utf8'), maxNodes)
+  const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
+    const json = wholePages ? parseJson(body.toString('utf8')) : await parsePage(body, later)
     return json === undefined ? { kind: 'broken', status } : { kind: 'read', json }
   }
   return {
@@ -115,18 +109,6 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
     held: () => connections.held(),
     close: () => connections.close(),
   }
-}
-
-/** 1 for each byte that may be the bracket that opens a value, or the comma before one. */
-const NODE_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
-  ',[{'.includes(String.fromCharCode(byte)) ? 1 : 0,
-)
-
-/** True where a text can hold no more than `MAX_NODES` values; without a branch for each byte, since every page pays for it. */
-function hasFewNodes(bytes: Buffer): boolean {
-  let nodes = 0
-  for (const byte of bytes) nodes += NODE_BYTES[byte] ?? 0
-  return nodes <= MAX_NODES
 }
 
 function toFailure(

@@ -63,9 +63,11 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
   }
   return {
     betweenLives: async (begin, { url, configFile }) => {
-      if (count === 0 || !random.chance(DAMAGE_SHARE)) damage.keepCopy()
       const isRunning = random.chance(RUNNING_SHARE)
       const kind = random.pick(damageKinds)
+      // A copy that is made now and brought back now is the journal itself.
+      const isUndamaged = kind === 'oldCopy' && !isRunning
+      if (!isUndamaged && (count === 0 || !random.chance(DAMAGE_SHARE))) damage.keepCopy()
       count += 1
       if (isRunning) await strikeRunning(begin, kind, url)
       else await strikeAtRest(begin, kind)
