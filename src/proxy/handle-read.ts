@@ -131,11 +131,7 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
 }
 
 /** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type; `body` in pieces. */
-function sendRead(
-  response: ServerResponse,
-  body: readonly string[],
-  contentType: string | undefined,
-): void {
+function sendRead(response: ServerResponse, body: readonly string[], contentType: string | undefined): void {
   if (contentType === undefined) {
     response.writeHead(204, { 'OData-Version': '4.0' })
     response.end()

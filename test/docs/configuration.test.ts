@@ -19,7 +19,9 @@ test('the files in docs/configuration.md are valid', async () => {
   for (const [, isAuth, text = ''] of blocks) {
     const match = { header: { name: 'x-partner', value: 'acme' } }
     const partners = [{ id: 'acme', match, v3: parse(text) as object }]
-    const file: unknown = isAuth ? { upstreams: { v3: { baseUrl: 'https://v3.example' } }, partners } : parse(text)
+    const file: unknown = isAuth
+      ? { upstreams: { v3: { baseUrl: 'https://v3.example' } }, partners }
+      : parse(text)
     const sources = { env: () => 'ab'.repeat(32), file: () => Promise.resolve(undefined) }
     const { value, faults } = await resolveSecrets(file, sources)
     expect(parseConfig(value, faults).partners.map(({ id }) => id)).toEqual(['acme'])
