@@ -90,6 +90,8 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
+  // Two records within the precision of the shown time: it may be the mark of either.
+  { content: ['alike'], identity: ['confirmed'], time: ['exact', 'unclear'], then: 'unclear' },
   { identity: ['confirmed'], then: 'absent' },
   { content: ['alike'], time: ['exact'], then: 'applied' },
   { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
