@@ -10,7 +10,7 @@ import type { Connections, ConnectionWait } from './connections.ts'
 import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
 
 /** How a call ended. */
-interface CallEnd {
+export interface CallEnd {
   /** Why there is no whole reply; undefined: there is one. */
   readonly failure: Error | undefined
   /** Whether the request left: one that left may have been applied. */
@@ -110,8 +110,8 @@ class WholeReply implements ReplySink {
     this.resolve = resolve
     this.call = new StreamCall(this, { headersMs: Math.max(0, group.leftMs()), clock, onAnswered })
     this.slot = group.add(this.call)
-    signal?.addEventListener('abort', this.onAbort)
-    if (signal?.aborted === true) this.onAbort()
+    signal?.addEventListener('abort', this)
+    if (signal?.aborted === true) this.handleEvent()
   }
 
   beforeSend(): void {
@@ -137,14 +137,15 @@ class WholeReply implements ReplySink {
     this.end(cause, sent)
   }
 
-  private readonly onAbort = (): void => {
+  /** The signal was aborted. */
+  handleEvent(): void {
     const reason: unknown = this.options.signal?.reason
     this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())
   }
 
   private end(failure: Error | undefined, sent: boolean): void {
     const { head, body, options } = this
-    options.signal?.removeEventListener('abort', this.onAbort)
+    options.signal?.removeEventListener('abort', this)
     options.group.remove(this.slot)
     this.resolve({ failure, sent, status: head?.status ?? 0, headers: head?.headers ?? {}, body })
   }

@@ -1,4 +1,4 @@
-export { CallGroup, type CallOptions, sendCall } from './call.ts'
+export { type CallEnd, CallGroup, type CallOptions, sendCall } from './call.ts'
 export { type CallBudget, openCallBudget, overloaded, readRetryAfter, retryWaitMs } from './call-budget.ts'
 export { createTokenSource, fetchToken, type TokenSource } from './client-token.ts'
 export { type Connections, createConnections, type OnCall, type UpstreamTimeouts } from './connections.ts'

@@ -1,5 +1,11 @@
 export type { BatchChoice } from './client/batch.ts'
-export { type V3Client, type V3Credentials, type V3Writes, createV3Client } from './client/post.ts'
+export {
+  createV3Client,
+  type SendPermission,
+  type V3Client,
+  type V3Credentials,
+  type V3Writes,
+} from './client/post.ts'
 export { createV3Reader, type ReadOutcome, type V3Reader } from './client/read.ts'
 export { runBounded } from './client/run-bounded.ts'
 export {

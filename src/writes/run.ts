@@ -2,13 +2,13 @@ import { AdapterError } from '../errors.ts'
 import type { Predecessors, RecordRef, Settled } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { UpstreamError } from '../v3/index.ts'
+import type { SendPermission, UpstreamError } from '../v3/index.ts'
 import { type Claim, markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import type { Plan } from './plan.ts'
 import { type Reply, type ReplyContext, toReplyPart } from './reply.ts'
 import { settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
-import type { Permission, WriteSession, WriteTask } from './write-session.ts'
+import type { WriteSession, WriteTask } from './write-session.ts'
 
 /** The records of one batch that this process posts now: of a new batch, a repeated one, or an orphaned one. */
 export interface Run {
@@ -112,7 +112,7 @@ async function postAndSettle(
   const { batch, lease, plan, clientWaits, receivedMs } = run
   const settler = createSettler(context, run, positions.length, claim, reply)
   const tasks = toTasks(context, run, positions, claim, settler, session)
-  const permission: Permission = {
+  const permission: SendPermission = {
     // Recovery takes records whose outcome could not be stored.
     maySend: () => journal.lease() === lease && !settler.hasFailed(),
     renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,

@@ -8,6 +8,8 @@ import {
   type PostOutcome,
   type ReadOutcome,
   runBounded,
+  type SendPermission,
+  type UnknownReason,
   type UpstreamError,
   type V3Credentials,
   type V3Record,
@@ -28,14 +30,6 @@ export interface WriteTask {
   readonly after: Promise<boolean> | undefined
 }
 
-/** Whether the records of a run may still be posted from this process. */
-export interface Permission {
-  /** False while others may have taken over. Asked when a POST goes to its socket, so it must cost next to nothing. */
-  readonly maySend: () => boolean
-  /** Asks the journal after `maySend` gave false; resolves false where the records are not this run's any longer. */
-  renew(): Promise<boolean>
-}
-
 /** Receives the outcome of the record at `position`, once for each task. */
 export type OnOutcome = (position: number, outcome: PostOutcome) => void
 
@@ -52,7 +46,7 @@ export interface WriteSession {
    */
   postRecords(
     tasks: readonly WriteTask[],
-    permission: Permission,
+    permission: SendPermission,
     onOutcome: OnOutcome,
   ): Promise<UpstreamError | AdapterError | undefined>
   /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
@@ -122,7 +116,7 @@ export function openWriteSession(
   const postWith = async (
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
-    permission: Permission,
+    permission: SendPermission,
     onOutcome: OnOutcome,
   ): Promise<UpstreamError | undefined> => {
     const { budgetMs, batch: choice, bodyProfile } = partner
@@ -130,7 +124,7 @@ export function openWriteSession(
       budgetMs,
       rateLimit,
       batch: choice,
-      maySend: permission.maySend,
+      permission,
       queueKey,
     })
     current = writes
@@ -147,11 +141,8 @@ export function openWriteSession(
       leftMs: () => writes.leftMs(),
       read: (query) => read(query, credentials, writes.leftMs()),
     })
-    const postOnce = async (record: V3Record, body: string): Promise<PostOutcome> => {
-      let outcome = await writes.post(body)
-      // It was stopped at its socket: the journal is asked whether it is still this run's.
-      while (isLeaseLost(outcome) && writes.leftMs() > 0 && (await permission.renew()))
-        outcome = await writes.post(body)
+    const post = async (record: V3Record, body: string): Promise<PostOutcome> => {
+      const outcome = await writes.post(body)
       if (outcome.kind !== 'accepted') return outcome
       // An answer about another record says nothing about this one.
       if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
@@ -165,15 +156,23 @@ export function openWriteSession(
       if (!permission.maySend() && !(await permission.renew())) return unsentOutcome(first, 'leaseLost')
       const body = encodeRecord(record, bodyProfile)
       slices.spend(body.length)
-      const post = (): Promise<PostOutcome> => postOnce(record, body)
-      if (first === 'readBack')
-        return readBack(task, post, 'connectionLost', { how: 'before', toMs: background?.sinceMs })
-      if (first === 'check') return postUnlessNewer(task, post)
       const fromMs = clock.nowMs()
-      const outcome = await post()
-      return outcome.kind === 'unknown'
-        ? readBack(task, post, outcome.reason, { how: 'now', fromMs })
+      const outcome = first === 'post' ? await post(record, body) : undefined
+      return outcome === undefined || outcome.kind === 'unknown'
+        ? resolve(task, body, outcome?.reason, fromMs)
         : outcome
+    }
+    /** Reads the record back: it may have been applied before this run, or just now (`lost`). */
+    const resolve = (
+      task: WriteTask,
+      body: string,
+      lost: UnknownReason | undefined,
+      fromMs: number,
+    ): Promise<PostOutcome> => {
+      const again = (): Promise<PostOutcome> => post(task.record, body)
+      if (lost !== undefined) return readBack(task, again, lost, { how: 'now', fromMs })
+      if (task.first === 'check') return postUnlessNewer(task, again)
+      return readBack(task, again, 'connectionLost', { how: 'before', toMs: background?.sinceMs })
     }
     /** Where nothing can be read, the record stays what it was: not applied. */
     const postUnlessNewer = async (
@@ -252,9 +251,6 @@ export function openWriteSession(
     timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
 }
-
-const isLeaseLost = (outcome: PostOutcome): boolean =>
-  outcome.kind === 'notApplied' && outcome.reason === 'leaseLost'
 
 function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })

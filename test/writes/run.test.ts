@@ -164,19 +164,6 @@ describe('one record', () => {
     expect(await outcomeOf({ ...own, journal: open })).toMatchObject({ reason: 'budget', posts: 0 })
     expect(await outcomeOf({ ...own, journal: open }, true)).toMatchObject({ state: 'unknown', posts: 0 })
   })
-
-  it('is posted again where it was stopped at its socket, once the journal says that it may', async () => {
-    let posts = 0
-    const post = (): PostOutcome => ((posts += 1) < 3 ? leaseLost : acceptedReply)
-    expect(await outcomeOf({ post })).toMatchObject({ state: 'confirmed', posts: 3 })
-    let lease: number | undefined = 1
-    const stopped = (): PostOutcome => {
-      lease = 2
-      return leaseLost
-    }
-    const journal = { lease: () => lease }
-    expect(await outcomeOf({ post: stopped, journal })).toMatchObject({ reason: 'leaseLost', posts: 1 })
-  })
 })
 
 describe('the lease of a run', () => {

@@ -3,6 +3,7 @@ import { errors } from 'undici'
 import type { Clock } from '../../clock.ts'
 import { AdapterError, type ErrorCode } from '../../errors.ts'
 import {
+  type CallEnd,
   CallGroup,
   type CallOptions,
   createConnections,
@@ -72,13 +73,21 @@ export interface V3Writes {
   queuedMs(): number
 }
 
+/** Whether records may still be posted from this process. */
+export interface SendPermission {
+  /** Asked when a request is written to its socket, so it must cost next to nothing: on false it is not written. */
+  maySend(): boolean
+  /** Asked after `maySend` gave false; resolves false where nothing may be posted any longer: the record is `leaseLost`. */
+  renew(): Promise<boolean>
+}
+
 /** How the calls of one batch are made. */
 interface WriteOptions {
   readonly budgetMs: number
   /** Undefined: nothing is queued. */
   readonly rateLimit?: RateLimit | undefined
-  /** Asked when a request is written to its socket; on false it is not, and `leaseLost`. Default: always true. */
-  readonly maySend?: () => boolean
+  /** Whether records may still be posted from here. Default: always. */
+  readonly permission?: SendPermission
   readonly queueKey?: QueueKey
   /** Joins the posts of one turn of the event loop into `$batch` calls. */
   readonly batch?: BatchChoice | undefined
@@ -123,7 +132,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
   return {
     openWrites: (
       { authorization, subscriptionKey },
-      { budgetMs, rateLimit, batch, maySend, queueKey = soleQueue },
+      { budgetMs, rateLimit, batch, permission, queueKey = soleQueue },
     ) => {
       const withdrawn = new AbortController()
       const { signal } = withdrawn
@@ -140,7 +149,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       // An upstream that took no connection through all tries of one record costs the others no more waiting.
       let isUnreachable = false
       const beforeSend = (): void => {
-        if (maySend?.() === false)
+        if (permission?.maySend() === false)
           throw new AdapterError('ADP_JOURNAL_LOST', 'The lease ended before the record was sent.')
       }
       const credentialFields = ['authorization', authorization, 'ocp-apim-subscription-key', subscriptionKey]
@@ -152,31 +161,24 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
       })
       const wait = { queueKey }
-      /** Never repeats: a POST is not idempotent. */
-      const postOnce = async <Outcome>(
-        { path, headers, options: callOptions, read }: PostKind<Outcome>,
-        body: string,
-      ): Promise<Outcome | Unanswered> => {
-        try {
-          const taken = budget.take()
-          if (taken !== undefined) queuedMs = Math.max(queuedMs, await taken)
-        } catch (cause) {
-          return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
-        }
+      const send = async <Outcome>(kind: PostKind<Outcome>, body: string): Promise<Outcome | Unanswered> => {
         if (signal.aborted) return notApplied('budget')
-        const request = { path, method: 'POST', headers, body } as const
-        const end = await sendCall(connections, request, wait, callOptions)
-        const { failure, sent, status } = end
-        if (!sent) return notApplied(unsentReasonOf(failure))
-        // With a status line that is no 2xx, only the explanation was lost.
-        if (failure !== undefined && status < 300) return { kind: 'unknown', reason: lossOf(failure) }
+        const { path, headers, options: callOptions } = kind
+        const end = await sendCall(connections, { path, method: 'POST', headers, body }, wait, callOptions)
         if (later !== undefined && end.body.size >= LARGE_REPLY_BYTES) await new Promise<void>(later)
-        return read({
-          status,
-          body: failure === undefined ? end.body.join() : NO_BYTES,
-          contentType: end.headers['content-type'],
-          retryAfter: status >= 400 ? end.headers['retry-after'] : undefined,
-        })
+        return toOutcome(kind, end)
+      }
+      /** Never repeats: a POST is not idempotent. */
+      const postOnce = <Outcome>(kind: PostKind<Outcome>, body: string): Promise<Outcome | Unanswered> => {
+        const turn = budget.take()
+        if (turn === undefined) return send(kind, body)
+        return turn.then(
+          (waitedMs) => {
+            queuedMs = Math.max(queuedMs, waitedMs)
+            return send(kind, body)
+          },
+          (cause: unknown) => notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget'),
+        )
       }
       const single: PostKind<PostOutcome> = {
         path: `${root}/AttendanceRecords`,
@@ -216,6 +218,8 @@ export function createV3Client(options: V3ClientOptions): V3Client {
             const outcome = await postJoined(body)
             if (outcome.kind !== 'notApplied') return outcome
             const { reason } = outcome
+            if (reason === 'leaseLost' && budget.leftMs() > 0 && (await permission?.renew()) === true)
+              continue
             const waitMs = retryWaitMs(outcome, attempt)
             if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
             const isHopeless = reason === 'notConnected' && isUnreachable
@@ -238,6 +242,19 @@ export function createV3Client(options: V3ClientOptions): V3Client {
     },
     close: () => connections.close(),
   }
+}
+
+function toOutcome<Outcome>({ read }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
+  const { failure, sent, status, headers, body } = end
+  if (!sent) return notApplied(unsentReasonOf(failure))
+  // With a status line that is no 2xx, only the explanation was lost.
+  if (failure !== undefined && status < 300) return { kind: 'unknown', reason: lossOf(failure) }
+  return read({
+    status,
+    body: failure === undefined ? body.join() : NO_BYTES,
+    contentType: headers['content-type'],
+    retryAfter: status >= 400 ? headers['retry-after'] : undefined,
+  })
 }
 
 const NO_BYTES = Buffer.alloc(0)

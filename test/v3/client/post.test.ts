@@ -92,6 +92,25 @@ describe('one post', () => {
   })
 })
 
+describe('a post that was stopped at its socket', () => {
+  it.each<[string, boolean[], string, number]>([
+    ['is sent once it may be', [true, true], 'accepted', 1],
+    ['is not sent where it may not', [false], 'notApplied', 0],
+  ])('%s', async (_what, renewals, kind, posts) => {
+    const upstream = await startUpstream()
+    let asked = 0
+    const permission = {
+      maySend: () => (asked += 1) > 2,
+      renew: () => Promise.resolve(renewals.shift() === true),
+    }
+    const writes = client(upstream.url).openWrites(credentials, { budgetMs: 2_500, permission })
+    expect(await postWith(writes)).toMatchObject(
+      kind === 'accepted' ? { kind } : { kind, reason: 'leaseLost' },
+    )
+    expect([upstream.seen.length, renewals]).toEqual([posts, []])
+  })
+})
+
 describe('the budget', () => {
   it('tells a sent record as unknown, a queued one as not applied, and a later one too', async () => {
     const upstream = await startUpstream(() => undefined)
