@@ -55,11 +55,12 @@ export function createNoJournal(): Journal {
   /** The latest marks of each key, oldest first. */
   const marks = new Map<string, readonly KnownMark[]>()
   const remember = (key: string, mark: KnownMark): void => {
-    const known = marks.get(key) ?? []
-    marks.delete(key)
-    marks.set(key, [...known, mark].slice(-REMEMBERED_MARKS))
-    const [oldest] = marks.keys()
-    if (marks.size > REMEMBERED_KEYS && oldest !== undefined) marks.delete(oldest)
+    const known = marks.get(key)
+    if (known !== undefined) marks.delete(key)
+    marks.set(key, known === undefined ? [mark] : [...known, mark].slice(-REMEMBERED_MARKS))
+    if (marks.size <= REMEMBERED_KEYS) return
+    const [oldest = ''] = marks.keys()
+    marks.delete(oldest)
   }
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
