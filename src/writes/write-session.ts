@@ -141,26 +141,29 @@ export function openWriteSession(
       leftMs: () => writes.leftMs(),
       read: (query) => read(query, credentials, writes.leftMs()),
     })
-    const post = async (record: V3Record, body: string): Promise<PostOutcome> => {
-      const outcome = await writes.post(body)
+    const check = (record: V3Record, outcome: PostOutcome): PostOutcome => {
       if (outcome.kind !== 'accepted') return outcome
       // An answer about another record says nothing about this one.
       if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
       echoes.accepted(record, bodyProfile === 'full', outcome.reply)
       return outcome
     }
-    const postRecord = async (task: WriteTask): Promise<PostOutcome> => {
-      const { record, first, after } = task
-      if (after !== undefined && !(await after))
-        return unsentOutcome(first, permission.maySend() ? 'budget' : 'leaseLost')
-      if (!permission.maySend() && !(await permission.renew())) return unsentOutcome(first, 'leaseLost')
+    const postRecord = async (task: WriteTask): Promise<void> => {
+      const { position, record, first, after } = task
+      if (after !== undefined && !(await after)) {
+        report(position, unsentOutcome(first, permission.maySend() ? 'budget' : 'leaseLost'))
+        return
+      }
+      if (!permission.maySend() && !(await permission.renew())) {
+        report(position, unsentOutcome(first, 'leaseLost'))
+        return
+      }
       const body = encodeRecord(record, bodyProfile)
       slices.spend(body.length)
       const fromMs = clock.nowMs()
-      const outcome = first === 'post' ? await post(record, body) : undefined
-      return outcome === undefined || outcome.kind === 'unknown'
-        ? resolve(task, body, outcome?.reason, fromMs)
-        : outcome
+      const outcome = first === 'post' ? check(record, await writes.post(body)) : undefined
+      if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
+      else report(position, await resolve(task, body, outcome?.reason, fromMs))
     }
     /** Reads the record back: it may have been applied before this run, or just now (`lost`). */
     const resolve = (
@@ -169,7 +172,7 @@ export function openWriteSession(
       lost: UnknownReason | undefined,
       fromMs: number,
     ): Promise<PostOutcome> => {
-      const again = (): Promise<PostOutcome> => post(task.record, body)
+      const again = async (): Promise<PostOutcome> => check(task.record, await writes.post(body))
       if (lost !== undefined) return readBack(task, again, lost, { how: 'now', fromMs })
       if (task.first === 'check') return postUnlessNewer(task, again)
       return readBack(task, again, 'connectionLost', { how: 'before', toMs: background?.sinceMs })
@@ -185,7 +188,7 @@ export function openWriteSession(
       if (posted !== undefined || outcome.kind !== 'unknown') return outcome
       return outcome.reason === 'overwritten' || outcome.reason === 'superseded' ? outcome : unread
     }
-    const report: OnOutcome = (position, outcome) => {
+    const note: OnOutcome = (position, outcome) => {
       if (outcome.kind === 'accepted') noteAccepted()
       else if (outcome.kind === 'refused') {
         // Nothing is sent again under another token once a record was accepted.
@@ -199,24 +202,26 @@ export function openWriteSession(
     }
     const denials: (Extract<PostOutcome, { kind: 'refused' }> & { readonly position: number })[] = []
     let isAnswered = false
+    const report: OnOutcome = (position, outcome) => {
+      if (!isAnswered && outcome.kind === 'refused' && isDenial(outcome.error)) {
+        denials.push({ position, ...outcome })
+        return
+      }
+      if (!isAnswered) {
+        isAnswered = true
+        // A denial among the first answers was an exception.
+        for (const { position: earlier, ...denial } of denials.splice(0)) note(earlier, denial)
+      }
+      note(position, outcome)
+    }
     try {
       await runBounded({
         count: tasks.length,
         concurrency: writes.atATime ?? background?.concurrency ?? partner.concurrency,
         holdOf: (index) => tasks[index]?.after,
-        start: async (index) => {
+        start: (index) => {
           const task = tasks[index]
-          if (task === undefined) return
-          const { position } = task
-          const outcome = await postRecord(task)
-          if (!isAnswered && outcome.kind === 'refused' && isDenial(outcome.error)) {
-            denials.push({ position, ...outcome })
-            return
-          }
-          isAnswered = true
-          // A denial among the first answers was an exception.
-          for (const { position: earlier, ...denial } of denials.splice(0)) report(earlier, denial)
-          report(position, outcome)
+          return task === undefined ? Promise.resolve() : postRecord(task)
         },
         // As long as every answer is a denial, no further record is sent.
         stopped: () => denials.length > 0,
