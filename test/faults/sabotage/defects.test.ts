@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 import { expect, test, vi } from 'vitest'
 
@@ -19,4 +19,8 @@ test.each(names)('the defect %s fits the built product', async (name) => {
     defects.map(({ from }) => [from, 1]),
   )
   expect(defects).not.toEqual([])
+  // A module that is gone may still lie in `dist`.
+  const source = ({ module }: Defect): URL =>
+    new URL(`../../../src/${module.replace(/\.js$/, '.ts')}`, import.meta.url)
+  expect(defects.filter((defect) => !existsSync(source(defect)))).toEqual([])
 })
