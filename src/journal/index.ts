@@ -25,7 +25,6 @@ export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from 
 export {
   dismissLost,
   dropGone,
-  isLive,
   type LostInstance,
   ownIdentity,
   readLiveInstances,
@@ -33,7 +32,7 @@ export {
   readUncleanEnd,
 } from './instances.ts'
 export type { JournalTables } from './tables.ts'
-export { unsettledRows } from './read-records.ts'
+export { readUnsettled } from './read-records.ts'
 export type { JournalKey } from './seal.ts'
 export {
   type BatchReport,

@@ -66,11 +66,8 @@ function createTables(dialect: Dialect): readonly string[] {
 
 /** The stages of partners (src/rollout/store), and what comparison has seen of them (src/rollout/evidence). */
 const createRolloutTables = (numbered: string, bytes: string): readonly string[] => [
-  `create table rollout_stages (partner text primary key, revision bigint not null, last_revision bigint not null,
-     setting text not null, since_ms bigint not null, operator text not null, reason text not null, pending text,
-     entry bigint not null, mac text not null)`,
-  `create table rollout_audit (entry bigint primary key, at_ms bigint not null, operator text not null, partner text not null,
-     action text not null, setting_from text, setting_to text, revision bigint not null, reason text not null,
+  `create table rollout_stages (partner text primary key, content text not null, mac text not null)`,
+  `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
      mac text not null)`,
   `create index rollout_audit_partner on rollout_audit (partner, entry)`,
   `create table rollout_head (id integer primary key, entries bigint not null, last_mac text not null, keyed_from bigint,

@@ -177,18 +177,8 @@ interface HashTable {
 /** The stage of one partner. */
 interface StageTable {
   readonly partner: string
-  readonly revision: number
-  /** The highest revision that was ever given out, also for a change that was withdrawn. */
-  readonly last_revision: number
-  /** Stage, percent and lists; JSON. */
-  readonly setting: string
-  readonly since_ms: number
-  readonly operator: string
-  readonly reason: string
-  /** A change that is not committed yet; JSON. */
-  readonly pending: string | null
-  /** The last row of the audit trail about this partner. */
-  readonly entry: number
+  /** JSON of `KeptStage` (src/rollout/store/stage-rows.ts). */
+  readonly content: string
   /** Over all others. */
   readonly mac: string
 }
@@ -197,15 +187,10 @@ interface StageTable {
 interface AuditTable {
   /** 1, 2, 3, …, without gaps. */
   readonly entry: number
-  readonly at_ms: number
-  readonly operator: string
   readonly partner: string
   readonly action: string
-  /** JSON, as `setting` above. */
-  readonly setting_from: string | null
-  readonly setting_to: string | null
-  readonly revision: number
-  readonly reason: string
+  /** What else an `AuditEntry` has (src/rollout/store/rollout-store.ts); JSON. */
+  readonly content: string
   /** Over the mac of the row before and all others. */
   readonly mac: string
 }

@@ -65,7 +65,8 @@ export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
 
-const settingSchema = z.object({
+/** A setting as it is stored. */
+export const settingSchema = z.object({
   stage: z.enum(stages),
   percent: z.number(),
   always: z.array(z.string()),

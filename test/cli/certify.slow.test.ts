@@ -226,7 +226,7 @@ describe('rollout certify and verify', () => {
     expect(await judge(unsigned)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
     expect(await judge(unsigned, '--public-key', publicKey)).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
     const { db } = serving.journal.database
-    await db.updateTable('rollout_audit').set({ reason: 'other' }).where('entry', '=', 2).execute()
+    await db.updateTable('rollout_audit').set({ content: '{}' }).where('entry', '=', 2).execute()
     expect(await judge(text)).toEqual([1, 'digest holds', 'signature unknown', 'audit fails'])
     expect(await rollout('certify', 'acme')).toEqual({
       status: 1,

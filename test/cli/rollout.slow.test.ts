@@ -290,7 +290,7 @@ describe('rollout', () => {
     await rollout('back', 'acme', '--reason', 'slow')
     await rollout('back', 'acme')
     const { db } = journal.database
-    await db.updateTable('rollout_stages').set({ operator: 'os:somebody' }).execute()
+    await db.updateTable('rollout_stages').set({ content: '{}' }).execute()
     expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'damaged', source: 'store' })
     expect(await rollout('ls')).toMatchObject({ status: 1, stdout: expect.stringContaining('markbridge rollout back replaces it') as unknown }) // prettier-ignore
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x')).stderr).toContain('it can only go back')
@@ -298,7 +298,7 @@ describe('rollout', () => {
       status: 0,
       stdout: expect.stringMatching(/^acme: damaged -> shadow \(revision \d+\)\.\n$/) as unknown,
     })
-    await db.updateTable('rollout_audit').set({ reason: 'fast' }).where('entry', '=', 1).execute()
+    await db.updateTable('rollout_audit').set({ content: '{}' }).where('entry', '=', 1).execute()
     expect(await rollout('verify')).toEqual({
       status: 1,
       stdout:

@@ -1,12 +1,8 @@
+import * as z from 'zod'
+
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
-import { formatSetting, parseSetting } from '../stage.ts'
-import {
-  type AuditAction,
-  auditActions,
-  type AuditEntry,
-  type KnownTrail,
-  type Verified,
-} from './rollout-store.ts'
+import { formatSetting, settingSchema, type StageSetting } from '../stage.ts'
+import type { AuditAction, AuditEntry, KnownTrail, Verified } from './rollout-store.ts'
 import {
   countStages,
   type Db,
@@ -16,7 +12,7 @@ import {
   macOf,
   readNow,
   readStages,
-  toStageRow,
+  writeStage,
 } from './stage-rows.ts'
 
 type AuditRow = JournalTables['rollout_audit']
@@ -24,50 +20,42 @@ type AuditRow = JournalTables['rollout_audit']
 /** The end of the audit trail: the one row that each change of a stage locks. */
 export type Head = JournalTables['rollout_head']
 
-function toAuditRow(entry: AuditEntry): Omit<AuditRow, 'mac'> {
-  return {
-    entry: entry.entry,
-    at_ms: entry.atMs,
-    operator: entry.by,
-    partner: entry.partner,
-    action: entry.action,
-    setting_from: entry.from === undefined ? null : formatSetting(entry.from),
-    setting_to: entry.to === undefined ? null : formatSetting(entry.to),
-    revision: entry.revision,
-    reason: entry.reason,
+function toAuditRow({ entry, partner, action, ...content }: AuditEntry): Omit<AuditRow, 'mac'> {
+  return { entry, partner, action, content: JSON.stringify(content) }
+}
+
+const contentSchema = z.object({
+  atMs: z.number(),
+  by: z.string(),
+  from: settingSchema.optional().catch(undefined),
+  to: settingSchema.optional().catch(undefined),
+  revision: z.number(),
+  reason: z.string(),
+})
+/** What is shown of a row that was changed by hand. */
+const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
+
+function readContent(text: string): z.output<typeof contentSchema> {
+  try {
+    return contentSchema.parse(JSON.parse(text))
+  } catch {
+    return unreadable
   }
 }
 
-function fromAuditRow(row: AuditRow): AuditEntry {
-  return {
-    entry: row.entry,
-    atMs: row.at_ms,
-    by: row.operator,
-    partner: row.partner,
-    // One that this version does not know is shown as it is.
-    action: auditActions.find((action) => action === row.action) ?? (row.action as AuditAction),
-    from: row.setting_from === null ? undefined : parseSetting(row.setting_from),
-    to: row.setting_to === null ? undefined : parseSetting(row.setting_to),
-    revision: row.revision,
-    reason: row.reason,
-  }
+function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry {
+  const { from, to, ...others } = readContent(content)
+  // An action that this version does not know is shown as it is.
+  return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
-
-const auditColumns = [
-  'entry',
-  'at_ms',
-  'operator',
-  'partner',
-  'action',
-  'setting_from',
-  'setting_to',
-  'revision',
-  'reason',
-] as const
 
 /** The MAC of a row, over that of the row before. */
-export function macOfEntry(key: Uint8Array, previous: string, row: Omit<AuditRow, 'mac'>): string {
-  return macOf(key, 'audit', [previous, ...auditColumns.map((column) => row[column])])
+export function macOfEntry(
+  key: Uint8Array,
+  previous: string,
+  { entry, partner, action, content }: Omit<AuditRow, 'mac'>,
+): string {
+  return macOf(key, 'audit', [previous, entry, partner, action, content])
 }
 
 /** A row about the trail itself. */
@@ -195,9 +183,7 @@ export async function adoptKey(database: JournalDatabase): Promise<void> {
       const next = await addEntry(db, key, head, { ...entry, atMs: await readNow(database, db) })
       for (const stage of await db.selectFrom('rollout_stages').selectAll().execute()) {
         const kept = fromStageRow(unkeyed, stage)
-        if (kept === undefined) continue
-        const { mac } = toStageRow(key, kept)
-        await db.updateTable('rollout_stages').set({ mac }).where('partner', '=', stage.partner).execute()
+        if (kept !== undefined) await writeStage(db, macKey, kept)
       }
       await writeHead(db, key, { ...next, keyed_from: next.entries })
     })
@@ -241,7 +227,7 @@ type Broken = NonNullable<Verified['broken']>
 interface LastWord {
   readonly entry: number
   /** The setting that was applied last; undefined: none was. */
-  readonly setting: string | undefined
+  readonly setting: StageSetting | undefined
 }
 
 /** Checks the trail from its first row to its end, and the stages against it and against what is known of it, at one moment. */
@@ -269,7 +255,7 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
       broken ??= faultOfEnd(macKey, head, last)
       if (!isContinued)
         broken ??= { entry: known.entries, what: `row ${known.entries} is not the one that was known before` }
-      broken ??= await findFalseStage(database, db, words, known)
+      broken ??= await findFalseStage(macKey, db, words, known)
       return { entries: last.entry, head: last.mac, keyed, keyedFrom, broken }
     }),
   )
@@ -302,24 +288,26 @@ const applying: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit']
 function noteWord(words: Map<string, LastWord>, row: AuditRow): void {
   // Rows about no partner, and those that change no stage.
   if (row.partner === '' || row.action === 'hold') return
-  const setting = applying.has(row.action) ? (row.setting_to ?? undefined) : words.get(row.partner)?.setting
+  const setting = applying.has(row.action) ? readContent(row.content).to : words.get(row.partner)?.setting
   words.set(row.partner, { entry: row.entry, setting })
 }
 
 /** A stage that is not what the trail says of it last. */
 async function findFalseStage(
-  database: JournalDatabase,
+  macKey: MacKey,
   db: Db,
   words: ReadonlyMap<string, LastWord>,
   known: KnownTrail | undefined,
 ): Promise<Broken | undefined> {
-  const stages = await readStages(database, db)
+  const stages = await readStages(db, macKey)
   for (const partner of new Set([...stages.keys(), ...words.keys()])) {
     const [kept, word] = [stages.get(partner), words.get(partner)]
     const isSame =
       kept !== undefined &&
       kept.entry === word?.entry &&
-      (word.setting === undefined ? kept.state.revision === 0 : word.setting === formatSetting(kept.state))
+      (word.setting === undefined
+        ? kept.state.revision === 0
+        : formatSetting(word.setting) === formatSetting(kept.state))
     if (!isSame)
       return { entry: word?.entry ?? 0, what: `the stage of ${partner} is not what the trail says of it` }
   }

@@ -87,7 +87,7 @@ function inChange<Result>(
         nowMs,
         wasSound: isSound,
         add,
-        read: (partner) => readStage(database, db, partner),
+        read: (partner) => readStage(db, macKey, partner),
         write: (kept) => writeStage(db, macKey, kept),
       })
       if (head !== found) await writeHead(db, macKey.key, head)

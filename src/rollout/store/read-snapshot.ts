@@ -1,19 +1,19 @@
-import { type RawBuilder, sql } from 'kysely'
-
 import { AdapterError } from '../../errors.ts'
-import { isLive, type JournalDatabase, type JournalTables, unsettledRows } from '../../journal/index.ts'
+import {
+  type JournalDatabase,
+  type JournalTables,
+  readLiveInstances,
+  readUnsettled,
+} from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
-import { continues, fits, type Head, isWhole, toTrail } from './audit-trail.ts'
+import { continues, fits, type Head, isWhole, readLast, readMac, toTrail } from './audit-trail.ts'
 import type { KnownTrail, RolloutSnapshot } from './rollout-store.ts'
 import {
-  columnsOf,
   DAMAGED,
-  type FoundStage,
-  fromFoundStage,
   type KeptStage,
+  readNow,
   readStagedPartners,
-  stageColumns,
-  toJson,
+  readStages,
   toRollout,
   toStageRow,
 } from './stage-rows.ts'
@@ -39,44 +39,29 @@ export async function readSnapshot(
   return (await database.ask(() => readFound(database, known))).snapshot
 }
 
-/** What the rows of each kind hold, as the statement gives it. */
-interface FoundRows {
-  readonly now: { readonly now: number; readonly last: number | null; readonly known: string | null }
-  readonly head: Head
-  readonly live: { readonly id: number }
-  readonly stage: FoundStage
-  readonly begin: JournalTables['rollout_evidence']
-  readonly acknowledgement: JournalTables['rollout_acks']
-  readonly unsettled: { readonly partner: string; readonly records: number }
-}
-
-/** One statement: it sees one moment, and takes one message. */
-async function readRows(
-  database: JournalDatabase,
-  known: KnownTrail | undefined,
-): Promise<<Kind extends keyof FoundRows>(kind: Kind) => readonly FoundRows[Kind][]> {
-  const select = (
-    kind: keyof FoundRows,
-    columns: Readonly<Record<string, RawBuilder<unknown>>>,
-  ): RawBuilder<unknown> => sql`select ${sql.lit(kind)} as kind, ${toJson(database, columns)} as content`
-  const { rows } = await sql<{ readonly kind: string; readonly content: string }>`
-    ${select('now', {
-      now: database.nowMs(),
-      last: sql`(select max(entry) from rollout_audit)`,
-      known: sql`(select mac from rollout_audit where entry = ${known?.entries ?? 0})`,
-    })}
-    union all ${select('head', columnsOf('id', 'entries', 'last_mac', 'keyed_from', 'partners', 'repaired_ms', 'mac'))} from rollout_head
-    union all ${select('live', columnsOf('id'))} from journal_instances where ${isLive(database)}
-    union all ${select('stage', stageColumns)} from rollout_stages
-    union all ${select('begin', columnsOf('name', 'text'))} from rollout_evidence where name like ${sql.lit(`${BEGIN}%`)}
-    union all ${select('acknowledgement', columnsOf('instance', 'partner', 'revision', 'pending_revision', 'writes_v2', 'writes_v3'))} from rollout_acks
-    union all ${select('unsettled', columnsOf('partner', 'records'))} from (${unsettledRows(database.db)}) as u`.execute(
-    database.db,
-  )
-  return (kind) =>
-    rows
-      .filter((row) => row.kind === kind)
-      .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
+/** Reads what all tables hold at one moment. */
+function readTables(database: JournalDatabase, known: KnownTrail | undefined) {
+  const { db, macKey } = database
+  const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  return reading.execute(async (at) => {
+    const head = await at.selectFrom('rollout_head').selectAll().executeTakeFirst()
+    const stages = await readStages(at, macKey)
+    // Read only where a row may be missing: without its row the stage of the file would count.
+    const isComplete = head !== undefined && fits(macKey, head) && head.partners === stages.size
+    const begins = at.selectFrom('rollout_evidence').selectAll().where('name', 'like', `${BEGIN}%`)
+    return {
+      nowMs: await readNow(database, at),
+      head,
+      last: (await readLast(at))?.entry,
+      knownMac: known && (await readMac(at, known.entries)),
+      stages,
+      missing: isComplete ? [] : [...(await readStagedPartners(at))].filter((one) => !stages.has(one)),
+      begins: await begins.execute(),
+      acknowledgements: await at.selectFrom('rollout_acks').selectAll().execute(),
+      liveInstances: (await readLiveInstances(at, database)).map(({ instance }) => instance),
+      unsettled: await readUnsettled(at),
+    }
+  })
 }
 
 /** Reads the snapshot without the changes that have expired, and the partners of these. */
@@ -84,20 +69,14 @@ async function readFound(
   database: JournalDatabase,
   known: KnownTrail | undefined,
 ): Promise<{ readonly snapshot: RolloutSnapshot; readonly expired: readonly string[] }> {
-  const { db, macKey } = database
-  const rows = await readRows(database, known)
+  const { macKey } = database
+  const { nowMs, head, liveInstances, ...found } = await readTables(database, known)
   const stages = new Map<string, KeptStage>()
-  const damaged = new Set<string>()
-  for (const row of rows('stage')) {
-    const kept = fromFoundStage(macKey, row)
-    if (kept === undefined) damaged.add(row.partner)
-    else stages.set(row.partner, kept)
+  const damaged = new Set(found.missing)
+  for (const [partner, kept] of found.stages) {
+    if (kept === undefined) damaged.add(partner)
+    else stages.set(partner, kept)
   }
-  const [now] = rows('now')
-  const [head] = rows('head')
-  // Read only where a row may be missing: without its row the stage of the file would count.
-  if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size)
-    for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
   const older = (known?.revisions ?? []).filter(
     ([partner, revision]) => !damaged.has(partner) && (stages.get(partner)?.state.revision ?? 0) < revision,
   )
@@ -105,21 +84,16 @@ async function readFound(
   const isSound =
     head !== undefined &&
     trail !== undefined &&
-    isWhole(macKey, head, now?.last ?? undefined) &&
-    (known === undefined || continues(known, trail, now?.known))
+    isWhole(macKey, head, found.last) &&
+    (known === undefined || continues(known, trail, found.knownMac))
   if (!isSound && head !== undefined) await markHead(database, head)
   for (const [partner] of older) {
     await markStage(database, partner, stages.get(partner))
     stages.delete(partner)
     damaged.add(partner)
   }
-  const unsettled = new Map<string, number>()
-  for (const { partner, records } of rows('unsettled'))
-    unsettled.set(partner, (unsettled.get(partner) ?? 0) + records)
-  const liveInstances = rows('live').map(({ id }) => id)
   const revisions = new Map(known?.revisions)
   for (const [partner, { state }] of stages) if (state.revision > 0) revisions.set(partner, state.revision)
-  const nowMs = now?.now ?? 0
   const expired = new Set<string>()
   for (const [partner, { pending }] of stages)
     if (pending !== undefined && pending.expiresMs <= nowMs) expired.add(partner)
@@ -132,11 +106,11 @@ async function readFound(
     // The revisions of all partners, also of one that is damaged now.
     trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
     partners: new Map(partners),
-    begins: new Map(rows('begin').flatMap(toBegin)),
+    begins: new Map(found.begins.flatMap(toBegin)),
     damaged,
-    unsettled,
+    unsettled: found.unsettled,
     liveInstances,
-    acknowledgements: rows('acknowledgement')
+    acknowledgements: found.acknowledgements
       .filter(({ instance }) => liveInstances.includes(instance))
       .map((row) => ({
         instance: row.instance,
@@ -151,7 +125,7 @@ async function readFound(
 }
 
 /** None where the row is not as it was written. */
-function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
+function toBegin({ name, text }: JournalTables['rollout_evidence']): [string, StageSetting][] {
   const setting = parseSetting(text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]
 }
@@ -176,7 +150,7 @@ async function markStage(
   if (kept === undefined)
     await db
       .insertInto('rollout_stages')
-      .values({ ...noStage, partner })
+      .values({ partner, content: '', mac: DAMAGED })
       .onConflict((conflict) => conflict.column('partner').doNothing())
       .execute()
   else
@@ -186,16 +160,4 @@ async function markStage(
       .where('partner', '=', partner)
       .where('mac', '=', toStageRow(macKey.key, kept).mac)
       .execute()
-}
-
-const noStage = {
-  revision: 0,
-  last_revision: 0,
-  setting: '',
-  since_ms: 0,
-  operator: '',
-  reason: '',
-  pending: null,
-  entry: 0,
-  mac: DAMAGED,
 }

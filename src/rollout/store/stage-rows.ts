@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
-import { formatSetting, parseSetting, type StageSetting, toSetting } from '../stage.ts'
+import { isSetting, type StageSetting, toSetting } from '../stage.ts'
 import type { PartnerRollout, PendingChange, StageState } from './rollout-store.ts'
 
 export type Db = Kysely<JournalTables>
@@ -42,54 +42,21 @@ export function isMac(expected: string, found: unknown): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-const columns = [
-  'partner',
-  'revision',
-  'last_revision',
-  'setting',
-  'since_ms',
-  'operator',
-  'reason',
-  'pending',
-  'entry',
-] as const
-
-const macOfStage = (key: Uint8Array, row: Omit<StageRow, 'mac'>): string =>
-  macOf(
-    key,
-    'stage',
-    columns.map((column) => row[column]),
-  )
+const macOfStage = (key: Uint8Array, { partner, content }: Omit<StageRow, 'mac'>): string =>
+  macOf(key, 'stage', [partner, content])
 
 /** The row of a stage, with its MAC. */
-export function toStageRow(key: Uint8Array, { state, lastRevision, pending, entry }: KeptStage): StageRow {
-  const row = {
-    partner: state.partner,
-    revision: state.revision,
-    last_revision: lastRevision,
-    setting: formatSetting(state),
-    since_ms: state.sinceMs,
-    operator: state.by,
-    reason: state.reason,
-    pending: pending === undefined ? null : JSON.stringify(pending),
-    entry,
-  }
+export function toStageRow(key: Uint8Array, kept: KeptStage): StageRow {
+  const row = { partner: kept.state.partner, content: JSON.stringify(kept) }
   return { ...row, mac: macOfStage(key, row) }
 }
 
-/** Reads a row; undefined: it is not as it was written. */
+/** Reads a row; undefined: it is not as it was written, or has a stage that this version does not know. */
 export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefined {
-  const { partner, revision } = row
   if (!isMac(macOfStage(key, row), row.mac)) return undefined
-  const setting = parseSetting(row.setting)
-  if (setting === undefined) return undefined
-  return {
-    state: { partner, revision, ...setting, sinceMs: row.since_ms, by: row.operator, reason: row.reason },
-    lastRevision: row.last_revision,
-    // The MAC says that this program has written it.
-    pending: row.pending === null ? undefined : (JSON.parse(row.pending) as KeptChange),
-    entry: row.entry,
-  }
+  // The MAC says that this program has written it.
+  const kept = JSON.parse(row.content) as KeptStage
+  return isSetting(kept.state) ? kept : undefined
 }
 
 /** What others see of a stage. */
@@ -106,69 +73,43 @@ export function toPending(kept: KeptChange): PendingChange {
   return { ...toSetting(kept), revision, by, reason, expiresMs, needsApproval }
 }
 
-/**
- * The named columns as one JSON object, as text. A number that no row ever has is read as another one, where the driver would refuse the whole
- * statement: the MAC of its row tells that it is wrong.
- */
-export function toJson(
-  { dialect }: Pick<JournalDatabase, 'dialect'>,
-  columns: Readonly<Record<string, RawBuilder<unknown>>>,
-): RawBuilder<string> {
-  const members = Object.entries(columns).flatMap(([name, value]) => [sql.lit(name), value])
-  const build = sql.raw(dialect === 'sqlite' ? 'json_object' : 'json_build_object')
-  return sql<string>`cast(${build}(${sql.join(members)}) as text)`
-}
+/** Selects the rows of stages, each with the number of the last row of the trail about its partner. */
+const selectStages = (db: Db) =>
+  db
+    .selectFrom('rollout_stages')
+    .select(['partner', 'content', 'mac'])
+    .select(({ selectFrom }) =>
+      selectFrom('rollout_audit as a')
+        .select('a.entry')
+        .whereRef('a.partner', '=', 'rollout_stages.partner')
+        .where('a.action', '<>', 'hold')
+        .orderBy('a.entry', 'desc')
+        .limit(1)
+        .as('last'),
+    )
 
-/** Columns by their own names, for `toJson`. */
-export const columnsOf = (...names: readonly string[]): Record<string, RawBuilder<unknown>> =>
-  Object.fromEntries(names.map((name) => [name, sql.ref(name)]))
-
-/** The columns of a row of `rollout_stages`, with the number of the last row of the trail about its partner; for `fromFoundStage`. */
-export const stageColumns = {
-  ...columnsOf(...columns, 'mac'),
-  last: sql`(select a.entry from rollout_audit as a where a.partner = rollout_stages.partner and a.action <> 'hold' order by a.entry desc limit 1)`,
-}
-
-export interface FoundStage extends StageRow {
-  readonly last: number | null
-}
+type FoundStage = StageRow & { readonly last: number | null }
 
 /** Reads a stage; undefined: its row is not as it was written, or is an older one than the trail has. */
-export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
+function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
   const kept = fromStageRow(key, row)
   return kept !== undefined && kept.entry >= (last ?? 0) ? kept : undefined
 }
 
 /** All stages; undefined for a row that is not as it was written. */
-export async function readStages(
-  database: JournalDatabase,
-  db: Db,
-): Promise<Map<string, KeptStage | undefined>> {
-  const rows = await db
-    .selectFrom('rollout_stages')
-    .select(['partner', toJson(database, stageColumns).as('content')])
-    .execute()
-  return new Map(
-    rows.map(({ partner, content }) => [
-      partner,
-      fromFoundStage(database.macKey, JSON.parse(content) as FoundStage),
-    ]),
-  )
+export async function readStages(db: Db, macKey: MacKey): Promise<Map<string, KeptStage | undefined>> {
+  const rows = await selectStages(db).execute()
+  return new Map(rows.map((row) => [row.partner, fromFoundStage(macKey, row)]))
 }
 
 /** Reads the stage of a partner; `damaged`: its row is not as it was written, or is gone. */
 export async function readStage(
-  database: JournalDatabase,
   db: Db,
+  macKey: MacKey,
   partner: string,
 ): Promise<KeptStage | 'damaged' | undefined> {
-  const row = await db
-    .selectFrom('rollout_stages')
-    .select(toJson(database, stageColumns).as('content'))
-    .where('partner', '=', partner)
-    .executeTakeFirst()
-  if (row !== undefined)
-    return fromFoundStage(database.macKey, JSON.parse(row.content) as FoundStage) ?? 'damaged'
+  const row = await selectStages(db).where('partner', '=', partner).executeTakeFirst()
+  if (row !== undefined) return fromFoundStage(macKey, row) ?? 'damaged'
   return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
 }
 

@@ -30,16 +30,19 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
   for (const [what, statement] of [
     [
       'another stage',
-      `update rollout_stages set setting = replace(setting, 'shadow', 'v3') where partner = 'acme'`,
+      `update rollout_stages set content = replace(content, 'shadow', 'v3') where partner = 'acme'`,
     ],
-    ['another revision', `update rollout_stages set revision = 2 where partner = 'acme'`],
+    [
+      'another revision',
+      `update rollout_stages set content = replace(content, '"revision":1', '"revision":2') where partner = 'acme'`,
+    ],
     [
       'the row of another partner',
-      `update rollout_stages set (revision, setting, mac) = (select revision, setting, mac from rollout_stages where partner = 'other') where partner = 'acme'`,
+      `update rollout_stages set (content, mac) = (select content, mac from rollout_stages where partner = 'other') where partner = 'acme'`,
     ],
     [
       'a revision that no row has',
-      `update rollout_stages set revision = 4611686018427387904 where partner = 'acme'`,
+      `update rollout_stages set content = replace(content, '"revision":1', '"revision":4611686018427387904') where partner = 'acme'`,
     ],
     ['no row', `delete from rollout_stages where partner = 'acme'`],
   ] as const) {
@@ -64,12 +67,12 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
   for (const [what, statement, broken] of [
     [
       'a changed reason',
-      `update rollout_audit set reason = 'x' where entry = 2`,
+      `update rollout_audit set content = replace(content, 'a test', 'x') where entry = 2`,
       { entry: 2, what: 'row 2 is not as it was written' },
     ],
     [
       'another operator',
-      `update rollout_audit set operator = 'eve' where entry = 5`,
+      `update rollout_audit set content = replace(content, 'guard', 'eve') where entry = 5`,
       { entry: 5, what: 'row 5 is not as it was written' },
     ],
     ['a missing row', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
@@ -86,7 +89,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
     ],
     [
       'a row that was added',
-      `insert into rollout_audit select 6, at_ms, operator, partner, action, setting_from, setting_to, revision, reason, mac from rollout_audit where entry = 5`,
+      `insert into rollout_audit select 6, partner, action, content, mac from rollout_audit where entry = 5`,
       { entry: 6, what: 'row 6 is not as it was written' },
     ],
     [
@@ -172,7 +175,10 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
         broken: undefined,
       })
       expect((await after.store.history({})).at(-1)).toMatchObject({ action: 'key', partner: '' })
-      await run(after.journal.database.db, `update rollout_audit set reason = 'x' where entry = 1`)
+      await run(
+        after.journal.database.db,
+        `update rollout_audit set content = replace(content, 'a test', 'x') where entry = 1`,
+      )
       expect((await after.store.verify()).broken).toMatchObject({ entry: 1 })
     })
   })

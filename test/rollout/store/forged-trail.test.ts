@@ -59,7 +59,8 @@ async function forge(db: Db, stage: string): Promise<void> {
   let last = ''
   const rows = await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()
   for (const row of rows) {
-    const forged = { ...row, setting_to: JSON.stringify({ ...legacy, stage }) }
+    const content = JSON.stringify({ ...JSON.parse(row.content), to: { ...legacy, stage } })
+    const forged = { ...row, content }
     last = macOfEntry(key, last, forged)
     await db
       .updateTable('rollout_audit')
@@ -68,11 +69,8 @@ async function forge(db: Db, stage: string): Promise<void> {
       .execute()
   }
   for (const row of await db.selectFrom('rollout_stages').selectAll().execute()) {
-    const state = { ...legacy, stage: 'v3' as const, partner: row.partner, revision: row.revision }
-    const forged = toStageRow(key, {
-      state: { ...state, sinceMs: row.since_ms, by: 'ada', reason: 'a test' },
-      ...{ lastRevision: row.last_revision, pending: undefined, entry: row.entry },
-    })
+    const kept = JSON.parse(row.content)
+    const forged = toStageRow(key, { ...kept, state: { ...kept.state, stage: 'v3' } })
     expect(fromStageRow(key, forged)).toBeDefined()
     await db.updateTable('rollout_stages').set(forged).where('partner', '=', row.partner).execute()
   }
