@@ -69,8 +69,8 @@ interface Entry {
 interface OpenWindow {
   readonly startMs: number
   readonly entries: Map<string, Entry>
-  /** By class of size, as they were when the window began: a threshold that its own trials move would not be fair. */
-  readonly slowAboveMs: ReadonlyMap<number, number>
+  /** The latest on V2 by class of size, as they were when the window began: a threshold that its own trials move would not be fair. */
+  readonly latencies: ReadonlyMap<number, readonly number[]>
   open: number
 }
 
@@ -82,15 +82,13 @@ interface OpenWindow {
  */
 export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions): TrialWindows {
   const windows: OpenWindow[] = []
-  /** The latest latencies on V2, by class of size. */
-  const latencies = new Map<number, number[]>()
+  const latencies = new Map<number, readonly number[]>()
   const windowAt = (receivedMs: number): OpenWindow => {
     const startMs = Math.floor(receivedMs / windowMs) * windowMs
     const last = windows.at(-1)
     // A clock that went back: the write belongs to the latest window.
     if (last !== undefined && last.startMs >= startMs) return last
-    const slowAboveMs = new Map([...latencies].map(([stratum, all]) => [stratum, slowAbove(all)]))
-    const window = { startMs, entries: new Map<string, Entry>(), slowAboveMs, open: 0 }
+    const window = { startMs, entries: new Map<string, Entry>(), latencies: new Map(latencies), open: 0 }
     windows.push(window)
     return window
   }
@@ -136,10 +134,10 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
 
 const unended: TrialResult = { outcome: 'unknown' }
 
-function toTrialWindow({ startMs, entries, slowAboveMs }: OpenWindow, windowMs: number): TrialWindow {
+function toTrialWindow({ startMs, entries, latencies }: OpenWindow, windowMs: number): TrialWindow {
   const trials = [...entries.values()].map(({ unit, side, stratum, result }): CountedTrial => {
     const { outcome, latencyMs = 0 } = result === 'open' ? unended : result
-    const isSlow = latencyMs > (slowAboveMs.get(stratum) ?? Infinity)
+    const isSlow = latencyMs > FLOOR_MS && latencyMs > TIMES_P95 * percentile95(latencies.get(stratum) ?? [])
     return { unit, side, stratum, outcome: outcome === 'good' && isSlow ? 'slow' : outcome }
   })
   return { endMs: startMs + windowMs, trials }
@@ -155,13 +153,11 @@ function stratumOf(records: number): number {
 
 /** The latest writes on V2 of one size by which slowness is judged, and how many it takes. */
 const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
-/** V3 may be slower than V2 in each of its calls without any harm. */
-const TIMES_P95 = 3
-const FLOOR_MS = 2_000
+/** A write is slow above 2 s and three times V2's 95th percentile: V3 may be slower than V2 in each of its calls without any harm. */
+const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
-/** Above which latency a write counts as slow: three times the 95th percentile of V2's, and at least 2 s. */
-function slowAbove(latenciesMs: readonly number[]): number {
+function percentile95(latenciesMs: readonly number[]): number {
   if (latenciesMs.length < MIN_SAMPLES) return Infinity
   const sorted = latenciesMs.toSorted((one, other) => one - other)
-  return Math.max(FLOOR_MS, TIMES_P95 * (sorted[Math.floor(0.95 * sorted.length)] ?? 0))
+  return sorted[Math.floor(0.95 * sorted.length)] ?? Infinity
 }
