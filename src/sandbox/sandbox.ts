@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 import { createModelIndex } from '../odata/index.ts'
 import { type AttendanceSwitches, createAttendanceService } from './attendance/attendance-service.ts'
 import { answerOperations } from './answer-batch.ts'
@@ -18,11 +20,15 @@ import { openSchool, type School } from './school.ts'
 import { recordTypes } from './attendance/record.ts'
 import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
+import { readBody, type Setting } from './control/setting.ts'
+import { formatInstant } from './dates.ts'
 import { createHttpPort, type HttpPort } from './http/server.ts'
 import { findLearnerSet } from './learner/learner-sets.ts'
 import { readOptions, type SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
 import { type Admit, createSecurity, type Security } from './security.ts'
+
+const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
 /** A stand-in service; it runs after `listen`. */
 export interface Sandbox {
@@ -66,21 +72,28 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const settings = readOptions(options)
   let fixedMs = settings.now === undefined ? undefined : Date.parse(settings.now)
   const now = (): number => fixedMs ?? Date.now()
-  const fixClock = (ms: number | undefined): void => {
-    fixedMs = ms
+  /** Stopped at an instant, or that of the machine. */
+  const clock: Setting = {
+    current: () => ({ now: formatInstant(now()) }),
+    put: (body) => {
+      fixedMs = Date.parse(readBody(clockSchema, body, 'The clock').now)
+    },
+    clear: () => {
+      fixedMs = undefined
+    },
   }
   const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
-  const { typeNames, unavailable, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
+  const { seed, typeNames, unavailable, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
   const service = createService(school, {
     ...settings,
     types: recordTypes[typeNames],
     unavailable: new Set(unavailable.map((name) => findLearnerSet(name)?.name ?? name)),
   })
+  const { valueRules, legacyForm, differences } = school
   const plans: FaultPlan[] = []
   const reset = (): void => {
     school.undoWrites()
-    for (const faults of plans) faults.set([])
-    for (const setting of [school.valueRules, school.legacyForm, school.differences]) setting.set(undefined)
+    for (const setting of [...plans, valueRules, legacyForm, differences]) setting.clear()
   }
   const lastSeq = (lagMs?: number): number =>
     school.marks.lastSeq(lagMs === undefined ? undefined : now() - lagMs)
@@ -91,13 +104,20 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     gateway: { admit: Admit; issueToken: Security['issueToken'] | undefined; latencyMs: number },
     address: { port: number; option: string | undefined },
   ): HttpPort => {
-    const faults = createFaultPlan(createRandom(settings.seed, stream), lastSeq)
+    const faults = createFaultPlan(createRandom(seed, stream), lastSeq)
     plans.push(faults)
+    const settings = {
+      '/faults': faults,
+      '/values': valueRules,
+      '/legacy-form': legacyForm,
+      '/differences': differences,
+      '/clock': clock,
+    }
     return createHttpPort(
       {
         ...{ ...gateway, faults, maxBodyBytes, contextUrl },
         service: service({ serves, disturb: faults.strikeInside }),
-        control: control ? createControlRoutes({ school, fixClock, faults, reset }) : undefined,
+        control: control ? createControlRoutes({ school, settings, reset }) : undefined,
         onError: hooks.onError ?? (() => undefined),
       },
       { host, ...address },

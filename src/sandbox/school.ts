@@ -2,12 +2,12 @@ import type { DatabaseSync } from 'node:sqlite'
 
 import { createDifferences, type Differences } from './control/differences.ts'
 import { createSetting, type Setting } from './control/setting.ts'
-import { keepAll, type ValueRules } from './control/stored-values.ts'
+import { type ValueRules, valueRulesSchema } from './control/stored-values.ts'
 import { dayOf } from './dates.ts'
 import { createIdentities, type Identities } from './identity.ts'
 import { composeSet, type LearnerEntity } from './learner/compose-set.ts'
 import type { LearnerSet } from './learner/learner-sets.ts'
-import { type LegacyForm, standardForm } from './legacy/legacy-form.ts'
+import { type LegacyForm, legacyFormSchema } from './legacy/legacy-form.ts'
 import type { SandboxSettings } from './options.ts'
 import { type Calendar, createCalendar } from './seed/calendar.ts'
 import { type CodeTable, createCodeTable } from './seed/codes.ts'
@@ -81,8 +81,8 @@ export function openSchool(
   return {
     ...{ database, ids, calendar, codes, roster, actors, marks, patches, now },
     compose: (set, day) => composeSet({ seed, ids, roster }, set, day),
-    valueRules: createSetting(keepAll),
-    legacyForm: createSetting(standardForm),
+    valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
+    legacyForm: createSetting(legacyFormSchema, 'The form of V2'),
     differences: createDifferences(ids, codes),
     undoWrites: () => {
       const written = marks.reset()

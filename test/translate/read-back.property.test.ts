@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { readValueRules, storeValues } from '../../src/sandbox/control/stored-values.ts'
+import { storeValues, type ValueRules, valueRulesSchema } from '../../src/sandbox/control/stored-values.ts'
 import { type EchoProfile, freshProfile, learnEcho } from '../../src/translate/echo-profile.ts'
 import { decideReadBack, type ReadBackFacts, readMarks } from '../../src/translate/read-back.ts'
 import type { V3Record } from '../../src/v3/index.ts'
@@ -51,10 +51,10 @@ const rules = fc
     ),
     nulls: fc.subarray(['minutesLateToZero', 'commentToEmpty', 'emptyToNull']),
   })
-  .map(readValueRules)
+  .map((rules) => valueRulesSchema.parse(rules))
 
 /** What the stand-in service stores of a record under some rules. */
-function store(posted: V3Record, ruled: ReturnType<typeof readValueRules>, latencyMs: number) {
+function store(posted: V3Record, ruled: ValueRules, latencyMs: number) {
   const recordedOn = Date.parse(posted.RecordedOn ?? '')
   const { MinutesLate = null, Comment = null } = posted.Qualifier
   const { stored } = storeValues(

@@ -3,7 +3,7 @@ import type { Identities } from '../identity.ts'
 import { hashName } from '../random.ts'
 import type { CodeTable } from '../seed/codes.ts'
 import type { Face, Mark } from '../store/mark.ts'
-import { readRules } from './setting.ts'
+import { readBody, type Setting } from './setting.ts'
 
 const kinds = ['recordedOn', 'commentCut', 'code', 'id', 'missing'] as const
 type Kind = (typeof kinds)[number]
@@ -28,16 +28,8 @@ const schema = z.strictObject({
 /** Which marks one face shows otherwise than they are stored. */
 type DifferencePlan = z.output<typeof schema>
 
-/** Reads the body of `PUT /_sandbox/differences`. Errors: `ADP_USAGE` with every fault of the form. */
-export function readDifferences(body: unknown): DifferencePlan {
-  return readRules(schema, body, 'The differences')
-}
-
-/** The differences in force; only reads of marks change. */
-export interface Differences {
-  current(): DifferencePlan | null
-  /** Undefined: both faces show what is stored. */
-  set(plan: DifferencePlan | undefined): void
+/** The differences in force; only reads of marks change. Null: both faces show what is stored. */
+export interface Differences extends Setting<DifferencePlan | null> {
   /** The marks as a face shows them. */
   show(face: Face | undefined, marks: readonly Mark[]): readonly Mark[]
 }
@@ -47,7 +39,7 @@ export const otherIdKind = 'otherMark'
 
 /** Creates the differences, with none set. */
 export function createDifferences(ids: Identities, codes: CodeTable): Differences {
-  let plan: DifferencePlan | undefined
+  let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
   const kindsOf = ({ share, kinds: drawn }: DifferencePlan, { learner, session }: Mark): readonly Kind[] => {
     const chosen = byPlace.get(`${ids.guid('learner', learner)} ${ids.guid('session', session)}`)
@@ -73,14 +65,17 @@ export function createDifferences(ids: Identities, codes: CodeTable): Difference
     }
   }
   return {
-    current: () => plan ?? null,
-    set: (next) => {
-      plan = next
-      const rows = Map.groupBy(next?.rows ?? [], ({ learner, event }) => `${learner} ${event}`)
+    current: () => plan,
+    clear: () => {
+      plan = null
+    },
+    put: (body) => {
+      plan = readBody(schema, body, 'The differences')
+      const rows = Map.groupBy(plan.rows, ({ learner, event }) => `${learner} ${event}`)
       byPlace = new Map([...rows].map(([place, own]) => [place, own.map(({ kind }) => kind)]))
     },
     show: (face, marks) => {
-      if (plan === undefined || plan.face !== face) return marks
+      if (plan === null || plan.face !== face) return marks
       const shown = plan
       return marks.flatMap((mark) => {
         const changed = kindsOf(shown, mark).reduce<Mark | undefined>(

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { gatewayError, rateLimitReply, type Reply } from '../http/reply.ts'
 import { faceOf } from '../http/request.ts'
 import type { Random } from '../random.ts'
-import { readRules } from './setting.ts'
+import { readBody, type Setting } from './setting.ts'
 
 /** Which requests a fault meets, and how often. */
 const scope = {
@@ -46,11 +46,6 @@ const schema = z.discriminatedUnion('kind', [
  */
 type Fault = z.output<typeof schema>
 
-/** Reads the body of `PUT /_sandbox/faults`: one fault or a list. Errors: `ADP_USAGE` with every fault of the form. */
-export function readFaults(body: unknown): Fault[] {
-  return readRules(z.array(schema), Array.isArray(body) ? body : [body], 'The faults')
-}
-
 /** The combined effect of all faults that strike one request. */
 export interface Disturbance {
   readonly latencyMs: number
@@ -66,12 +61,15 @@ export interface Disturbance {
   readonly bytesPerSecond?: number
 }
 
-/** The configured faults of one port. */
-export interface FaultPlan {
-  /** Replaces all faults. */
-  set(faults: readonly Fault[]): void
-  /** Each fault with how often it struck and may still strike; undefined: without end. */
-  list(): { readonly fault: Fault; readonly remaining: number | undefined; readonly struck: number }[]
+/** A fault with how often it struck and may still strike; undefined: without end. */
+interface ListedFault {
+  readonly fault: Fault
+  readonly remaining: number | undefined
+  readonly struck: number
+}
+
+/** The configured faults of one port. The body of a PUT is one fault or a list. */
+export interface FaultPlan extends Setting<readonly ListedFault[]> {
   /** The effect of the faults that strike this request, each of which is counted; undefined: none strikes. */
   strike(method: string, path: string): Disturbance | undefined
   /** The answer of the faults that strike this request of a batch, in place of the service's: those with a path and a status. */
@@ -127,11 +125,15 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
       latencyMs: 0,
     })
   return {
-    set: (faults) => {
+    put: (body) => {
+      const faults = readBody(z.array(schema), Array.isArray(body) ? body : [body], 'The faults')
       counted = faults.map((fault) => ({ fault, seen: 0, struck: 0 }))
       seqWhenSet = lastSeq()
     },
-    list: () =>
+    clear: () => {
+      counted = []
+    },
+    current: () =>
       counted.map(({ fault, struck }) => ({
         fault,
         struck,

@@ -1,36 +1,27 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { z } from 'zod'
 
 import { AdapterError } from '../../errors.ts'
 import { isLoopback, isLoopbackAddress } from '../../http/address.ts'
 import { dayMs, dayNumber, formatInstant, isOnRoll } from '../dates.ts'
 import { odataError } from '../http/reply.ts'
 import { sendReply } from '../http/server.ts'
-import { readLegacyForm } from '../legacy/legacy-form.ts'
 import type { School } from '../school.ts'
 import { fixedMonday } from '../seed/calendar.ts'
 import type { Effect } from '../store/mark.ts'
-import { readDifferences } from './differences.ts'
-import { type FaultPlan, readFaults } from './faults.ts'
-import { readRules } from './setting.ts'
-import { readValueRules } from './stored-values.ts'
+import type { Setting } from './setting.ts'
 
 /** The parts of the sandbox that the control routes operate on. */
 interface ControlParts {
   readonly school: School
-  /** Stops the clock at an instant in milliseconds; undefined: it follows the machine's clock. */
-  readonly fixClock: (ms: number | undefined) => void
-  readonly faults: FaultPlan
+  /** By the path of each. */
+  readonly settings: Readonly<Record<string, Setting>>
   /** Undoes every write and brings all switches back to their defaults. */
   readonly reset: () => void
 }
 
-const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
-
 /** Routes under `/_sandbox` that inspect and control the sandbox, without credentials, for local callers only. */
-export function createControlRoutes({ school, fixClock, faults, reset }: ControlParts): Router {
+export function createControlRoutes({ school, settings, reset }: ControlParts): Router {
   const router = Router()
-  const { valueRules, legacyForm, differences, now } = school
   router.use((request, response, next) => {
     const refusal = refusalOf(request)
     if (refusal === undefined) next()
@@ -46,48 +37,17 @@ export function createControlRoutes({ school, fixClock, faults, reset }: Control
     response.status(204).end()
   })
   router.use(express.json({ strict: false }))
-  /** GET shows the setting in force, PUT replaces it, DELETE restores the default. */
-  const setting = (path: string, current: () => unknown, set: (body: unknown) => void, clear: () => void) => {
-    router.get(path, (_request, response) => void response.json(current()))
+  for (const [path, setting] of Object.entries(settings)) {
+    router.get(path, (_request, response) => void response.json(setting.current()))
     router.put(path, (request, response) => {
-      set(request.body)
-      response.json(current())
+      setting.put(request.body)
+      response.json(setting.current())
     })
     router.delete(path, (_request, response) => {
-      clear()
+      setting.clear()
       response.status(204).end()
     })
   }
-  setting(
-    '/faults',
-    () => faults.list(),
-    (body) => faults.set(readFaults(body)),
-    () => faults.set([]),
-  )
-  setting(
-    '/values',
-    () => valueRules.current(),
-    (body) => valueRules.set(readValueRules(body)),
-    () => valueRules.set(undefined),
-  )
-  setting(
-    '/legacy-form',
-    () => legacyForm.current(),
-    (body) => legacyForm.set(readLegacyForm(body)),
-    () => legacyForm.set(undefined),
-  )
-  setting(
-    '/differences',
-    () => differences.current(),
-    (body) => differences.set(readDifferences(body)),
-    () => differences.set(undefined),
-  )
-  setting(
-    '/clock',
-    () => ({ now: formatInstant(now()) }),
-    (body) => fixClock(Date.parse(readRules(clockSchema, body, 'The clock').now)),
-    () => fixClock(undefined),
-  )
   router.use(answerError)
   return router
 }

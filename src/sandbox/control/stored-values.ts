@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { readRules } from './setting.ts'
 
 const commentRule = z.union([
   z.enum(['trim', 'trimEnd', 'collapse', 'nfc', 'nfd', 'crlfToLf', 'lfToCrlf']),
   z.strictObject({ cut: z.int().min(0) }),
 ])
 
-const schema = z.strictObject({
+/** The body of `PUT /_sandbox/values`; without any, every value is kept. */
+export const valueRulesSchema = z.strictObject({
   /** Precision of `RecordedOn`: cut to seconds or minutes, rounded to them, or to SQL's 1/300 s. */
   times: z
     .enum(['keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes'])
@@ -23,7 +23,7 @@ const schema = z.strictObject({
 })
 
 /** The changes of the service to the values of a write before it stores them. */
-export type ValueRules = z.output<typeof schema>
+export type ValueRules = z.output<typeof valueRulesSchema>
 
 /** The values of a mark that a service may store otherwise than they were posted. */
 interface MarkValues {
@@ -37,14 +37,6 @@ interface MarkValues {
 interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
-
-/** Reads the body of `PUT /_sandbox/values`; a member that is absent is at its default. Errors: `ADP_USAGE` with every fault of the form. */
-export function readValueRules(body: unknown): ValueRules {
-  return readRules(schema, body, 'The rules for stored values')
-}
-
-/** Rules that keep every value. */
-export const keepAll: ValueRules = schema.parse({})
 
 /** The values as they are stored, and as the answer to the write shows them. `now` is the sandbox's time in milliseconds. */
 export function storeValues(

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
-import { readRules } from '../control/setting.ts'
 import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 
-const schema = z.strictObject({
+/** The body of `PUT /_sandbox/legacy-form`; without any, the form of service.md. */
+export const legacyFormSchema = z.strictObject({
   /** Where the parts of a batch reply stand; `auto`: nested for a client that names an OData version or accepts multipart/mixed. */
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
   /** Records and pages in the `d` of OData V2. */
@@ -18,15 +18,7 @@ const schema = z.strictObject({
 })
 
 /** The points in which installations of V2 differ, or that service.md leaves open. */
-export type LegacyForm = z.output<typeof schema>
-
-/** The form of service.md. */
-export const standardForm: LegacyForm = schema.parse({})
-
-/** Reads the body of `PUT /_sandbox/legacy-form`; a member that is absent is at its default. Errors: `ADP_USAGE` with every fault of the form. */
-export function readLegacyForm(body: unknown): LegacyForm {
-  return readRules(schema, body, 'The form of V2')
-}
+export type LegacyForm = z.output<typeof legacyFormSchema>
 
 /** The layout of the reply to a batch. */
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {
