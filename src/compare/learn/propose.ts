@@ -15,7 +15,7 @@ export interface LearnableSettings {
 }
 
 /** What was seen, and in how many exchanges. */
-interface Sighting {
+interface Observation {
   readonly seen: string
   readonly count: number
 }
@@ -29,7 +29,7 @@ interface Proposal {
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
   /** Only with `change`. */
   readonly proposed?: string | boolean
-  readonly evidence: readonly Sighting[]
+  readonly evidence: readonly Observation[]
   /** What the evidence cannot show, where there is such a thing. */
   readonly note?: string
 }
@@ -63,18 +63,18 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
     unreadable: countOf('reply/unreadable'),
     proposals: [
       proposeLayout(learned, settings.layout),
-      decide('quirks.dataEnvelope', settings.quirks.dataEnvelope, [
+      proposeValue('quirks.dataEnvelope', settings.quirks.dataEnvelope, [
         { value: true, seen: 'records inside d', count: countOf('envelope/data') },
         { value: false, seen: 'records without an envelope', count: countOf('envelope/plain') },
       ]),
-      decide('quirks.msgtypeResponse', settings.quirks.msgtypeResponse, [
+      proposeValue('quirks.msgtypeResponse', settings.quirks.msgtypeResponse, [
         { value: true, seen: 'parts with msgtype=response', count: countOf('part/msgtype') },
         { value: false, seen: 'parts without a msgtype', count: countOf('part/http') },
       ]),
       proposeMismatch(learned, settings.quirks.mismatch),
       ...proposeMessages(learned, settings.errorMessages),
       ...(['eventType', 'codeType'] as const).map((name) =>
-        decide(
+        proposeValue(
           `v3.${name}`,
           settings.v3[name],
           [...learned]
@@ -90,16 +90,17 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
   }
 }
 
-interface Choice extends Sighting {
+interface Choice extends Observation {
   readonly value: string | boolean
 }
 
-function decide(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
-  const seen = choices.filter(({ count }) => count > 0)
-  const evidence = seen.map(({ seen: what, count }) => ({ seen: what, count }))
-  const [first] = seen
+/** Proposes the one value that all observations are of. */
+function proposeValue(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
+  const found = choices.filter(({ count }) => count > 0)
+  const evidence = found.map(({ seen, count }) => ({ seen, count }))
+  const [first] = found
   if (first === undefined) return { path, current, result: 'none', evidence }
-  if (seen.some(({ value }) => value !== first.value))
+  if (found.some(({ value }) => value !== first.value))
     return { path, current, result: 'contradictory', evidence }
   if (first.value === current) return { path, current, result: 'keep', evidence }
   return { path, current, result: 'change', proposed: first.value, evidence }
@@ -107,31 +108,26 @@ function decide(path: string, current: string | boolean, choices: readonly Choic
 
 /** `auto` where V2 itself answers by the request: generic clients only in the nested layout. */
 function proposeLayout(learned: Learned, current: string): Proposal {
-  const counts = (['flat', 'nested'] as const).flatMap((layout) =>
-    (['plain', 'generic'] as const).map((client) => ({
-      layout,
-      client,
-      count: learned.get(`layout/${layout}/${client}`) ?? 0,
-    })),
-  )
-  const seen = counts.filter(({ count }) => count > 0)
-  const evidence = seen.map(({ layout, client, count }) => ({
+  const seen = (['flat', 'nested'] as const)
+    .flatMap((layout) =>
+      (['plain', 'generic'] as const).map((client) => ({
+        layout,
+        client,
+        count: learned.get(`layout/${layout}/${client}`) ?? 0,
+      })),
+    )
+    .filter(({ count }) => count > 0)
+  const layouts = new Set(seen.map(({ layout }) => layout))
+  const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
+  // `auto` that gives these clients what they got is right as it is.
+  const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
+  const choices = seen.map(({ layout, client, count }) => ({
+    value: isAuto ? 'auto' : layout,
     seen: `${layout} replies to ${client === 'generic' ? 'generic clients' : 'plain V2 clients'}`,
     count,
   }))
-  const path = 'layout'
-  const layouts = new Set(seen.map(({ layout }) => layout))
-  const [only] = layouts
-  if (only === undefined) return { path, current, result: 'none', evidence }
-  const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
-  if (layouts.size > 1 && !isByClient) return { path, current, result: 'contradictory', evidence }
-  const proposed = layouts.size > 1 ? 'auto' : only
-  const isFlat = proposed === 'flat' && seen.some(({ client }) => client === 'generic')
-  const note = isFlat ? { note: NEEDS_AUTO } : {}
-  // `auto` that gives these clients what they got is right as it is.
-  if (proposed === current || (current === 'auto' && isByClient))
-    return { path, current, result: 'keep', evidence, ...note }
-  return { path, current, result: 'change', proposed, evidence, ...note }
+  const isFlat = !layouts.has('nested') && seen.some(({ client }) => client === 'generic')
+  return { ...proposeValue('layout', current, choices), ...(isFlat && { note: NEEDS_AUTO }) }
 }
 
 /** In the flat layout a created record has no `Location`, as service.md 4.2 shows it. */
@@ -144,7 +140,7 @@ const LEAST_DROPPED = 3
 /** V2's empty reply to such a batch is the same whether it keeps the records or not: what V3 then shows counts. */
 function proposeMismatch(learned: Learned, current: string): Proposal {
   const countOf = (outcome: string): number => learned.get(`mismatch/${outcome}`) ?? 0
-  const proposal = decide('quirks.mismatch', current, [
+  const proposal = proposeValue('quirks.mismatch', current, [
     // Parts are outcomes: V2 tried to apply the records.
     { value: 'post', seen: 'batches whose ids differ, answered with parts', count: countOf('parts') },
     { value: 'post', seen: 'batches whose ids differ and whose marks were recorded', count: countOf('kept') },
@@ -174,7 +170,7 @@ function proposeMessages(
   const own = new Map(defaultErrorMapping.map(({ to }) => [to.code, to.message]))
   const errors = toErrors(learned).filter(({ code }) => own.has(code))
   return [...new Set(errors.map(({ code }) => code))].map((code) =>
-    decide(
+    proposeValue(
       `errorMessages.${code}`,
       configured[code] ?? own.get(code) ?? '',
       errors
@@ -206,24 +202,22 @@ export function formatPatch(
     ...(changes.length > 0
       ? ['partners:', `  - id: ${partner}`, ...patchOf(changes)]
       : ['# nothing to change']),
-    ...proposals
-      .filter(({ result }) => result === 'keep')
-      .map((one) => `# ${one.path}: ${one.current} fits: ${toText(one.evidence)}${noteOf(one)}`),
-    ...proposals
-      .filter(({ result }) => result === 'contradictory')
-      .map(
-        (one) =>
-          `# ${one.path}: not proposed, the evidence is contradictory: ${toText(one.evidence)}${noteOf(one)}`,
-      ),
-    ...proposals
-      .filter(({ result }) => result === 'none')
-      .map(
-        (one) =>
-          `# ${one.path}: not proposed, ${one.evidence.length === 0 ? 'nothing was seen of it' : toText(one.evidence)}${noteOf(one)}`,
-      ),
+    ...(['keep', 'contradictory', 'none'] as const).flatMap((result) =>
+      proposals
+        .filter((one) => one.result === result)
+        .map((one) => `# ${one.path}: ${reasonOf(one)}${noteOf(one)}`),
+    ),
     ...errors.map(({ status, code, message, count }) => `# error ${status} ${code}: ${message} (${count})`),
   ]
   return lines.join('\n')
+}
+
+/** Why a key is left as it is. */
+function reasonOf({ result, current, evidence }: Proposal): string {
+  const seen = toText(evidence)
+  if (result === 'keep') return `${current} fits: ${seen}`
+  if (result === 'contradictory') return `not proposed, the evidence is contradictory: ${seen}`
+  return `not proposed, ${evidence.length === 0 ? 'nothing was seen of it' : seen}`
 }
 
 function patchOf(changes: readonly Proposal[]): readonly string[] {
@@ -245,7 +239,7 @@ function patchOf(changes: readonly Proposal[]): readonly string[] {
 const counted = (count: number, one: string, several = `${one}s`): string =>
   `${count} ${count === 1 ? one : several}`
 
-const toText = (evidence: readonly Sighting[]): string =>
+const toText = (evidence: readonly Observation[]): string =>
   evidence.map(({ seen, count }) => `${count} × ${seen}`).join(', ')
 
 const noteOf = ({ note }: Proposal): string => (note === undefined ? '' : `; ${note}`)
