@@ -2,6 +2,19 @@
 export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
 export type Verdict = (typeof verdicts)[number]
 
+/** Each verdict in words. */
+export const verdictTexts: Readonly<Record<Verdict, { readonly label: string; readonly meaning: string }>> = {
+  same: { label: 'Same', meaning: 'every field is equal' },
+  equivalent: {
+    label: 'Equivalent',
+    meaning: 'fields are written differently and mean the same by a named rule',
+  },
+  differs: { label: 'Differs', meaning: 'at least one field has another meaning' },
+  onlyV2: { label: 'Only in V2', meaning: 'V3 through the adapter does not have the record' },
+  onlyV3: { label: 'Only in V3', meaning: 'V2 does not have the record' },
+  unknown: { label: 'Unknown', meaning: 'one side gave no answer that can be compared' },
+}
+
 /** `missing`: V3 lacks what V2 has. `extra`: V2 lacks what V3 has. */
 export const differenceKinds = ['value', 'type', 'null', 'missing', 'extra', 'count', 'order'] as const
 export type DifferenceKind = (typeof differenceKinds)[number]

@@ -1,18 +1,19 @@
 import type { CountedGroup } from '../../run-document.ts'
 import { addVerdicts } from '../../tally.ts'
+import { verdicts, verdictTexts } from '../../verdict.ts'
 import { formatBound, formatCount, formatDay, formatShare } from '../format.ts'
 import type { PublishedRun } from '../published-run.ts'
+import { attention, bar, legend, swatch } from './bars.ts'
 import { type Content, html, type Markup } from './markup.ts'
 import { barTable, codePath, verdictTable } from './tables.ts'
-import { attention, legend, verdictStyles } from './verdict-style.ts'
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 /** Records of a group that ask for attention. */
-const attentionOf = ({ verdicts }: CountedGroup): number =>
-  sumOf(attention.map(({ verdict }) => verdicts[verdict]))
+const attentionOf = (group: CountedGroup): number =>
+  sumOf(attention.map((verdict) => group.verdicts[verdict]))
 /** A legend of the verdicts that occur. */
 const legendOf = (groups: readonly CountedGroup[]): Markup =>
-  legend(attention.filter(({ verdict }) => groups.some(({ verdicts }) => verdicts[verdict] > 0)))
+  legend(attention.filter((verdict) => groups.some((group) => group.verdicts[verdict] > 0)))
 
 const chart = (title: string, text: Content, body: Content): Markup =>
   html`<figure class="chart">
@@ -23,49 +24,26 @@ const chart = (title: string, text: Content, body: Content): Markup =>
     ${body}
   </figure>`
 
-/** Percent of the width that every verdict with a record gets, so that none vanishes. */
-const LEAST_WIDTH = 0.8
-
 /** One bar of all verdicts, and their counts below it. */
-export function chartVerdicts({ verdicts, compared }: PublishedRun): Markup {
-  const counts = verdictStyles.map((style) => ({ ...style, count: verdicts[style.verdict] }))
-  const seen = counts.filter(({ count }) => count > 0)
-  const total = sumOf(seen.map(({ count }) => count))
-  const shares = seen.map(({ count }) => Math.max(LEAST_WIDTH, (count / total) * 100))
-  const words = seen.map(({ label, count }) => `${label} ${formatCount(count)}`).join(', ')
-  let x = 0
-  const rects = seen.map(({ verdict }, index) => {
-    const width = ((shares[index] ?? 0) / sumOf(shares)) * 100
-    const start = x
-    x += width
-    return html`<rect
-      class="f-${verdict} edge"
-      x="${start.toFixed(3)}%"
-      width="${width.toFixed(3)}%"
-      height="100%"
-    />`
-  })
+export function chartVerdicts({ verdicts: counts, compared }: PublishedRun): Markup {
+  const seen = verdicts.filter((verdict) => counts[verdict] > 0)
+  const words = seen.map((verdict) => `${verdictTexts[verdict].label} ${formatCount(counts[verdict])}`)
+  const parts = seen.map((verdict) => ({ name: verdict, count: counts[verdict] }))
   return html`<figure class="verdicts">
-    ${
-      seen.length > 0 &&
-      html`<svg class="bar" role="img" aria-label="Verdicts: ${words}" focusable="false">${rects}</svg>`
-    }
+    ${seen.length > 0 && bar(parts, sumOf(parts.map(({ count }) => count)), `Verdicts: ${words.join(', ')}`)}
     <dl class="tiles">
-      ${counts.map(
-        ({ verdict, label, meaning, count }) =>
-          html`<div class="tile${count === 0 && ' zero'}">
-            <dt>
-              <svg class="swatch" aria-hidden="true" focusable="false">
-                <rect class="f-${verdict}" width="100%" height="100%" /></svg
-              >${label}
-            </dt>
-            <dd>
-              <b>${formatCount(count)}</b>
-              <span class="share">${count > 0 && formatShare(count, compared)}</span>
-            </dd>
-            <dd class="note">${meaning}</dd>
-          </div>`,
-      )}
+      ${verdicts.map((verdict) => {
+        const count = counts[verdict]
+        const { label, meaning } = verdictTexts[verdict]
+        return html`<div class="tile${count === 0 && ' zero'}">
+          <dt>${swatch(verdict)}${label}</dt>
+          <dd>
+            <b>${formatCount(count)}</b>
+            <span class="share">${count > 0 && formatShare(count, compared)}</span>
+          </dd>
+          <dd class="note">${meaning}</dd>
+        </div>`
+      })}
     </dl>
   </figure>`
 }
@@ -107,7 +85,7 @@ export function chartGroups(
   if (groups.length === 0) return undefined
   const rows = groups.map((group) => ({
     name: nameOf(group.name),
-    parts: attention.map(({ verdict }) => ({ name: verdict, count: group.verdicts[verdict] })),
+    parts: attention.map((verdict) => ({ name: verdict, count: group.verdicts[verdict] })),
     cells: [
       formatCount(attentionOf(group)),
       formatShare(attentionOf(group), sumOf(Object.values(group.verdicts))) ?? '–',
@@ -200,15 +178,15 @@ function gridOf(top: number): Content {
   })
 }
 
-function column({ verdicts }: CountedGroup, index: number, count: number, top: number): Content {
+function column({ verdicts: counts }: CountedGroup, index: number, count: number, top: number): Content {
   const step = 94 / count
   const width = Math.min(step * 0.78, 6)
   const x = 6 + step * index + (step - width) / 2
   let y = BASE
   return attention
-    .filter(({ verdict }) => verdicts[verdict] > 0)
-    .map(({ verdict }) => {
-      const height = Math.max(0.9, (verdicts[verdict] / top) * HEIGHT)
+    .filter((verdict) => counts[verdict] > 0)
+    .map((verdict) => {
+      const height = Math.max(0.9, (counts[verdict] / top) * HEIGHT)
       y -= height
       return html`<rect
         class="f-${verdict} edge"
@@ -247,6 +225,6 @@ function mondayOf(day: string): string {
 function merge(days: readonly CountedGroup[], nameOf: (day: string) => string): readonly CountedGroup[] {
   return [...Map.groupBy(days, ({ name }) => nameOf(name))].map(([name, group]) => ({
     name,
-    verdicts: addVerdicts(group.map(({ verdicts }) => verdicts)),
+    verdicts: addVerdicts(group.map((day) => day.verdicts)),
   }))
 }

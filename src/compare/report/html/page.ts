@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto'
 import { formatDay } from '../format.ts'
 import { headlineOf } from '../headline.ts'
 import { findingsOf, type PublishedRun } from '../published-run.ts'
+import { patterns } from './bars.ts'
 import { chartDays, chartDelays, chartFields, chartGroups } from './charts.ts'
 import { html, Markup } from './markup.ts'
 import { sectionClasses, sectionHeadline, sectionRules } from './sections.ts'
 import { styles } from './styles.ts'
 import { verdictTable } from './tables.ts'
-import { patterns } from './verdict-style.ts'
 
 /** Nothing may be loaded, run or sent: the one style sheet is known by its digest. */
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`

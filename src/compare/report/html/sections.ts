@@ -2,9 +2,10 @@ import { explain, explainRule } from '../explanations.ts'
 import { formatCount, formatDay, formatDuration, formatInstant, formatShare } from '../format.ts'
 import { headlineOf } from '../headline.ts'
 import { type Finding, findingsOf, type PublishedRun } from '../published-run.ts'
+import { bar } from './bars.ts'
 import { chartVerdicts } from './charts.ts'
 import { type Content, html, type Markup } from './markup.ts'
-import { bar, codePath, scrollTable } from './tables.ts'
+import { codePath, scrollTable } from './tables.ts'
 
 const signs = {
   ready: html`<path d="M13 25l7 7 15-16" />`,
@@ -212,58 +213,50 @@ const rowNames: ReadonlyMap<Finding['kind'], string> = new Map([
 ])
 
 /** What made records equivalent, the partner's own rules, and the noise of V2. */
-export function sectionRules({ equivalences, verdicts, ownRules, noise }: PublishedRun): Markup {
-  const section = (id: string, title: string, lead: string | undefined, table: Markup): Markup =>
-    html`<section aria-labelledby="${id}">
-      <h2 id="${id}">${title}</h2>
-      ${lead !== undefined && html`<p class="lead">${lead}</p>`} ${table}
-    </section>`
-  return html`${
-    equivalences.length > 0 &&
-    section(
-      'equivalences',
-      'What counts as equivalent',
-      `${formatCount(verdicts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`,
-      listTable(
-        'Equivalences',
-        ['Rule', 'Meaning', 'Field'],
-        equivalences.map(({ rule, path, count }) => [
-          html`<code>${rule}</code>`,
-          explainRule(rule) ?? 'a rule of the partner’s own',
-          codePath(path),
-          formatCount(count),
-        ]),
-      ),
+export function sectionRules({ equivalences, verdicts, ownRules, noise }: PublishedRun): Content {
+  const lists = [
+    {
+      id: 'equivalences',
+      table: 'Equivalences',
+      title: 'What counts as equivalent',
+      lead: `${formatCount(verdicts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`,
+      headings: ['Rule', 'Meaning', 'Field'],
+      rows: equivalences.map(({ rule, path, count }) => [
+        html`<code>${rule}</code>`,
+        explainRule(rule) ?? 'a rule of the partner’s own',
+        codePath(path),
+        formatCount(count),
+      ]),
+    },
+    {
+      id: 'own-rules',
+      table: 'Own rules',
+      title: 'Own rules of the partner',
+      headings: ['Rule', 'Field', 'Reason', 'Owner', 'Counts until'],
+      rows: ownRules.map(({ name, path, reason, owner, expires, expired, count }) => [
+        ...[name, codePath(path), reason, owner],
+        html`${formatDay(expires)}${expired && html` <strong class="expired">expired</strong>`}`,
+        formatCount(count),
+      ]),
+    },
+    {
+      id: 'noise',
+      table: 'Noise',
+      title: 'Noise: V2 against itself',
+      lead: 'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
+      headings: ['Field', 'Kind'],
+      rows: noise.differences.map(({ path, kind, count }) => [codePath(path), kind, formatCount(count)]),
+    },
+  ]
+  return lists
+    .filter(({ rows }) => rows.length > 0)
+    .map(
+      ({ id, table, title, lead, headings, rows }) =>
+        html`<section aria-labelledby="${id}">
+          <h2 id="${id}">${title}</h2>
+          ${lead !== undefined && html`<p class="lead">${lead}</p>`} ${listTable(table, headings, rows)}
+        </section>`,
     )
-  }${
-    ownRules.length > 0 &&
-    section(
-      'own-rules',
-      'Own rules of the partner',
-      undefined,
-      listTable(
-        'Own rules',
-        ['Rule', 'Field', 'Reason', 'Owner', 'Counts until'],
-        ownRules.map(({ name, path, reason, owner, expires, expired, count }) => [
-          ...[name, codePath(path), reason, owner],
-          html`${formatDay(expires)}${expired && html` <strong class="expired">expired</strong>`}`,
-          formatCount(count),
-        ]),
-      ),
-    )
-  }${
-    noise.differences.length > 0 &&
-    section(
-      'noise',
-      'Noise: V2 against itself',
-      'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
-      listTable(
-        'Noise',
-        ['Field', 'Kind'],
-        noise.differences.map(({ path, kind, count }) => [codePath(path), kind, formatCount(count)]),
-      ),
-    )
-  }`
 }
 
 /** The first rows of a list, with the number of records in the last column. */

@@ -1,7 +1,8 @@
 import type { CountedGroup } from '../../run-document.ts'
+import { verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount } from '../format.ts'
+import { bar, type BarPart } from './bars.ts'
 import { type Content, html, type Markup } from './markup.ts'
-import { verdictStyles } from './verdict-style.ts'
 
 /** A path of member names, which may break after each slash. */
 export function codePath(path: string): Markup {
@@ -52,11 +53,11 @@ export function verdictTable(
 ): Markup {
   return scrollTable(
     `${heading}: verdicts`,
-    [heading, ...verdictStyles.map(({ label }) => label)],
-    verdictStyles.length,
-    groups.map(({ name, verdicts }) => [
-      nameOf(name),
-      ...verdictStyles.map(({ verdict }) => formatCount(verdicts[verdict])),
+    [heading, ...verdicts.map((verdict) => verdictTexts[verdict].label)],
+    verdicts.length,
+    groups.map((group) => [
+      nameOf(group.name),
+      ...verdicts.map((verdict) => formatCount(group.verdicts[verdict])),
     ]),
   )
 }
@@ -92,29 +93,4 @@ export function barTable(
       )}
     </tbody>
   </table>`
-}
-
-interface BarPart {
-  /** The name of its style. */
-  readonly name: string
-  readonly count: number
-}
-
-/** One horizontal bar; a part with a record never vanishes. */
-export function bar(parts: readonly BarPart[], most: number): Markup {
-  let x = 0
-  const rects = parts
-    .filter(({ count }) => count > 0)
-    .map(({ name, count }) => {
-      const width = Math.max(1.2, (count / most) * 100)
-      const start = Math.min(x, 100 - width)
-      x += width
-      return html`<rect
-        class="f-${name} edge"
-        x="${start.toFixed(2)}%"
-        width="${width.toFixed(2)}%"
-        height="100%"
-      />`
-    })
-  return html`<svg class="hbar" aria-hidden="true" focusable="false">${rects}</svg>`
 }
