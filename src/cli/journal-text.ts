@@ -14,42 +14,39 @@ const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
 /** Batches as a table, one line each. */
 export function formatBatches(batches: readonly BatchSummary[]): string {
   if (batches.length === 0) return 'No batches.'
-  const rows = batches.map((one) => [
-    String(one.batch),
-    formatTime(one.receivedMs),
-    one.partner,
-    String(one.records),
-    ...states.map((state) => String(one.states[state])),
-    String(one.deadLetters),
-    formatTime(one.nextDueMs),
+  return formatTable(batches, [
+    ['batch', ({ batch }) => batch],
+    ['received', ({ receivedMs }) => formatTime(receivedMs)],
+    ['partner', ({ partner }) => partner],
+    ['records', ({ records }) => records],
+    ...states.map((state) => [state, (one: BatchSummary) => one.states[state]] as const),
+    ['dead', ({ deadLetters }) => deadLetters],
+    ['next due', ({ nextDueMs }) => formatTime(nextDueMs)],
   ])
-  return formatTable([['batch', 'received', 'partner', 'records', ...states, 'dead', 'next due'], ...rows])
 }
 
 /** The balance of each partner, and whether it adds up. */
 export function formatBalances(balances: readonly CheckedBalance[]): string {
-  const rows = balances.map((one) => [
-    one.partner,
-    String(one.received),
-    ...states.map((state) => String(one[state])),
-    one.holds ? 'yes' : 'NO: the journal is damaged',
+  return formatTable(balances, [
+    ['partner', ({ partner }) => partner],
+    ['received', ({ received }) => received],
+    ...states.map((state) => [state, (one: CheckedBalance) => one[state]] as const),
+    ['holds', ({ holds }) => (holds ? 'yes' : 'NO: the journal is damaged')],
   ])
-  return formatTable([['partner', 'received', ...states, 'holds'], ...rows])
 }
 
 /** One batch with a line for each record, and one for each dead letter. */
 export function formatBatch(batch: BatchReport): string {
-  const rows = batch.parts.map((one) => [
-    String(one.position + 1),
-    one.superseded ? `${one.state} (superseded)` : one.state,
-    formatReason(one.reason),
-    String(one.attempts),
-    formatTime(one.settledMs),
-    formatRetry(one.retry),
-    one.deadLetter ? 'yes' : '',
-  ])
   const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
-  const table = formatTable([['part', 'state', 'reason', 'attempts', 'settled', 'retry', 'dead'], ...rows])
+  const table = formatTable(batch.parts, [
+    ['part', ({ position }) => position + 1],
+    ['state', ({ state, superseded }) => (superseded ? `${state} (superseded)` : state)],
+    ['reason', ({ reason }) => formatReason(reason)],
+    ['attempts', ({ attempts }) => attempts],
+    ['settled', ({ settledMs }) => formatTime(settledMs)],
+    ['retry', ({ retry }) => (retry === 'resend' ? 'with the same batch' : formatTime(retry))],
+    ['dead', ({ deadLetter }) => (deadLetter ? 'yes' : '')],
+  ])
   const remedies = batch.parts.flatMap(({ position, remedy }) =>
     remedy === undefined ? [] : [`part ${position + 1}: ${remedy}`],
   )
@@ -85,10 +82,6 @@ export function formatDeadLetters(letters: readonly RecordSummary[]): string {
       return `${place}, received ${formatTime(one.receivedMs)}: ${one.state}, ${formatReason(one.reason)}\n  ${one.remedy ?? ''}`
     })
     .join('\n')
-}
-
-function formatRetry(retry: RecordSummary['retry']): string {
-  return retry === 'resend' ? 'with the same batch' : formatTime(retry)
 }
 
 /** A reason may be a code of the service: control characters are replaced, since a terminal would act on them. */

@@ -1,102 +1,79 @@
-import { doubtsOf, outcomeOf, type RunDocument, type RunDoubt } from '../compare/run-document.ts'
+import { headlineOf } from '../compare/report/headline.ts'
+import { publishRun } from '../compare/report/published-run.ts'
+import type { RunDocument } from '../compare/run-document.ts'
 import { DAY_MS, formatDay, type RunResult } from '../compare/run/index.ts'
-import { type Verdict, verdicts } from '../compare/verdict.ts'
+import { verdictTexts, verdicts } from '../compare/verdict.ts'
 import type { AdapterError } from '../errors.ts'
 import { formatCounted, formatTable } from './text.ts'
 
 /** Classes of differences that the table shows. */
 const MAX_CLASSES = 10
 
-const meanings: Readonly<Record<Verdict, string>> = {
-  same: 'every field is the same text',
-  equivalent: 'fields that mean the same by a rule',
-  differs: 'a field differs',
-  onlyV2: 'V3 does not have it',
-  onlyV3: 'V2 does not have it',
-  unknown: 'could not be compared',
-}
-
-/** The result of a run for people: verdicts, the largest classes of difference, the next step, where the file is. */
+/** The result of a run for people: verdicts, the largest classes of difference, the outcome, where the file is. */
 export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path'>): string {
-  const { compared, partner, from, to, complete } = document
+  const { run, compared, partner, from, to, complete, differences, equivalences } = document
   const who = partner === null ? '' : `, partner ${partner}`
+  const published = publishRun(document, { exact: true })
+  const { title, sentence, doubts } = headlineOf(published)
+  const more = differences.length - MAX_CLASSES
   return [
-    `${document.run}: ${from} to ${to}${who}${complete ? '' : ' (not complete)'}`,
+    `${run}: ${from} to ${to}${who}${complete ? '' : ' (not complete)'}`,
     '',
     formatVerdicts(document),
-    ...formatDifferences(document),
-    ...formatEquivalences(document),
+    ...tableOf(differences, [
+      ['field', ({ path: field }) => field],
+      ['kind', ({ kind }) => kind],
+      ['V2', ({ v2Class }) => v2Class],
+      ['V3', ({ v3Class }) => v3Class],
+      recordsColumn,
+    ]),
+    ...(more > 0 ? [`and ${more} more classes`] : []),
+    ...tableOf(equivalences, [
+      ['equivalent by', ({ rule }) => rule],
+      ['field', ({ path: field }) => field],
+      recordsColumn,
+    ]),
     ...formatNoise(document),
     '',
-    nextStep(document),
+    [`${title}: ${sentence}`, ...doubts].join(' '),
+    ...(published.outcome !== 'differs'
+      ? []
+      : [`markbridge compare report ${run} says what each class may mean, and what to do.`]),
     `The report on ${formatCounted(compared, 'record')} is in ${path}.`,
   ].join('\n')
 }
 
+const formatCount = (count: number): string => count.toLocaleString('en')
+const recordsColumn = ['records', ({ count }: { readonly count: number }) => formatCount(count)] as const
+
+/** The first rows as a table below an empty line; nothing without rows. */
+function tableOf<Row>(
+  rows: readonly Row[],
+  columns: Parameters<typeof formatTable<Row>>[1],
+): readonly string[] {
+  return rows.length === 0 ? [] : ['', formatTable(rows.slice(0, MAX_CLASSES), columns)]
+}
+
 function formatVerdicts({ verdicts: counts, compared }: RunDocument): string {
-  const rows = verdicts.map((name) => {
-    const count = counts[name]
-    const share = compared === 0 ? '' : `${((count / compared) * 100).toFixed(2)} %`
-    return [name, count.toLocaleString('en'), count === 0 ? '' : share, count === 0 ? '' : meanings[name]]
-  })
-  return formatTable([['verdict', 'records', 'share', ''], ...rows])
-}
-
-function formatDifferences({ differences }: RunDocument): readonly string[] {
-  if (differences.length === 0) return []
-  const shown = differences.slice(0, MAX_CLASSES)
-  const more = differences.length - shown.length
-  const rows = shown.map(({ path, kind, v2Class, v3Class, count }) => [
-    path,
-    kind,
-    v2Class,
-    v3Class,
-    count.toLocaleString('en'),
+  return formatTable(verdicts, [
+    ['verdict', (verdict) => verdict],
+    ['records', (verdict) => formatCount(counts[verdict])],
+    [
+      'share',
+      (verdict) => (counts[verdict] > 0 ? `${((counts[verdict] / compared) * 100).toFixed(2)} %` : ''),
+    ],
+    ['', (verdict) => (counts[verdict] > 0 ? verdictTexts[verdict].meaning : '')],
   ])
-  return [
-    '',
-    formatTable([['field', 'kind', 'V2', 'V3', 'records'], ...rows]),
-    ...(more > 0 ? [`and ${more} more classes`] : []),
-  ]
-}
-
-function formatEquivalences({ equivalences }: RunDocument): readonly string[] {
-  if (equivalences.length === 0) return []
-  const rows = equivalences
-    .slice(0, MAX_CLASSES)
-    .map(({ rule, path, count }) => [rule, path, count.toLocaleString('en')])
-  return ['', formatTable([['equivalent by', 'field', 'records'], ...rows])]
 }
 
 function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
-  const again = askedAgain === 0 ? [] : [`${askedAgain.toLocaleString('en')} records were asked again.`]
-  const own = noise.measured
-    ? [
-        noise.records === 0
-          ? 'Two reads of V2 agree.'
-          : `${noise.records.toLocaleString('en')} records differ between two reads of V2; these fields do not count.`,
-      ]
-    : []
-  return again.length + own.length === 0 ? [] : ['', ...own, ...again]
-}
-
-function nextStep(document: RunDocument): string {
-  switch (outcomeOf(document)) {
-    case 'ready':
-      return 'Nothing differs.'
-    case 'differs':
-      return `V3 differs. Begin with the largest class: markbridge compare report ${document.run} says what each may mean, and what to do.`
-    case 'inconclusive':
-      return doubts[doubtsOf(document)[0] ?? 'unknown']
-  }
-}
-
-const doubts: Readonly<Record<RunDoubt, string>> = {
-  nothingCompared: 'Inconclusive: no record was compared. Choose days of a term.',
-  incomplete: 'Inconclusive: nothing differs in what was compared, and not all was. Go on with --resume.',
-  tooFewCompared: 'Inconclusive: too few of the records were compared.',
-  unknown: 'Inconclusive: records could not be compared.',
-  expiredRules: 'Inconclusive: a rule of the partner has expired.',
+  const again = askedAgain === 0 ? [] : [`${formatCount(askedAgain)} records were asked again.`]
+  const own =
+    noise.records === 0
+      ? 'Two reads of V2 agree.'
+      : `${formatCount(noise.records)} records differ between two reads of V2; these fields do not count.`
+  const lines = [...(noise.measured ? [own] : []), ...again]
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 /** Why a run is not complete, and how to go on, on one line. */
@@ -106,11 +83,11 @@ export function describeFailure({ kind, failures, document }: RunResult): string
   const [first] = failures
   const isRest = kind !== 'refused' && failures.length > 1
   const more = isRest ? ` ${failures.length - 1} more windows could not be compared.` : ''
-  const why = first === undefined ? '' : `${describe(first)}${more} `
+  const why = first === undefined ? '' : `${describeWindow(first)}${more} `
   return `${kind === 'failing' ? 'The run ended early: window after window failed. ' : ''}${why}${resume}`
 }
 
-function describe({ window, side, cause }: RunResult['failures'][number]): string {
+function describeWindow({ window, side, cause }: RunResult['failures'][number]): string {
   const { fromMs, toMs } = window
   const days = toMs > fromMs ? ` (${formatDay(fromMs)} to ${formatDay(Math.max(fromMs, toMs - DAY_MS))})` : ''
   return describeCause(side, cause, days)

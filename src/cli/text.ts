@@ -1,23 +1,53 @@
-/** Rows as lines with aligned columns, two blanks apart. */
-export function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+import type { Command } from 'commander'
+
+/** The heading of a column, and what stands in it; nothing for undefined. */
+type Column<Row> = readonly [heading: string, cellOf: (row: Row) => string | number | undefined]
+
+/** Rows as lines with aligned columns, two blanks apart, below their headings. */
+export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const cells = columns.map(([heading, cellOf]) => [heading, ...rows.map((row) => String(cellOf(row) ?? ''))])
+  const padded = cells.map((column) => {
+    const width = Math.max(...column.map((cell) => cell.length))
+    return column.map((cell) => cell.padEnd(width))
+  })
+  return ['', ...rows]
+    .map((_, line) =>
+      padded
+        .map((column) => column[line])
         .join('  ')
         .trimEnd(),
     )
     .join('\n')
 }
 
-/** Prints the result of a command: one JSON document on one line, or a text. */
+/** What a command has found or done. */
+export interface Answer {
+  /** Printed with `--json`, on one line. */
+  readonly document: unknown
+  /** Printed without it. */
+  readonly text: () => string
+  /** Exit status; default 0. */
+  readonly status?: number
+}
+
+/** Makes the action of a command whose whole output is one answer. */
+export function answerWith<Args extends readonly unknown[]>(
+  exitWith: (status: number) => void,
+  work: (...args: Args) => Promise<Answer>,
+): (this: Command, ...args: Args) => Promise<void> {
+  return async function (...args) {
+    const answer = await work(...args)
+    print(this.opts<{ json?: boolean }>(), answer)
+    exitWith(answer.status ?? 0)
+  }
+}
+
+/** Prints an answer as the flags of its command ask for it. */
 export function print(
   { json }: { readonly json?: boolean | undefined },
-  value: unknown,
-  text: () => string,
+  { document, text }: Pick<Answer, 'document' | 'text'>,
 ): void {
-  console.log(json === true ? JSON.stringify(value) : text())
+  console.log(json === true ? JSON.stringify(document) : text())
 }
 
 /** `1 batch`, `1,200 batches`. */

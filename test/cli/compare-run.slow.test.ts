@@ -113,7 +113,9 @@ test('differences of one face: exactly those, with their fields, and no id in wh
   expect(stdout).toMatch(/^differs +20 /m)
   expect(stdout).toMatch(/^onlyV2 +10 /m)
   expect(stdout).toMatch(/^RecordedOn +value .* 10$/m)
-  expect(stdout).toMatch(/V3 differs\. Begin with the largest class/)
+  expect(stdout).toMatch(
+    /^Differs: V3 through .* for 30 of .*\nmarkbridge compare report run-\S+ says what each class/m,
+  )
   await faces.differ('V2', ['missing'], 10)
   const other = await compare(faces)
   expect(other.stdout).toMatch(/^onlyV3 +10 /m)

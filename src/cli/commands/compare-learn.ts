@@ -6,7 +6,7 @@ import { readRecordingKey } from '../key-source.ts'
 import { useStore } from '../rollout/open-store.ts'
 import type { Target } from '../options.ts'
 import { findPartner, loadTarget } from '../target.ts'
-import { print } from '../text.ts'
+import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Proposes layout, quirks and Type strings from what V2 really answered: a patch of the configuration, each line with the counts behind it, and
@@ -30,9 +30,7 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
     .option('--key <source>', 'open encrypted recordings with the key of env:NAME or file:path')
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
-    .action(async (partner: string, options: CompareLearnOptions) => {
-      exitWith(await runCompareLearn(partner, options))
-    })
+    .action(answerWith(exitWith, runCompareLearn))
 }
 
 /** The flags of `compare learn`. */
@@ -44,20 +42,23 @@ interface CompareLearnOptions extends Target {
 }
 
 /**
- * Prints what V2's replies say of the settings of a partner. Returns 0, or 3 where nothing was observed. Errors: `ADP_USAGE` for a partner that
+ * Prints what V2's replies say of the settings of a partner. Status 3 where nothing was observed. Errors: `ADP_USAGE` for a partner that
  * the configuration does not have.
  */
-async function runCompareLearn(partner: string, options: CompareLearnOptions): Promise<number> {
+async function runCompareLearn(partner: string, options: CompareLearnOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const settings = findPartner(config, partner)
   const learned = await readLearned(partner, config, options)
   const proposals = propose(learned, settings)
-  print(options, { partner, ...proposals }, () => formatPatch(partner, proposals))
-  if (learned.size > 0) return 0
-  console.error(
-    'markbridge: nothing was observed: exchanges are counted at stage shadow, and kept every five seconds; recordings are read with --recording <dir>.',
-  )
-  return 3
+  if (learned.size === 0)
+    console.error(
+      'markbridge: nothing was observed: exchanges are counted at stage shadow, and kept every five seconds; recordings are read with --recording <dir>.',
+    )
+  return {
+    document: { partner, ...proposals },
+    text: () => formatPatch(partner, proposals),
+    status: learned.size === 0 ? 3 : 0,
+  }
 }
 
 async function readLearned(

@@ -90,23 +90,18 @@ async function printRuns(folder: string): Promise<number> {
     console.error(`markbridge: there are no runs in ${folder}`)
     return 0
   }
-  const header = ['run', 'partner', 'from', 'to', 'outcome', 'complete', 'ended']
-  console.log(formatTable([header, ...runs.map(toRow)]))
+  console.log(
+    formatTable(runs, [
+      ['run', ({ name }) => formatGivenText(name)],
+      ['partner', ({ document }) => formatGivenText(document?.partner ?? '')],
+      ['from', ({ document }) => document?.from],
+      ['to', ({ document }) => document?.to],
+      ['outcome', ({ document, fault }) => (document === undefined ? fault : outcomeOf(document))],
+      ['complete', ({ document }) => document && (document.complete ? 'yes' : 'no')],
+      ['ended', ({ document }) => document?.endedAt],
+    ]),
+  )
   return 0
-}
-
-function toRow({ name, document, fault = '' }: FoundRun): readonly string[] {
-  if (document === undefined)
-    return [
-      formatGivenText(name),
-      '',
-      '',
-      '',
-      `not a run: ${formatGivenText(fault.replace(/^.* cannot be read: /, ''))}`,
-    ]
-  const { partner, from, to, complete, endedAt } = document
-  const given = formatGivenText(partner ?? '')
-  return [formatGivenText(name), given, from, to, outcomeOf(document), complete ? 'yes' : 'no', endedAt]
 }
 
 /** A file of a folder of runs; `fault` says why it is not a run. */
@@ -145,7 +140,8 @@ async function listRuns(folder: string): Promise<readonly FoundRun[]> {
       found.push({ name, document: await readFrom(join(folder, `${name}.json`), name) })
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
-      found.push({ name, fault: cause.message })
+      const why = cause.message.replace(/^.* cannot be read: /, '')
+      found.push({ name, fault: `not a run: ${formatGivenText(why)}` })
     }
   }
   const endOf = ({ document }: FoundRun): number => Date.parse(document?.endedAt ?? '1970-01-01')

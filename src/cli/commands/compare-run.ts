@@ -243,7 +243,7 @@ async function runWith(
       stopping.signal,
     )
     progress?.stop()
-    print(flags, result.document, () => formatRun(result))
+    print(flags, { document: result.document, text: () => formatRun(result) })
     return result
   } finally {
     progress?.stop()

@@ -51,8 +51,12 @@ async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<n
   const partners = loaded.partners.map(({ id }) => id)
   const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
   const head = `${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`
-  print({ json }, { valid: true, partners, warnings }, () =>
-    [head, ...warnings.map((warning) => `warning: ${warning}`)].join('\n'),
+  print(
+    { json },
+    {
+      document: { valid: true, partners, warnings },
+      text: () => [head, ...warnings.map((warning) => `warning: ${warning}`)].join('\n'),
+    },
   )
   return 0
 }

@@ -27,7 +27,7 @@ import { readLearner, searchOf } from '../learner-id.ts'
 import { adoptStages } from '../rollout/show.ts'
 import { readCount, type Target, withTarget } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { print } from '../text.ts'
+import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
@@ -50,6 +50,8 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
   journal.addHelpText('after', examples)
   const target = (command: Command): Command =>
     withTarget(command, 'configuration file that names the journal')
+  const answer = <Args extends readonly unknown[]>(work: (...args: Args) => Promise<Answer>) =>
+    answerWith(exitWith, work)
   target(journal.command('ls'))
     .description(
       'list batches, newest first, and the balance of each partner; exit status 1 for a balance that does not add up',
@@ -60,13 +62,25 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     .option('--before <batch>', 'only batches with a lower number', readCount)
     .option('--limit <n>', 'maximum number of batches', readCount, 50)
     .option('--dead-letters', 'list the dead letters instead, each with its cause and remedy')
-    .action(async (options: ListOptions) => exitWith(await listBatches(options)))
+    .action(
+      answer((options: ListOptions) =>
+        withInspector(options, (inspector) => listBatches(inspector, options)),
+      ),
+    )
   target(journal.command('show').argument('<batch>', 'batch number', readCount))
     .description('show the state of each record of a batch')
-    .action(showBatch)
+    .action(
+      answer((batch: number, options: Target) =>
+        withInspector(options, (inspector) => showBatch(inspector, batch)),
+      ),
+    )
   target(journal.command('reconcile').argument('[batch]', 'only this batch', readCount))
     .description('retry waiting records now; a running server picks them up within seconds')
-    .action(reconcileBatches)
+    .action(
+      answer((batch: number | undefined, options: Target) =>
+        withInspector(options, (inspector) => reconcileBatches(inspector, batch)),
+      ),
+    )
   target(
     journal
       .command('dismiss')
@@ -74,25 +88,29 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
       .argument('[parts...]', 'only these parts', readCounts),
   )
     .description('remove handled dead letters from the list; parts are numbered from 1')
-    .action(dismissRecords)
+    .action(
+      answer((batch: number, parts: readonly number[] | undefined, options: Target) =>
+        withInspector(options, (inspector) => dismissRecords(inspector, batch, parts)),
+      ),
+    )
   target(journal.command('check'))
     .description(
       'check the whole file of an SQLite journal, and the balance of each partner; exit status 1 if something is wrong',
     )
-    .action(async (options: Target) => exitWith(await checkJournal(options)))
+    .action(answer((options: Target) => withInspector(options, checkJournal)))
   target(journal.command('adopt'))
     .description(
       'accept a journal that was damaged, lost or replaced by an old copy; without --yes only prints the consequences',
     )
     .option('--yes', 'accept it')
-    .action(async (options: AdoptOptions) => exitWith(await acceptJournal(options)))
+    .action(answer(acceptJournal))
   target(journal.command('purge'))
     .description('delete data past its retention period (the server does this hourly)')
     .option(
       '--learner <id>',
       'erase what is kept of one learner instead (guid; - reads it from standard input); exit status 1 if something is left',
     )
-    .action(async (options: PurgeOptions) => exitWith(await purgeJournal(options)))
+    .action(answer(purgeJournal))
 }
 
 function readCounts(text: string, before: readonly number[] | undefined): readonly number[] {
@@ -125,77 +143,70 @@ interface PurgeOptions extends Target {
   readonly learner?: string
 }
 
-/** Lists batches with the balance of each partner, or dead letters; returns 1 for a balance that does not add up. */
-async function listBatches(options: ListOptions): Promise<number> {
+/** Lists batches with the balance of each partner, or dead letters; status 1 for a balance that does not add up. */
+async function listBatches(inspector: JournalInspector, options: ListOptions): Promise<Answer> {
   const { partner, state, since: sinceMs, before, limit } = options
-  return withInspector(options, async (inspector) => {
-    if (options.deadLetters === true) {
-      const deadLetters = await inspector.deadLetters({ partner, limit })
-      print(options, { deadLetters }, () => formatDeadLetters(deadLetters))
-      return 0
-    }
-    const batches = await inspector.batches({ partner, state, sinceMs, before, limit })
-    const balances = await inspector.balances()
-    print(options, { batches, balances }, () => `${formatBatches(batches)}\n\n${formatBalances(balances)}`)
-    return balances.every(({ holds }) => holds) ? 0 : 1
-  })
+  if (options.deadLetters === true) {
+    const deadLetters = await inspector.deadLetters({ partner, limit })
+    return { document: { deadLetters }, text: () => formatDeadLetters(deadLetters) }
+  }
+  const batches = await inspector.batches({ partner, state, sinceMs, before, limit })
+  const balances = await inspector.balances()
+  return {
+    document: { batches, balances },
+    text: () => `${formatBatches(batches)}\n\n${formatBalances(balances)}`,
+    status: balances.every(({ holds }) => holds) ? 0 : 1,
+  }
 }
 
 /** Shows the state of each record of a batch. */
-async function showBatch(batch: number, options: Target): Promise<void> {
-  await withInspector(options, async (inspector) => {
-    const report = await inspector.batch(batch)
-    if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
-    print(options, report, () => formatBatch(report))
-  })
+async function showBatch(inspector: JournalInspector, batch: number): Promise<Answer> {
+  const report = await inspector.batch(batch)
+  if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
+  return { document: report, text: () => formatBatch(report) }
 }
 
 /** Makes waiting records due now, of one batch or of all. */
-async function reconcileBatches(batch: number | undefined, options: Target): Promise<void> {
-  await withInspector(options, async (inspector) => {
-    const due = await inspector.makeDue(Date.now(), batch)
-    const records = due.reduce((total, { positions }) => total + positions.length, 0)
-    print(options, { due }, () => `${records} record(s) of ${due.length} batch(es) are due now.`)
-  })
+async function reconcileBatches(inspector: JournalInspector, batch: number | undefined): Promise<Answer> {
+  const due = await inspector.makeDue(Date.now(), batch)
+  const records = due.reduce((total, { positions }) => total + positions.length, 0)
+  return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
 }
 
 /** Removes dead letters from the list; `parts` count from 1, none means all of the batch. */
 async function dismissRecords(
+  inspector: JournalInspector,
   batch: number,
   parts: readonly number[] | undefined,
-  options: Target,
-): Promise<void> {
-  await withInspector(options, async (inspector) => {
-    const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
-    const dismissed = await inspector.dismiss(batch, positions)
-    print(options, { dismissed }, () => `${dismissed} dead letter(s) dismissed.`)
-  })
+): Promise<Answer> {
+  const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
+  const dismissed = await inspector.dismiss(batch, positions)
+  return { document: { dismissed }, text: () => `${dismissed} dead letter(s) dismissed.` }
 }
 
-/** Checks the file and the balances of a journal; returns 1 where something is wrong. */
-async function checkJournal(options: Target): Promise<number> {
-  return withInspector(options, async (inspector) => {
-    const damage = (await inspector.checkIntegrity()) ?? null
-    const balances = await inspector.balances()
-    print(
-      options,
-      { damage, balances },
-      () => `${damage ?? 'No damage was found.'}\n\n${formatBalances(balances)}`,
-    )
-    return damage === null && balances.every(({ holds }) => holds) ? 0 : 1
-  })
+/** Checks the file and the balances of a journal; status 1 where something is wrong. */
+async function checkJournal(inspector: JournalInspector): Promise<Answer> {
+  const damage = (await inspector.checkIntegrity()) ?? null
+  const balances = await inspector.balances()
+  return {
+    document: { damage, balances },
+    text: () => `${damage ?? 'No damage was found.'}\n\n${formatBalances(balances)}`,
+    status: damage === null && balances.every(({ holds }) => holds) ? 0 : 1,
+  }
 }
 
-/** Accepts a damaged journal, or without `--yes` prints the consequences and returns 1. */
-async function acceptJournal(options: AdoptOptions): Promise<number> {
+/** Accepts a damaged journal; without `--yes` the consequences, and status 1. */
+async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config
   const target = { url: urlOf(config), markFile: markFileOf(journal) }
   const condition = await examineJournal(target)
-  if (options.yes !== true) {
-    print(options, { condition, adopted: null }, () => formatCondition(condition, journal.replayForMs))
-    return 1
-  }
+  if (options.yes !== true)
+    return {
+      document: { condition, adopted: null },
+      text: () => formatCondition(condition, journal.replayForMs),
+      status: 1,
+    }
   const files = [...filesOf(target.url), target.markFile, stageFileOf(journal)]
   const { result, foreign } = await keepOwners(
     files.filter((path) => path !== undefined),
@@ -205,8 +216,11 @@ async function acceptJournal(options: AdoptOptions): Promise<number> {
     }),
   )
   const { adopted, stages } = result
-  print(options, { condition, adopted, stages, foreign }, () => formatAdopted(adopted, stages, foreign))
-  return stages.failure === null ? 0 : 1
+  return {
+    document: { condition, adopted, stages, foreign },
+    text: () => formatAdopted(adopted, stages, foreign),
+    status: stages.failure === null ? 0 : 1,
+  }
 }
 
 /** The journal is accepted already: what is wrong with its stages is said, and stops nothing. */
@@ -224,27 +238,20 @@ function filesOf(url: string): readonly string[] {
   return path === undefined ? [] : ['', '.mark', '-wal', '-shm'].map((ending) => path + ending)
 }
 
-/** Deletes data past its retention period, or what is kept of one learner; returns 1 where something of the learner is left. */
-async function purgeJournal(options: PurgeOptions): Promise<number> {
-  const { learner } = options
-  if (learner !== undefined) return eraseLearner(await readLearner(learner), options)
+/** Deletes data past its retention period, or what is kept of one learner; status 1 where something of the learner is left. */
+async function purgeJournal(options: PurgeOptions): Promise<Answer> {
+  const learner = options.learner === undefined ? undefined : await readLearner(options.learner)
   return withInspector(options, async (inspector, journal) => {
-    const purged = await inspector.purge(journal, Date.now())
-    print(
-      options,
-      purged,
-      () => `Deleted the payloads of ${purged.payloads} batch(es), and ${purged.batches} whole batch(es).`,
-    )
-    return 0
-  })
-}
-
-function eraseLearner(learner: string, options: PurgeOptions): Promise<number> {
-  return withInspector(options, async (inspector, journal) => {
+    if (learner === undefined) {
+      const purged = await inspector.purge(journal, Date.now())
+      const { payloads, batches } = purged
+      const text = `Deleted the payloads of ${payloads} batch(es), and ${batches} whole batch(es).`
+      return { document: purged, text: () => text }
+    }
     const how = { keys: journalKeysOf(journal), plaintextAccepted: true }
     const erased = await inspector.erase(how, searchOf(learner))
-    print(options, erased, () => formatErased(erased))
-    return erased.unsettled.length === 0 && erased.unreadable.length === 0 && erased.rewritten ? 0 : 1
+    const isAll = erased.unsettled.length === 0 && erased.unreadable.length === 0 && erased.rewritten
+    return { document: erased, text: () => formatErased(erased), status: isAll ? 0 : 1 }
   })
 }
 
@@ -255,10 +262,10 @@ function urlOf({ journal }: Config): string {
   throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
 }
 
-async function withInspector<Result>(
+async function withInspector(
   target: Target,
-  work: (inspector: JournalInspector, journal: JournalConfig) => Promise<Result>,
-): Promise<Result> {
+  work: (inspector: JournalInspector, journal: JournalConfig) => Promise<Answer>,
+): Promise<Answer> {
   const config = await loadTarget(target)
   const { journal } = config
   const inspector = await openInspector(urlOf(config), markFileOf(journal))

@@ -26,7 +26,7 @@ import { readRecordingKey } from '../key-source.ts'
 import { createRecordingRelay } from '../recordings/recording-relay.ts'
 import { readBase, readPercent, readPort } from '../options.ts'
 import { findPartner, loadOffline } from '../target.ts'
-import { print } from '../text.ts'
+import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Sends everything on to V2 as it comes and keeps exchanges with marks and registrations as files, one folder each. Credentials are never
@@ -63,9 +63,7 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
     .option('--for <time>', 'end after this time, such as 10m or 24h', readTime)
     .option('--json', 'print one JSON document at the end')
     .addHelpText('after', examples)
-    .action(async (options: RecordOptions) => {
-      exitWith(await runRecord(options))
-    })
+    .action(answerWith(exitWith, runRecord))
 }
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -117,8 +115,8 @@ const MAX_TIMER_MS = 2 ** 32 - 1
 /** How many exchanges had which fate. */
 type Fates = Record<RecordFate | 'offered', number>
 
-/** Records exchanges with V2, or writes recordings again as pseudonyms; returns the exit status. Error: `ADP_USAGE`. */
-async function runRecord(options: RecordOptions): Promise<number> {
+/** Records exchanges with V2, or writes recordings again as pseudonyms; status 1 where nothing was kept. Error: `ADP_USAGE`. */
+async function runRecord(options: RecordOptions): Promise<Answer> {
   const { v2, from, pseudonyms = false, key } = options
   if ((v2 === undefined) === (from === undefined))
     throw new AdapterError(
@@ -159,8 +157,11 @@ async function runRecord(options: RecordOptions): Promise<number> {
   }
   if (from !== undefined) await recordAgain(from, secret, recorder, offer)
   else if (v2 !== undefined) await relayUntilStopped(v2, options, recorder, offer)
-  print(options, { folder: options.to, ...fates }, () => formatFates(options.to, fates))
-  return failure === undefined && (from === undefined || fates.recorded > 0) ? 0 : 1
+  return {
+    document: { folder: options.to, ...fates },
+    text: () => formatFates(options.to, fates),
+    status: failure === undefined && (from === undefined || fates.recorded > 0) ? 0 : 1,
+  }
 }
 
 type Offer = (exchange: OfferedRecording['exchange']) => void

@@ -5,6 +5,7 @@ import type { CertifyOptions, VerifyOptions } from '../rollout/certificate.ts'
 import type { ApproveOptions, DismissOptions, ReasonOptions, SetOptions } from '../rollout/change.ts'
 import type { HistoryOptions } from '../rollout/show.ts'
 import { readCount, readPercent, type Target, withTarget } from '../options.ts'
+import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
@@ -31,17 +32,17 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
   rollout.addHelpText('after', examples)
   const target = (command: Command): Command =>
     withTarget(command, 'configuration file with the partners, the journal and the operators')
+  const answer = <Args extends readonly unknown[]>(work: (...args: Args) => Promise<Answer>) =>
+    answerWith(exitWith, work)
   const look = async () => import('../rollout/show.ts')
   const change = async () => import('../rollout/change.ts')
   const certificate = async () => import('../rollout/certificate.ts')
   target(rollout.command('ls'))
     .description('list the stage of each partner, and whether it comes from the file or from the journal')
-    .action(async (options: Target) => exitWith(await (await look()).listStages(options)))
+    .action(answer(async (options: Target) => (await look()).listStages(options)))
   target(rollout.command('show').argument('<partner>', 'id of the partner'))
     .description('show the stage of a partner, a pending change, and the advice on the next step')
-    .action(async (partner: string, options: Target) =>
-      exitWith(await (await look()).showStage(partner, options)),
-    )
+    .action(answer(async (partner: string, options: Target) => (await look()).showStage(partner, options)))
   target(
     rollout
       .command('set')
@@ -84,14 +85,14 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
   target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)
-    .action(async (partner: string | undefined, options: HistoryOptions) =>
-      exitWith(await (await look()).printHistory(partner, options)),
+    .action(
+      answer(async (partner: string | undefined, options: HistoryOptions) =>
+        (await look()).readHistory(partner, options),
+      ),
     )
   target(rollout.command('advise').argument('<partner>', 'id of the partner'))
     .description('say whether the next step forward is advised, and what is missing')
-    .action(async (partner: string, options: Target) =>
-      exitWith(await (await look()).adviseStep(partner, options)),
-    )
+    .action(answer(async (partner: string, options: Target) => (await look()).adviseStep(partner, options)))
   target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
       'print the stage, the advice with its figures and the history as one document, with a digest',
@@ -105,15 +106,14 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .description('check that no entry of the audit trail was changed or removed, and a certificate')
     .option('--public-key <file>', 'the key that has to have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check digest and signature of the certificate, without a journal')
-    .action(async (file: string | undefined, options: VerifyOptions) => {
-      if (file === undefined) {
+    .action(
+      answer(async (file: string | undefined, options: VerifyOptions) => {
+        if (file !== undefined) return (await certificate()).verifyCertificate(file, options)
         if ((options.publicKey ?? options.offline) !== undefined)
           throw new AdapterError('ADP_USAGE', '--public-key and --offline are for a certificate.')
-        exitWith(await (await look()).verifyTrail(options))
-        return
-      }
-      exitWith(await (await certificate()).verifyCertificate(file, options))
-    })
+        return (await look()).verifyTrail(options)
+      }),
+    )
 }
 
 function readUnits(text: string): readonly string[] {

@@ -18,8 +18,8 @@ import { fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { print } from '../text.ts'
-import { entryToJson, toJson, viewKnown } from './stage-view.ts'
+import type { Answer } from '../text.ts'
+import { entryToJson, stageToJson, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout certify`. */
 export interface CertifyOptions extends Target {
@@ -65,7 +65,7 @@ async function describePartner(
     version,
     partner,
     audit: { entries: trail.entries, mac: trail.head, keyed: trail.keyed },
-    stage: toJson(view),
+    stage: stageToJson(view),
     advice: fullAdviceToJson(partner, advice),
     history: (await store.history({ partner })).map((entry) => entryToJson(entry)),
   }
@@ -93,10 +93,10 @@ export interface VerifyOptions extends Target {
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
- * Checks a certificate: its digest, its signature, and that the audit trail still holds and has what the certificate says; returns 1
+ * Checks a certificate: its digest, its signature, and that the audit trail still holds and has what the certificate says; status 1
  * where one of them fails. Error: `ADP_USAGE` for a file that is not a certificate.
  */
-export async function verifyCertificate(file: string, options: VerifyOptions): Promise<number> {
+export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
   const certificate = readCertificate(await readText(file))
   const publicKey = options.publicKey === undefined ? undefined : await readPublicKey(options.publicKey)
   const findings = [
@@ -107,11 +107,13 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
   ]
   const { partner, issuedAt } = certificate
   const isValid = findings.every(({ result }) => result !== 'fails')
-  print(options, { partner, issuedAt, valid: isValid, findings }, () => {
-    const lines = findings.map(({ check, result, what }) => `  ${check}: ${words[result]}. ${what}`)
-    return [`Certificate of ${JSON.stringify(partner)}, ${JSON.stringify(issuedAt)}:`, ...lines].join('\n')
-  })
-  return isValid ? 0 : 1
+  const lines = findings.map(({ check, result, what }) => `  ${check}: ${words[result]}. ${what}`)
+  return {
+    document: { partner, issuedAt, valid: isValid, findings },
+    text: () =>
+      [`Certificate of ${JSON.stringify(partner)}, ${JSON.stringify(issuedAt)}:`, ...lines].join('\n'),
+    status: isValid ? 0 : 1,
+  }
 }
 
 const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not asked.' }

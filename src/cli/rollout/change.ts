@@ -207,7 +207,7 @@ const say = (text: string): void => console.error(`markbridge: ${text}`)
 
 /** What was not done is said on standard error, unless it is asked for as JSON. */
 function report(options: Target, status: number, document: object, message: string): void {
-  if (status === 0 || options.json === true) print(options, document, () => message)
+  if (status === 0 || options.json === true) print(options, { document, text: () => message })
   else say(message)
 }
 

@@ -9,14 +9,14 @@ import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdv
 import { filePartnersOf, hasNoJournal, useStore, readKept, readStore } from './open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { print } from '../text.ts'
+import type { Answer } from '../text.ts'
 import {
   entryToJson,
   formatHistory,
   formatStage,
   formatStages,
+  stageToJson,
   type StageView,
-  toJson,
   viewKnown,
   viewStage,
   viewStages,
@@ -27,47 +27,54 @@ export interface HistoryOptions extends Target {
   readonly limit?: number
 }
 
-/** Lists the stages of all partners; returns 1 where one is damaged. */
-export async function listStages(options: Target): Promise<number> {
+/** Lists the stages of all partners; status 1 where one is damaged. */
+export async function listStages(options: Target): Promise<Answer> {
   const config = await loadTarget(options)
   const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
   const views = viewStages(filePartnersOf(config), snapshot)
-  print(options, { partners: views.map(toJson) }, () => formatStages(views))
   reportTrail(snapshot)
-  return views.every(isSound) ? 0 : 1
+  return {
+    document: { partners: views.map(stageToJson) },
+    text: () => formatStages(views),
+    status: views.every(isSound) ? 0 : 1,
+  }
 }
 
-/** Shows one partner with the advice on its next step; returns 1 where its stage is damaged. */
-export async function showStage(partner: string, options: Target): Promise<number> {
+/** Shows one partner with the advice on its next step; status 1 where its stage is damaged. */
+export async function showStage(partner: string, options: Target): Promise<Answer> {
   const { view, advice } = await lookAt(partner, options)
-  const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, false)}`
-  print(options, { ...toJson(view), advice: adviceToJson(advice) }, text)
-  return isSound(view) ? 0 : 1
+  return {
+    document: { ...stageToJson(view), advice: adviceToJson(advice) },
+    text: () => `${formatStage(view)}\n\n${formatAdvice(advice, false)}`,
+    status: isSound(view) ? 0 : 1,
+  }
 }
 
 /** Says whether the next step is advised, with the figures. */
-export async function adviseStep(partner: string, options: Target): Promise<number> {
+export async function adviseStep(partner: string, options: Target): Promise<Answer> {
   const { view, advice } = await lookAt(partner, options)
-  const text = (): string => `${formatStage(view)}\n\n${formatAdvice(advice, true)}`
-  print(options, fullAdviceToJson(partner, advice), text)
-  return 0
+  return {
+    document: fullAdviceToJson(partner, advice),
+    text: () => `${formatStage(view)}\n\n${formatAdvice(advice, true)}`,
+  }
 }
 
-/** Prints the audit trail. */
-export async function printHistory(partner: string | undefined, options: HistoryOptions): Promise<number> {
+/** The audit trail, oldest first. */
+export async function readHistory(partner: string | undefined, options: HistoryOptions): Promise<Answer> {
   const { limit } = options
   const entries = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
-  print(options, { entries: entries.map(entryToJson) }, () => formatHistory(entries))
-  return 0
+  return { document: { entries: entries.map(entryToJson) }, text: () => formatHistory(entries) }
 }
 
-/** Checks the audit trail; returns 1 where it is broken. */
-export async function verifyTrail(options: Target): Promise<number> {
+/** Checks the audit trail; status 1 where it is broken. */
+export async function verifyTrail(options: Target): Promise<Answer> {
   const verified = await readStore(await loadTarget(options), (store) => store.verify())
   const { entries, keyed, keyedFrom, broken } = verified
-  const document = { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null }
-  print(options, document, () => formatVerified(verified))
-  return broken === undefined ? 0 : 1
+  return {
+    document: { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null },
+    text: () => formatVerified(verified),
+    status: broken === undefined ? 0 : 1,
+  }
 }
 
 /** What the check of the audit trail has found. */
@@ -150,7 +157,7 @@ export function commentStages({ views, fault }: ConfiguredStages): string {
 
 /** As a member of the document in JSON; null where the journal was not read. */
 export function stagesToJson({ views, fault }: ConfiguredStages): object {
-  return { stages: fault === undefined ? views.map(toJson) : null, stagesFault: fault ?? null }
+  return { stages: fault === undefined ? views.map(stageToJson) : null, stagesFault: fault ?? null }
 }
 
 /**

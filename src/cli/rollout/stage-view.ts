@@ -93,7 +93,7 @@ function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): n
 }
 
 /** A stage as `--json` prints it; the names are part of the contract. */
-export function toJson({ partner, setting, source, revision, ...view }: StageView): object {
+export function stageToJson({ partner, setting, source, revision, ...view }: StageView): object {
   return {
     partner,
     stage: setting?.stage ?? 'damaged',
@@ -159,16 +159,15 @@ const toTime = (ms: number | undefined): string | null =>
 
 /** Stages as a table, one line each, with what needs an explanation below. */
 export function formatStages(views: readonly StageView[]): string {
-  const rows = views.map((view) => [
-    view.partner,
-    view.setting?.stage ?? 'damaged',
-    view.setting === undefined ? '' : formatShare(view.setting),
-    view.revision === 0 ? '' : String(view.revision),
-    view.source,
-    formatTime(view.sinceMs),
-    formatGivenText(view.by ?? ''),
+  const table = formatTable(views, [
+    ['partner', ({ partner }) => partner],
+    ['stage', ({ setting }) => setting?.stage ?? 'damaged'],
+    ['share', ({ setting }) => setting && formatShare(setting)],
+    ['revision', ({ revision }) => revision || undefined],
+    ['source', ({ source }) => source],
+    ['since', ({ sinceMs }) => formatTime(sinceMs)],
+    ['by', ({ by = '' }) => formatGivenText(by)],
   ])
-  const table = formatTable([['partner', 'stage', 'share', 'revision', 'source', 'since', 'by'], ...rows])
   const notes = views.flatMap((view) => notesOf(view).map((note) => `${view.partner}: ${note}`))
   return [table, ...(notes.length === 0 ? [] : ['', ...notes])].join('\n')
 }
@@ -208,17 +207,16 @@ export function describePending(pending: PendingChange): string {
 /** The audit trail, one line for each row. */
 export function formatHistory(entries: readonly AuditEntry[]): string {
   if (entries.length === 0) return 'The audit trail has no entry.'
-  const rows = entries.map((one) => [
-    formatTime(one.atMs),
-    formatGivenText(one.by),
-    one.partner,
-    one.action,
-    one.from === undefined ? '' : formatSetting(one.from),
-    one.to === undefined ? '' : formatSetting(one.to),
-    one.revision === 0 ? '' : String(one.revision),
-    formatGivenText(one.reason),
+  return formatTable(entries, [
+    ['time', ({ atMs }) => formatTime(atMs)],
+    ['by', ({ by }) => formatGivenText(by)],
+    ['partner', ({ partner }) => partner],
+    ['action', ({ action }) => action],
+    ['from', ({ from }) => from && formatSetting(from)],
+    ['to', ({ to }) => to && formatSetting(to)],
+    ['revision', ({ revision }) => revision || undefined],
+    ['reason', ({ reason }) => formatGivenText(reason)],
   ])
-  return formatTable([['time', 'by', 'partner', 'action', 'from', 'to', 'revision', 'reason'], ...rows])
 }
 
 function notesOf({
