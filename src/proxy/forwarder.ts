@@ -163,7 +163,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
           }
           connections.enter(wait, use, () => streamed.abort(overloaded('connection')))
         } else {
-          const posted = new StreamCall(forwarded, { headersMs: options.timeouts.headersMs, clock })
+          const posted = new StreamCall(forwarded, clock, options.timeouts.headersMs)
           forwarded.follow(posted)
           const { method = 'GET', url = '/' } = request
           connections.dispatch(

@@ -6,8 +6,155 @@ import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { Pieces } from '../http/body.ts'
 import { overloaded } from './call-budget.ts'
-import type { Connections, ConnectionWait } from './connections.ts'
-import { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'
+import type { Connections, ConnectionUser, ConnectionWait } from './connections.ts'
+
+/** The head of a final reply. */
+export interface ReplyHead {
+  readonly status: number
+  readonly reason: string
+  /** The fields as they were sent: name, value, name, value. */
+  readonly fields: readonly string[]
+  readonly headers: IncomingHttpHeaders
+}
+
+/** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
+export interface ReplySink {
+  /** Called right before the request is written; where it throws, nothing is sent, and the call fails with that error. */
+  beforeSend(): void
+  /** Throws to refuse the reply: the call then fails with that error. */
+  onHead(head: ReplyHead): void
+  /** False: no more before `StreamCall.resume`. */
+  onData(chunk: Buffer): boolean
+  onEnd(): void
+  /** There is no whole reply. `sent`: the request was written, or a part of it, and may have been applied. */
+  onFailure(cause: Error, sent: boolean): void
+}
+
+/**
+ * Follows one request through undici's dispatcher and streams its reply to a sink. Not `Pool.request`: the dispatcher shows whether
+ * the request left (decision 005). Interim responses and trailers end here.
+ */
+export class StreamCall implements ConnectionUser {
+  onDone: ((replied: boolean) => void) | undefined
+  wasReset: (() => boolean) | undefined
+  private readonly sink: ReplySink
+  private readonly clock: Clock
+  private readonly headersMs: number
+  private controller: Dispatcher.DispatchController | undefined
+  private done = false
+  private endsWithConnection = false
+  private cancelInterim: (() => void) | undefined
+
+  /** `headersMs`: the longest time from the end of the request to the status line, also where interim responses keep coming. */
+  constructor(sink: ReplySink, clock: Clock, headersMs: number) {
+    this.sink = sink
+    this.clock = clock
+    this.headersMs = headersMs
+  }
+
+  isDone(): boolean {
+    return this.done
+  }
+
+  isSent(): boolean {
+    return this.controller !== undefined
+  }
+
+  /** Ends the call; the sink gets the cause as a failure. */
+  abort(cause: Error): void {
+    if (this.done) return
+    const { controller } = this
+    // The controller's abort closes the connection and reports back before it returns.
+    if (controller === undefined) this.fail(cause)
+    else controller.abort(cause)
+  }
+
+  resume(): void {
+    if (!this.done) this.controller?.resume()
+  }
+
+  onRefused(): void {
+    this.fail(overloaded('connection'))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // It ended while its connection was being made: thrown, because an abort would close the connection.
+    if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
+    this.sink.beforeSend()
+    this.controller = controller
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    reason = '',
+  ): void {
+    if (status < 200) {
+      // Each interim response would begin undici's time for the status line anew.
+      this.cancelInterim ??= this.clock.after(this.headersMs, () =>
+        this.abort(new errors.HeadersTimeoutError()),
+      )
+      return
+    }
+    this.cancelInterim?.()
+    this.endsWithConnection =
+      headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
+    this.sink.onHead(new ReceivedHead(status, reason, headers, controller.rawHeaders))
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.sink.onData(chunk)) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    // undici takes a reset connection for the end of a body without a length; RFC 9112 8 calls it incomplete.
+    if (this.endsWithConnection && this.wasReset?.() === true)
+      this.fail(new errors.SocketError('the connection was reset'))
+    else if (this.finish(true)) this.sink.onEnd()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.fail(error)
+  }
+
+  private fail(cause: Error): void {
+    if (this.finish(false)) this.sink.onFailure(cause, this.isSent())
+  }
+
+  private finish(replied: boolean): boolean {
+    if (this.done) return false
+    this.done = true
+    this.cancelInterim?.()
+    this.onDone?.(replied)
+    return true
+  }
+}
+
+type RawHeaders = Dispatcher.DispatchController['rawHeaders']
+
+/** A class: an accessor that each reply has for itself would keep a tenth of all requests from being collected early. */
+class ReceivedHead implements ReplyHead {
+  readonly status: number
+  readonly reason: string
+  readonly headers: IncomingHttpHeaders
+  private readonly raw: RawHeaders
+
+  constructor(status: number, reason: string, headers: IncomingHttpHeaders, raw: RawHeaders) {
+    this.status = status
+    this.reason = reason
+    this.headers = headers
+    this.raw = raw
+  }
+
+  /** undici gives fields as buffers, in the received order and case. */
+  get fields(): readonly string[] {
+    const { raw } = this
+    return Array.isArray(raw)
+      ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+      : []
+  }
+}
 
 /** How a call ended. */
 export interface CallEnd {
@@ -103,12 +250,13 @@ class WholeReply implements ReplySink {
   private readonly slot: number
   private readonly body = new Pieces()
   private head: ReplyHead | undefined
+  private startedMs = 0
 
   constructor(options: CallOptions, resolve: (end: CallEnd) => void) {
-    const { clock, group, signal, onAnswered } = options
+    const { clock, group, signal } = options
     this.options = options
     this.resolve = resolve
-    this.call = new StreamCall(this, { headersMs: Math.max(0, group.leftMs()), clock, onAnswered })
+    this.call = new StreamCall(this, clock, Math.max(0, group.leftMs()))
     this.slot = group.add(this.call)
     signal?.addEventListener('abort', this)
     if (signal?.aborted === true) this.handleEvent()
@@ -116,10 +264,12 @@ class WholeReply implements ReplySink {
 
   beforeSend(): void {
     this.options.beforeSend?.()
+    this.startedMs = this.options.clock.nowMs()
   }
 
   onHead(head: ReplyHead): void {
     this.head = head
+    this.answered(head.status)
   }
 
   onData(chunk: Buffer): boolean {
@@ -134,6 +284,7 @@ class WholeReply implements ReplySink {
   }
 
   onFailure(cause: Error, sent: boolean): void {
+    if (sent && this.head === undefined) this.answered(undefined)
     this.end(cause, sent)
   }
 
@@ -141,6 +292,11 @@ class WholeReply implements ReplySink {
   handleEvent(): void {
     const reason: unknown = this.options.signal?.reason
     this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())
+  }
+
+  private answered(status: number | undefined): void {
+    const { clock, onAnswered } = this.options
+    onAnswered?.(status, clock.nowMs() - this.startedMs)
   }
 
   private end(failure: Error | undefined, sent: boolean): void {

@@ -57,9 +57,9 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
   onDone: ((replied: boolean) => void) | undefined
   /** Set when it gets a connection: true once that connection has failed, rather than closed. */
-  wasReset?: (() => boolean) | undefined
+  wasReset: (() => boolean) | undefined
   /** Called where no connection becomes free for it in time. */
-  onRefused?: (reason: Refusal) => void
+  onRefused(): void
   onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
 }
 
@@ -79,7 +79,7 @@ export interface Connections {
    * Calls one of the two, once: `use` when a connection that the caller opens itself may be used, with the function to call when it no
    * longer is.
    */
-  enter(wait: ConnectionWait, use: (leave: () => void) => void, refuse: (reason: Refusal) => void): void
+  enter(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
   /** Connections in use. */
   held(): number
   /** Waits for earlier requests, then closes the connections; a later request fails. */
@@ -134,17 +134,6 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
     quota.release(holder)
     serveNext()
   }
-  const queueUp = (
-    { queueKey = soleQueue, waitMs, signal }: ConnectionWait,
-    admit: (holder: string) => void,
-    refuse: (reason: Refusal) => void,
-  ): void => {
-    const boundMs = waitMs === undefined ? undefined : Math.min(waitMs, acquireMs)
-    queue.enter({ queueKey, priority: 'write', waitMs: boundMs, signal }, admit, (reason) => {
-      onRefusal?.(reason)
-      refuse(reason)
-    })
-  }
   const send = (request: Dispatcher.DispatchOptions, user: ConnectionUser, holder: string): void => {
     if (user.isDone()) {
       leave(holder)
@@ -158,14 +147,30 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
       replied ? leave(holder, connection) : queueMicrotask(() => leave(holder, connection))
     connection.client.dispatch(request, user)
   }
+  const enter = (
+    { queueKey = soleQueue, waitMs, signal }: ConnectionWait,
+    admit: (holder: string) => void,
+    refused: () => void,
+  ): void =>
+    queue.enter({
+      queueKey,
+      priority: 'write',
+      waitMs: waitMs === undefined ? undefined : Math.min(waitMs, acquireMs),
+      signal,
+      admit,
+      refuse: (reason) => {
+        onRefusal?.(reason)
+        refused()
+      },
+    })
   return {
-    enter: (wait, use, refuse) => queueUp(wait, (holder) => use(() => leave(holder)), refuse),
+    enter: (wait, use, refused) => enter(wait, (holder) => use(() => leave(holder)), refused),
     dispatch: (request, user, wait = {}) => {
       if (closing === undefined)
-        queueUp(
+        enter(
           wait,
           (holder) => send(request, user, holder),
-          (reason) => user.onRefused?.(reason),
+          () => user.onRefused(),
         )
       else user.onResponseError(undefined, new errors.ClientClosedError())
     },

@@ -93,19 +93,21 @@ interface Supply {
   take(holder: string): void
 }
 
-/** How a call waits. */
-interface Wait {
+/** A call that asks to leave. One of `admit` and `refuse` is called, once: at once or later. */
+export interface QueuedCall {
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */
   readonly waitMs?: number | undefined
   /** Gives the place in the queue back when it aborts; called where the call has to wait. */
   readonly signal?: (() => AbortSignal) | undefined
+  /** The call may leave; `holder` is charged. */
+  admit(holder: string): void
+  refuse(reason: Refusal): void
 }
 
-interface Waiter extends Pick<Wait, 'queueKey' | 'priority'> {
-  admit(holder: string): void
-}
+/** A call in its line. */
+type Waiter = Pick<QueuedCall, 'queueKey' | 'admit'>
 
 /**
  * Admits calls as the supply allows, the others wait: by priority, within a priority partners take turns, within a partner its
@@ -137,51 +139,50 @@ export class FairQueue {
     return this.lines[priority].size
   }
 
-  /** Calls one of the two, once: `admit` at once or later, with the holder that is charged, or `refuse`. */
-  enter(wait: Wait, admit: (holder: string) => void, refuse: (reason: Refusal) => void): void {
-    const { queueKey, priority, waitMs } = wait
-    const { places, lines, supply } = this
+  enter(call: QueuedCall): void {
+    const { queueKey, priority, waitMs } = call
+    const { places, supply } = this
+    const line = this.lines[priority]
     const holder = holderOf(queueKey)
     const isBounded = waitMs !== undefined
     const isOver = isBounded && waitMs <= 0
     if (!isOver && this.size === 0 && supply.mayTake(holder)) {
       supply.take(holder)
-      admit(holder)
+      call.admit(holder)
       return
     }
-    const signal = wait.signal?.()
+    const signal = call.signal?.()
     if (signal?.aborted === true || isOver || (isBounded && !places.mayTake(holder))) {
-      refuse(signal?.aborted === true ? 'gone' : isOver ? 'deadline' : 'full')
+      call.refuse(signal?.aborted === true ? 'gone' : isOver ? 'deadline' : 'full')
       return
     }
     if (!isBounded && signal === undefined) {
-      lines[priority].push({ queueKey, priority, admit })
+      line.push(call)
       this.serve()
       return
     }
-    const settle = (): void => {
+    if (isBounded) places.take(holder)
+    const leave = (): void => {
       if (isBounded) places.release(holder)
       cancel?.()
       signal?.removeEventListener('abort', onGone)
     }
     const waiter: Waiter = {
       queueKey,
-      priority,
       admit: (charged) => {
-        settle()
-        admit(charged)
+        leave()
+        call.admit(charged)
       },
     }
-    const leave = (reason: Refusal): void => {
-      lines[priority].remove(waiter)
-      settle()
-      refuse(reason)
+    const giveUp = (reason: Refusal): void => {
+      line.remove(waiter)
+      leave()
+      call.refuse(reason)
     }
-    const onGone = (): void => leave('gone')
-    const cancel = isBounded ? this.clock.after(waitMs, () => leave('deadline')) : undefined
+    const onGone = (): void => giveUp('gone')
+    const cancel = isBounded ? this.clock.after(waitMs, () => giveUp('deadline')) : undefined
     signal?.addEventListener('abort', onGone)
-    if (isBounded) places.take(holder)
-    lines[priority].push(waiter)
+    line.push(waiter)
     this.serve()
   }
 

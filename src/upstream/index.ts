@@ -1,4 +1,12 @@
-export { type CallEnd, CallGroup, type CallOptions, sendCall } from './call.ts'
+export {
+  type CallEnd,
+  CallGroup,
+  type CallOptions,
+  type ReplyHead,
+  type ReplySink,
+  sendCall,
+  StreamCall,
+} from './call.ts'
 export { type CallBudget, openCallBudget, overloaded, readRetryAfter, retryWaitMs } from './call-budget.ts'
 export { createTokenSource, fetchToken, type TokenSource } from './client-token.ts'
 export { type Connections, createConnections, type OnCall, type UpstreamTimeouts } from './connections.ts'
@@ -19,4 +27,3 @@ export {
   type RateLimits,
   type RateSlots,
 } from './rate-limit.ts'
-export { type ReplyHead, type ReplySink, StreamCall } from './stream-call.ts'

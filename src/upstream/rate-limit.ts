@@ -110,11 +110,14 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           end('gone')
           return
         }
-        queue.enter(
-          { queueKey, priority, waitMs: longestMs, signal: signal && (() => signal) },
-          () => end(),
-          end,
-        )
+        queue.enter({
+          queueKey,
+          priority,
+          waitMs: longestMs,
+          signal: signal && (() => signal),
+          admit: () => end(),
+          refuse: end,
+        })
         if (queue.size > 0) serve()
       })
     },

@@ -23,8 +23,14 @@ function start({ maxWaiting = 10_000 } = {}) {
   const enter = (name: string, waitMs?: number, signal?: AbortSignal): void => {
     const refuse = (reason: Refusal): void => void served.push(`${name} ${reason}`)
     const queueKey = keyOf(name.split(' ')[0] ?? '', accepted)
-    const wait = { queueKey, priority: 'write', waitMs, signal: signal && (() => signal) } as const
-    queue.enter(wait, () => served.push(name), refuse)
+    queue.enter({
+      queueKey,
+      priority: 'write',
+      waitMs,
+      signal: signal && (() => signal),
+      admit: () => served.push(name),
+      refuse,
+    })
   }
   /** Those that are served with so much more supply. */
   const serve = (count = Infinity, mayServe: (holder: string) => boolean = () => true): string[] => {
