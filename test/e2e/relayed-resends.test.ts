@@ -1,13 +1,10 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
 import { batchPath, type BatchText } from '../support/batch-request.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
 import type { Adapter, Reply } from '../support/start-adapter.ts'
 import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
@@ -206,76 +203,83 @@ it('a batch at legacy is sent to V2 as often as it comes', async () => {
   expect(await faces.effects()).toHaveLength(4)
 })
 
-/** A V2 that gives these replies one after another, the last one for ever; it counts what it was sent. */
-async function startV2(replies: readonly { status?: number; type?: string; text: string }[]) {
+/** A V2 that gives these replies one after another; it counts what it was sent. */
+async function startV2(replies: readonly V2Reply[]) {
   let writes = 0
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      const {
-        status = 200,
-        type = 'multipart/mixed; boundary=b',
-        text,
-      } = replies[Math.min(writes, replies.length - 1)] ?? { text: '' }
-      if (request.method === 'POST') writes += 1
-      response.writeHead(status, { 'Content-Type': type }).end(text)
-    })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
+  const upstream = await startUpstream(({ method }, response) => {
+    const { status = 200, type = 'multipart/mixed; boundary=b', text } = replies[writes] ?? { text: '' }
+    if (method === 'POST') writes += 1
+    response.writeHead(status, { 'Content-Type': type }).end(text)
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, writes: () => writes }
+  return { url: upstream.url, writes: () => writes }
 }
 
-const partsOf = (...statuses: readonly number[]): { text: string } => ({
+interface V2Reply {
+  readonly status?: number
+  readonly type?: string
+  readonly text: string
+}
+
+const partsOf = (...statuses: readonly number[]): V2Reply => ({
   text: statuses
     .map((status) => `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${status} X\r\n\r\n{}\r\n`)
     .concat('--b--\r\n')
     .join(''),
 })
+const whole = partsOf(201, 201)
 
 describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) => {
-  it.each([
-    ['a part that failed', partsOf(201, 503)],
-    ['a part that came to nothing in time', partsOf(201, 504)],
-    ['a part that came too often', partsOf(201, 429)],
-    ['a part whose token was refused', partsOf(401, 401)],
-    ['a failure as a whole', { ...partsOf(201, 201), status: 500 }],
-    ['a refusal as a whole', { ...partsOf(201, 201), status: 400 }],
-    ['a redirect', { ...partsOf(201, 201), status: 307 }],
-    ['no parts though its type has them', { text: '' }],
-    ['parts that are cut off', { text: partsOf(201, 201).text.replace('--b--', '') }],
-    ['fewer parts than records', partsOf(201)],
-  ])('is sent to V2 again after a reply with %s', async (_name, reply) => {
-    const v2 = await startV2([reply, partsOf(201, 201)])
+  /** What a client is given that sends each of a number of batches three times, and how often V2 was sent each. */
+  const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
+    const v2 = await startV2(replies)
     const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
     Object.assign(faces.served, { stage: 'shadow', known })
     const adapter = await faces.start()
-    const batch = faces.batch([1, 2], 'one')
-    const replies = [await faces.post(adapter, batch), await faces.post(adapter, batch)]
-    const { status = 200 } = { ...reply } as { status?: number }
-    expect(replies.map((one) => [one.status, one.text])).toEqual([
-      [status, reply.text],
-      [200, partsOf(201, 201).text],
-    ])
-    expect(v2.writes()).toBe(2)
-    expect((await faces.post(adapter, batch)).text).toBe(partsOf(201, 201).text)
-    expect(v2.writes()).toBe(2)
+    const given: unknown[] = []
+    for (const name of names) {
+      const before = v2.writes()
+      const batch = faces.batch([1, 2], name, String(given.length))
+      const three: unknown[] = []
+      for (let time = 0; time < 3; time += 1) {
+        const { status, text } = await faces.post(adapter, batch)
+        three.push([status, text])
+      }
+      given.push([name, three, v2.writes() - before])
+    }
+    return given
+  }
+
+  it('is sent to V2 again after a reply that is not final', async () => {
+    const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
+      ['a part that failed', partsOf(201, 503)],
+      ['a part that came to nothing in time', partsOf(201, 504)],
+      ['a part that came too often', partsOf(201, 429)],
+      ['a part whose token was refused', partsOf(401, 401)],
+      ['a failure as a whole', { ...whole, status: 500 }],
+      ['a refusal as a whole', { ...whole, status: 400 }],
+      ['a redirect', { ...whole, status: 307 }],
+      ['no parts though its type has them', { text: '' }],
+      ['parts that are cut off', { text: whole.text.replace('--b--', '') }],
+      ['fewer parts than records', partsOf(201)],
+    ]
+    const names = rows.map(([name]) => name)
+    const replies = rows.flatMap(([, reply]) => [reply, whole])
+    const last = [200, whole.text]
+    expect(await sendThrice(names, replies)).toEqual(
+      rows.map(([name, { status = 200, text }]) => [name, [[status, text], last, last], 2]),
+    )
   })
 
-  it.each([
-    ['parts of which V2 refused some', partsOf(201, 400)],
-    ['one answer for all', { text: '{"value":"done"}', type: 'application/json' }],
-    ['one answer for all without a body', { text: '', type: 'text/plain' }],
-  ])('is answered from the journal after a reply with %s', async (_name, reply) => {
-    const v2 = await startV2([reply])
-    const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
-    Object.assign(faces.served, { stage: 'shadow', known })
-    const adapter = await faces.start()
-    const batch = faces.batch([1, 2], 'one')
-    for (let time = 0; time < 3; time += 1)
-      expect(await faces.post(adapter, batch)).toMatchObject({ status: 200, text: reply.text })
-    expect(v2.writes()).toBe(1)
+  it('is answered from the journal after a reply that is final', async () => {
+    const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
+      ['parts of which V2 refused some', partsOf(201, 400)],
+      ['one answer for all', { text: '{"value":"done"}', type: 'application/json' }],
+      ['one answer for all without a body', { text: '', type: 'text/plain' }],
+    ]
+    const names = rows.map(([name]) => name)
+    const replies = rows.map(([, reply]) => reply)
+    expect(await sendThrice(names, replies)).toEqual(
+      rows.map(([name, { text }]) => [name, Array(3).fill([200, text]), 1]),
+    )
   })
 })
