@@ -37,11 +37,24 @@ function holdAnswers(): { answer: Answer; release: (count?: number) => void; hel
   }
 }
 
-function head(body: string, contentType: string): string {
-  return (
+/** Opens a connection and sends a batch over it, without its last bytes where that is said. */
+async function sendRaw(port: number, records: readonly object[], left = 0): Promise<RawClient> {
+  const { headers, body } = batchOf(records)
+  const client = await RawClient.open(port)
+  client.send(
     `POST ${batchPath} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: k\r\nAuthorization: bearer t\r\n` +
-    `Content-Type: ${contentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`
+      `Content-Type: ${headers['Content-Type'] ?? ''}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n` +
+      body.slice(0, body.length - left),
   )
+  return client
+}
+
+/** An adapter that sends two records at a time, to an upstream that keeps every answer until it is let go. */
+async function startHeld() {
+  const { answer, release, held } = holdAnswers()
+  const upstream = await startUpstream(answer)
+  const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
+  return { upstream, adapter, release, held }
 }
 
 describe('records on their way', () => {
@@ -100,12 +113,8 @@ describe('records on their way', () => {
   })
 
   it('batch-wire A7: the first parts arrive while later records are held by the upstream', async () => {
-    const { answer, release, held } = holdAnswers()
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
-    const { headers, body } = batchOf(flatRecords(6))
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    const { upstream, adapter, release, held } = await startHeld()
+    const client = await sendRaw(adapter.port, flatRecords(6))
     await upstream.arrived(2)
     expect(client.text).toBe('') // the status is held until the first outcome
     release(1)
@@ -119,12 +128,8 @@ describe('records on their way', () => {
   })
 
   it('posts all records when the client goes away in the middle', async () => {
-    const { answer, release } = holdAnswers()
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
-    const { headers, body } = batchOf(flatRecords(30))
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    const { upstream, adapter, release } = await startHeld()
+    const client = await sendRaw(adapter.port, flatRecords(30))
     await upstream.arrived(2)
     release(1)
     await client.until('Content-ID: 1')
@@ -138,9 +143,7 @@ describe('records on their way', () => {
   it('a batch whose client goes away before it was sent whole posts nothing', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url)
-    const { headers, body } = batchOf(flatRecords(3))
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body.slice(0, -1))
+    const client = await sendRaw(adapter.port, flatRecords(3), 1)
     client.socket.end()
     await client.untilClosed()
     await adapter.app.close()
@@ -150,12 +153,8 @@ describe('records on their way', () => {
 
 describe('close', () => {
   it('lets a batch under way finish and refuses new connections', async () => {
-    const { answer, release } = holdAnswers()
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
-    const { headers, body } = batchOf(flatRecords(9))
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    const { upstream, adapter, release } = await startHeld()
+    const client = await sendRaw(adapter.port, flatRecords(9))
     await upstream.arrived(2)
     const closed = adapter.app.close()
     await expect(RawClient.open(adapter.port)).rejects.toThrow(/ECONNREFUSED/)
@@ -167,12 +166,8 @@ describe('close', () => {
   })
 
   it('posts the rest of a batch whose client has gone', async () => {
-    const { answer, release } = holdAnswers()
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 2 } }))
-    const { headers, body } = batchOf(flatRecords(9))
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    const { upstream, adapter, release } = await startHeld()
+    const client = await sendRaw(adapter.port, flatRecords(9))
     await upstream.arrived(2)
     client.socket.resetAndDestroy()
     const closed = adapter.app.close()
@@ -185,11 +180,8 @@ describe('close', () => {
   it('does not cut a reply that a slow client has not read', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 64 } }))
-    const { headers, body } = batchOf(
-      Array.from({ length: 400 }, (_, n) => flatRecord(n + 1, { Comment: 'x'.repeat(30_000) })),
-    )
-    const client = await RawClient.open(adapter.port)
-    client.send(head(body, headers['Content-Type'] ?? '') + body)
+    const records = Array.from({ length: 400 }, (_, n) => flatRecord(n + 1, { Comment: 'x'.repeat(30_000) }))
+    const client = await sendRaw(adapter.port, records)
     await client.until('HTTP/1.1 200 OK')
     client.socket.pause()
     await upstream.arrived(400)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 
 import { describe, expect, it } from 'vitest'
@@ -84,8 +84,8 @@ describe('pass-through streams', () => {
   )
 
   it('a long request as fast as the upstream reads it', async () => {
-    const requests: IncomingMessage[] = []
-    const upstream = await startRawUpstream((request) => requests.push(request))
+    const calls: (readonly [IncomingMessage, ServerResponse])[] = []
+    const upstream = await startRawUpstream((...call) => calls.push([call[0], call[1]]))
     const adapter = await startAdapter(upstream.url)
     const client = await RawClient.open(adapter.port)
     client.send(requestText('POST /V3/AttendanceRecords', `Content-Length: ${size}\r\n`))
@@ -96,10 +96,12 @@ describe('pass-through streams', () => {
     })()
     expect(await settled(() => sent)).toBeLessThan(size / 2)
     let received = 0
-    requests[0]?.on('data', (chunk: Buffer) => (received += chunk.length))
+    const [request, response] = calls[0] ?? []
+    request?.on('data', (chunk: Buffer) => (received += chunk.length))
     await sending
     expect(await settled(() => received)).toBe(size)
-    // The adapter would wait for the reply as it stops.
-    client.socket.destroy()
+    // The adapter waits for the reply as it stops.
+    response?.end()
+    await client.until('HTTP/1.1 200 OK')
   })
 })

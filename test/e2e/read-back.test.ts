@@ -17,7 +17,7 @@ async function setFaults(sandbox: Awaited<ReturnType<typeof startSandbox>>, faul
 }
 
 describe('product 3: a write whose answer is lost', () => {
-  it.each([
+  const losses: readonly (readonly [name: string, faults: object[]])[] = [
     ['reset after it was applied', [{ ...post, kind: 'reset', apply: true, count: 2 }]],
     ['reset before it was applied', [{ ...post, kind: 'reset', apply: false, count: 2 }]],
     ['cut off in its answer', [{ ...post, kind: 'truncate', bytes: 120, count: 2 }]],
@@ -44,17 +44,22 @@ describe('product 3: a write whose answer is lost', () => {
         { ...read, kind: 'status', status: 503, count: 2 },
       ],
     ],
-  ])('is looked for and told as what it is: %s', async (_name, faults) => {
-    const sandbox = await startSandbox()
-    const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 800] } })
-    const adapter = await startAdapter(sandbox.url, { ...partners, v3: { timeouts: { headersMs: 500 } } })
-    const register = await sandboxRegister(sandbox, 4)
-    await setFaults(sandbox, faults)
-    const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
-    expect(failuresOf(parts)).toEqual(created(4))
-    expect([...(await register.written())].sort()).toEqual([...register.learners].sort())
-    const ids = parts.map(({ json }) => (json as { ExternalID?: string }).ExternalID)
-    expect(new Set(ids).size).toBe(4)
+  ]
+  it('is looked for and told as what it is', async () => {
+    // Side by side: each waits for its last read.
+    const outcomes = losses.map(async ([name, faults]) => {
+      const sandbox = await startSandbox()
+      const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 800] } })
+      const adapter = await startAdapter(sandbox.url, { ...partners, v3: { timeouts: { headersMs: 500 } } })
+      const register = await sandboxRegister(sandbox, 4)
+      await setFaults(sandbox, faults)
+      const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+      const ids = parts.map(({ json }) => (json as { ExternalID?: string }).ExternalID)
+      const written = [...(await register.written())].sort()
+      expect([name, written]).toEqual([name, [...register.learners].sort()])
+      return [name, failuresOf(parts), new Set(ids).size]
+    })
+    expect(await Promise.all(outcomes)).toEqual(losses.map(([name]) => [name, created(4), 4]))
   })
 
   it.each([

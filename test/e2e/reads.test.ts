@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
 import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 import { exchange } from '../support/raw-client.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
@@ -16,9 +17,9 @@ interface Body {
 }
 
 /** The adapter in front of a sandbox, and reads through it. */
-async function startReads(settings: AdapterSettings = {}) {
-  const sandbox = await startSandbox()
-  const adapter = await startAdapter(sandbox.url, settings)
+async function startReads(settings: AdapterSettings = {}, onEnd: OnEnd = onTestFinished) {
+  const sandbox = await startSandbox({}, onEnd)
+  const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
   const get = async (path: string, headers: Record<string, string> = {}) => {
     const reply = await adapter.request('GET', path, { headers: { ...sandboxHeaders, ...headers } })
     return { status: reply.status, headers: reply.headers, text: reply.text }
@@ -31,6 +32,11 @@ async function startReads(settings: AdapterSettings = {}) {
   return { sandbox, adapter, get, read }
 }
 
+const onEnd = atEndOfFile()
+let shared: ReturnType<typeof startReads> | undefined
+/** Those of the tests that change nothing of the service and of its settings. */
+const useReads = (): ReturnType<typeof startReads> => (shared ??= startReads({}, onEnd))
+
 const local = (link: string | undefined): string => {
   const url = new URL(link ?? '')
   return url.pathname + url.search
@@ -38,7 +44,7 @@ const local = (link: string | undefined): string => {
 
 describe('a V2 read', () => {
   it('gives the flat record, its fields in the order of the legacy service', async () => {
-    const { read, adapter } = await startReads()
+    const { read, adapter } = await useReads()
     const body = await read(
       `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`.replaceAll(' ', '%20'),
     )
@@ -73,7 +79,7 @@ describe('a V2 read', () => {
     ['none', '{"value":[{"ExternalID":'],
     ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
   ])('annotates as Accept asks: %s', async (level, part) => {
-    const { get } = await startReads()
+    const { get } = await useReads()
     const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'), {
       Accept: `application/json;odata.metadata=${level}`,
     })
@@ -116,7 +122,7 @@ describe('a V2 read', () => {
   })
 
   it('reads more than 90 days window by window, in order of time where that is asked for', async () => {
-    const { read, get } = await startReads()
+    const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
     const { value } = await read(
       `$filter=${year}&$orderby=AttendableEventStart desc&$count=true`.replaceAll(' ', '%20'),
@@ -144,7 +150,7 @@ describe('a V2 read', () => {
     ['$filter=true&$format=xml', '$format'],
     ['$filter=true&$top=x', '$top'],
   ])('refuses %s and names it', async (query, text) => {
-    const { get } = await startReads()
+    const { get } = await useReads()
     const reply = await get(`${RECORDS}?${query.replaceAll(' ', '%20')}`)
     expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
   })
@@ -172,7 +178,7 @@ describe('a refused query', () => {
     ['$filter=true&$fliter=true', '$fliter', 'character 0'],
     ['$filter=true&$top', 'query', 'character 17'],
   ])('has the same body on both faces, but for its codes: %s', async (query, target, place = '') => {
-    const { sandbox, get } = await startReads()
+    const { sandbox, get } = await useReads()
     const path = `${RECORDS}?${query.replaceAll(' ', '%20')}`
     const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
       status,
@@ -194,7 +200,7 @@ describe('a refused query', () => {
   })
 
   it.each(['$filter=true#x', '$filter=true&$search=a#b'])('is one with "#" in it: %s', async (query) => {
-    const { sandbox, adapter } = await startReads()
+    const { sandbox, adapter } = await useReads()
     const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
     const request = `GET ${RECORDS}?${query} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
     for (const port of [adapter.port, sandbox.port]) {
@@ -270,7 +276,7 @@ describe('AttendanceHistorys', () => {
 
 describe('a V2 read of one record', () => {
   it('gives a recorded mark, and 404 for a session that nobody marked and for an unknown id', async () => {
-    const { sandbox, read, get } = await startReads()
+    const { sandbox, read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'))).value
     const id = String(mark?.['ExternalID'])
     for (const key of [`(${id})`, `(ExternalID=${id.toUpperCase()})`, `%28${id}%29/`]) {
@@ -303,7 +309,7 @@ describe('the forms of a V2 read', () => {
     '(ID)', '(%20ID%20)', '(ExternalID=ID)', '(%20ExternalID%20=%20ID%20)', "('ID')", "(ExternalID='ID')", '(%27ID%27)/',
     '(UPPER)', "('UPPER')", '(externalid=ID)', "('ID", '(ID,ID)', '(Other=ID)', "('')", '()', '(5)', '(@k)', "('5')", "(guid'ID')",
   ])('takes the key %s as the legacy face does', async (form) => {
-    const { sandbox, read, get, adapter } = await startReads()
+    const { sandbox, read, get, adapter } = await useReads()
     const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
     const id = String(mark?.['ExternalID'])
     const path = RECORDS + form.replaceAll('UPPER', id.toUpperCase()).replaceAll('ID', (text, at: number, whole: string) => whole.slice(0, at).endsWith('External') ? text : id)
@@ -322,7 +328,7 @@ describe('the forms of a V2 read', () => {
     '$format=atom',
     '$format=',
   ])('takes %j with a key as in a collection', async (query) => {
-    const { read, get } = await startReads()
+    const { read, get } = await useReads()
     const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
     const page = await get(spaced(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1&${query}`))
@@ -356,7 +362,7 @@ describe('the forms of a V2 read', () => {
     ['full', '', ['@odata.context', '@odata.type', 'ExternalID']],
     ['full', '?$select=Learner', ['@odata.context', '@odata.type', 'Learner']],
   ])('annotates a single mark as Accept asks: %s%s', async (level, query, names) => {
-    const { read, get } = await startReads()
+    const { read, get } = await useReads()
     const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
     const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
       Accept: `application/json;odata.metadata=${level}`,
@@ -366,7 +372,7 @@ describe('the forms of a V2 read', () => {
   })
 
   it('takes the level of $format before that of Accept, on every page', async () => {
-    const { read, get } = await startReads()
+    const { read, get } = await useReads()
     const full = 'application/json;odata.metadata=full'
     const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
     const first = await read(spaced(`$filter=Learner eq ${fixed.learner}&$format=${full}`), headers)
@@ -384,7 +390,7 @@ describe('the forms of a V2 read', () => {
     ['(@p eq null)', 1],
     ['Comment eq @p and @p eq @q', 1],
   ])('takes an alias without a value for null: %s', async (filter, length) => {
-    const { sandbox, get } = await startReads()
+    const { sandbox, get } = await useReads()
     const path = spaced(`${RECORDS}?$filter=${filter} and Learner eq ${fixed.learner}&$top=1`)
     const own = await get(path)
     const legacy = await sandbox.request('GET', path)
@@ -393,7 +399,7 @@ describe('the forms of a V2 read', () => {
   })
 
   it('counts the recorded marks of a filter as the legacy face does', async () => {
-    const { adapter, get, read } = await startReads()
+    const { adapter, get, read } = await useReads()
     const all = await read(spaced(`$filter=${week}&$count=true&$top=0`))
     for (const path of [`${RECORDS}/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
       const query = spaced(`$filter=${week}&$top=3&$skip=2&$orderby=Learner`)
@@ -413,7 +419,7 @@ describe('the forms of a V2 read', () => {
   ])(
     'keeps the path %s in context and links as the client wrote it, as the legacy face does',
     async (path) => {
-      const { sandbox, adapter, get } = await startReads()
+      const { sandbox, adapter, get } = await useReads()
       const query = spaced(`?$filter=${week}`)
       const headers = { Prefer: 'maxpagesize=2' }
       const own = JSON.parse((await get(path + query, headers)).text) as Body & Record<string, unknown>
@@ -437,7 +443,7 @@ describe('the forms of a V2 read', () => {
 
 describe('the documents of V2', () => {
   it('$metadata and the service document are those of the legacy face', async () => {
-    const { sandbox, adapter, get } = await startReads()
+    const { sandbox, adapter, get } = await useReads()
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance/']) {
       const own = await get(path)
       const legacy = await sandbox.request('GET', path)
@@ -459,7 +465,7 @@ describe('the documents of V2', () => {
   ])(
     '$metadata comes in the form that %j and %j ask for, as from the legacy face',
     async (query, headers) => {
-      const { sandbox, get } = await startReads()
+      const { sandbox, get } = await useReads()
       const own = await get(`/V2/Attendance/$metadata${query}`, headers)
       const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
       expect(own.status).toBe(legacy.status)
@@ -471,7 +477,7 @@ describe('the documents of V2', () => {
   it.each(['none', 'full', 'minimal'])(
     'the service document has the annotations of the level %s',
     async (level) => {
-      const { sandbox, adapter, get } = await startReads()
+      const { sandbox, adapter, get } = await useReads()
       for (const parameter of ['metadata', 'odata.metadata']) {
         const path = `/V2/Attendance?$format=application/json;${parameter}=${level}`
         const own = await get(path)
@@ -483,7 +489,7 @@ describe('the documents of V2', () => {
   )
 
   it('HEAD answers as GET does, without the body', async () => {
-    const { sandbox, adapter, get } = await startReads()
+    const { sandbox, adapter, get } = await useReads()
     const registration = `/V2/LearnerRegistations(${fixed.learner})`
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance', registration, `${RECORDS}?$filter=x`]) {
       const head = await adapter.request('HEAD', path, { headers: sandboxHeaders })
@@ -497,7 +503,7 @@ describe('the documents of V2', () => {
   })
 
   it('LearnerRegistations is V3 LearnerRegistrations with its expand list', async () => {
-    const { sandbox, get } = await startReads()
+    const { sandbox, get } = await useReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
     const v3 = await sandbox.json(
       'GET',
@@ -511,7 +517,7 @@ describe('the documents of V2', () => {
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
     '%s has keys, $count, and links that lead back to it, as the legacy face',
     async (path) => {
-      const { sandbox, adapter, get } = await startReads()
+      const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {
         const own = await get(request, headers)
         const legacy = await sandbox.request('GET', request, { headers })
@@ -601,7 +607,7 @@ describe('a V2 read when V3 fails', () => {
   })
 
   it('waits where V3 asks to, and reads on', async () => {
-    const { sandbox, get } = await startReads()
+    const { sandbox, get } = await useReads()
     await sandbox.request('PUT', '/_sandbox/faults', {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({

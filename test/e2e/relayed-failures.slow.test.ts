@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { type Journal, openJournal } from '../../src/journal/index.ts'
 import { failuresOf, readBatchReply } from '../support/batch-request.ts'
-import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
+import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 const statusesOf = (reply: Parameters<typeof readBatchReply>[0]): number[] =>
   failuresOf(readBatchReply(reply)).map(({ status }) => status)
@@ -20,10 +20,7 @@ describe('a write for V2', () => {
   it.each(['identity', 'keys'] as const)(
     'is read back on V3 where its reply broke off, known by its %s',
     async (known) => {
-      const faces = await startTwoFaces()
-      faces.served.known = known
-      const adapter = await faces.start()
-      const batch = faces.batch([1], 'one')
+      const { faces, adapter, batch } = await startRelayed({ known })
       await faces.setFaults({ ...onV2, kind: 'truncate', bytes: 40 })
       await expect(faces.post(adapter, batch)).rejects.toThrow()
       await faces.setFaults([])
@@ -34,9 +31,7 @@ describe('a write for V2', () => {
   )
 
   it('that V2 refused as a whole is new to V3', async () => {
-    const faces = await startTwoFaces()
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed()
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
     faces.served.side = 'v3'
@@ -45,8 +40,7 @@ describe('a write for V2', () => {
   })
 
   it('that V2 did not take never overwrites a newer one of V3', async () => {
-    const faces = await startTwoFaces()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed()
     const batch = faces.batch([1, 2], 'one')
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -60,9 +54,7 @@ describe('a write for V2', () => {
   it.each([['keys'], ['identity']] as const)(
     'that V2 did not take waits for a newer one on its way to V3 and does not overwrite it, known by its %s',
     async (known) => {
-      const faces = await startTwoFaces()
-      faces.served.known = known
-      const adapter = await faces.start()
+      const { faces, adapter } = await startRelayed({ known })
       const batch = faces.batch([1, 2], 'one')
       await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
       expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -80,8 +72,7 @@ describe('a write for V2', () => {
   )
 
   it('whose ids differ gets the single 200 of V2 again, and what became of its records stays unknown', async () => {
-    const faces = await startTwoFaces()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }
     expect(headers).not.toEqual(batch.headers)
@@ -97,8 +88,7 @@ describe('a write for V2', () => {
   })
 
   it('that the codec cannot read is sent on as it is, and nothing is kept of it', async () => {
-    const faces = await startTwoFaces()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed()
     const reply = await faces.post(adapter, { headers: { 'Content-Type': 'text/plain' }, body: 'no batch' })
     expect(reply.status).toBeGreaterThanOrEqual(400)
     expect(reply.text).not.toContain('ADP_')
@@ -181,10 +171,7 @@ describe('a write for V2', () => {
   })
 
   it('is not sent once this instance may have been taken for dead', async () => {
-    const faces = await startTwoFaces()
-    faces.served.isCurrent = false
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ isCurrent: false })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     Object.assign(faces.served, { isCurrent: true, side: 'v3' })
     expect(statusesOf(await faces.post(adapter, batch))).toEqual([201])

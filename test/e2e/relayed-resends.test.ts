@@ -6,7 +6,7 @@ import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
 import { batchPath, type BatchText } from '../support/batch-request.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
 import type { Adapter, Reply } from '../support/start-adapter.ts'
-import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
+import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 /** All of a reply that V2 gave: its time is the same where it is the same reply, or in the same second. */
 const seen = ({ status, headers, text }: Reply): unknown => {
@@ -63,9 +63,7 @@ describe.each([
   })
 
   it('does not overwrite a newer mark of its learner and event', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ stage, known })
     const first = await faces.post(adapter, batch)
     await faces.post(adapter, faces.batch([1], 'two'))
     expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
@@ -73,16 +71,14 @@ describe.each([
   })
 
   it('is a new one where its ids were used for other bytes after its reply was written out', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ stage, known })
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     for (const batch of [one, two, one, one, two]) expect((await faces.post(adapter, batch)).status).toBe(200)
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
   it('is a resend where its client left without its reply before it used the ids for other bytes', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ stage, known })
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 400, face: 'V2', method: 'POST', count: 1 })
     const gone = fetch(`${adapter.url}${batchPath}`, {
@@ -99,9 +95,7 @@ describe.each([
   })
 
   it('is V2’s to repeat where its reply was lost; the client was told so, and the next whole reply stands', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ stage, known })
     await faces.setFaults(lostOnV2)
     const lost = await faces.post(adapter, batch)
     expect([lost.status, codeOf(lost)]).toEqual([504, 'ADP_V2_OUTCOME_UNKNOWN'])
@@ -126,9 +120,7 @@ describe.each([
   })
 
   it('waits for no longer than its budget, and is not sent then', async () => {
-    const faces = await start({ v3: { budgetMs: 300 } })
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ stage, known }, { v3: { budgetMs: 300 } })
     await faces.setFaults({ kind: 'latency', ms: 2_000, face: 'V2', method: 'POST', count: 1 })
     const first = faces.post(adapter, batch)
     const journal = await openJournal({ url: faces.journal.url })
@@ -155,9 +147,7 @@ describe.each([
   })
 
   it('is sent once more, and no oftener, where several wait for one whose reply is lost', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ stage, known })
     await faces.setFaults([{ ...lostOnV2, kind: 'latency', ms: 300, apply: undefined }, lostOnV2])
     const replies = await Promise.all([1, 2, 3].map(() => faces.post(adapter, batch)))
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 504])
@@ -165,9 +155,7 @@ describe.each([
   })
 
   it('with another token gets the reply where V2 shows it one of the marks, and else V2’s own answer', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ stage, known })
     const first = await faces.post(adapter, batch)
     const refused = await postAs(adapter, batch, 'wrong')
     expect([refused.status, refused.text]).toEqual([401, expect.not.stringContaining('ADP_')])
@@ -177,8 +165,7 @@ describe.each([
   })
 
   it('is counted as a repeated batch', async () => {
-    const faces = await start()
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ stage, known })
     const batch = faces.batch([1, 2], 'one')
     await faces.post(adapter, batch)
     await faces.post(adapter, batch)

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { openJournal } from '../../src/journal/index.ts'
 import { failuresOf, readBatchReply } from '../support/batch-request.ts'
 import type { Adapter } from '../support/start-adapter.ts'
-import { startTwoFaces, type TwoFaces } from './support/two-faces.ts'
+import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
 /** The reply as far as a client compares it. */
 const seen = (reply: {
@@ -32,9 +32,7 @@ async function showTimesOfV3(faces: TwoFaces, adapter: Adapter): Promise<void> {
 
 describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by its %s', (known) => {
   it('is sent to V2 alone, and its reply is given byte for byte when it comes again and V3 serves', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ known })
     const batch = faces.batch([1, 2], 'one')
     const first = await faces.post(adapter, batch)
     expect(first.status).toBe(200)
@@ -50,9 +48,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   })
 
   it('is read back before anything is posted to V3 where its reply was lost', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ known })
     const batch = faces.batch([1, 2], 'one')
     await faces.setFaults(lostOnV2)
     expect((await faces.post(adapter, batch)).status).toBe(504)
@@ -70,9 +66,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   it.each([2_000, -2_000])(
     'is not posted again to a V3 that keeps times where V2 has it and is %i ms ahead',
     async (aheadMs) => {
-      const faces = await startTwoFaces({}, undefined, aheadMs)
-      faces.served.known = known
-      const adapter = await faces.start()
+      const { faces, adapter } = await startRelayed({ known }, {}, aheadMs)
       await showTimesOfV3(faces, adapter)
       const batch = faces.batch([1, 2], 'one')
       await faces.setFaults(lostOnV2)
@@ -85,9 +79,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   )
 
   it('is read back where any of the requests with it may have reached V2, not only the last', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ known })
     const withoutV2 = await startWithoutV2(faces)
     await showTimesOfV3(faces, adapter)
     const batch = faces.batch([1, 2], 'one')
@@ -101,9 +93,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   })
 
   it('gets the reply that V2 gave, though a later request with it did not reach V2', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ known })
     const withoutV2 = await startWithoutV2(faces)
     const batch = faces.batch([1, 2], 'one')
     const first = await faces.post(adapter, batch)
@@ -116,9 +106,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   it.each([0, 2_000, -2_000])(
     'is posted for no record that a later one of the same batch hides, with V2 %i ms ahead',
     async (aheadMs) => {
-      const faces = await startTwoFaces({}, undefined, aheadMs)
-      faces.served.known = known
-      const adapter = await faces.start()
+      const { faces, adapter } = await startRelayed({ known }, {}, aheadMs)
       const { headers, body } = faces.batch([1, 1, 2], 'one')
       const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
       const batch = { headers, body: `${body.slice(0, at)}"two"${body.slice(at + 5)}` }
@@ -135,10 +123,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   )
 
   it('is posted to V3 where V2 never got it', async () => {
-    const faces = await startTwoFaces({ v2: { baseUrl: NO_V2 } })
-    faces.served.known = known
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ known }, { v2: { baseUrl: NO_V2 } })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     faces.served.side = 'v3'
     expect(failuresOf(readBatchReply(await faces.post(adapter, batch)))[0]?.status).toBe(201)
@@ -146,9 +131,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   })
 
   it('is answered by V3 where it began there, whatever serves now', async () => {
-    const faces = await startTwoFaces()
-    Object.assign(faces.served, { known, side: 'v3' })
-    const adapter = await faces.start()
+    const { faces, adapter } = await startRelayed({ known, side: 'v3' })
     const batch = faces.batch([1, 2], 'one')
     const first = await faces.post(adapter, batch)
     faces.served.side = 'v2'
@@ -174,10 +157,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
   })
 
   it('gives its reply to no other token than one that may read its marks', async () => {
-    const faces = await startTwoFaces()
-    faces.served.known = known
-    const adapter = await faces.start()
-    const batch = faces.batch([1], 'one')
+    const { faces, adapter, batch } = await startRelayed({ known })
     await faces.post(adapter, batch)
     faces.served.side = 'v3'
     const { status } = await adapter.request('POST', '/x/V2/Attendance/$batch', {

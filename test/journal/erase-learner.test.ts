@@ -2,20 +2,17 @@ import { readFile } from 'node:fs/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { searchOf } from '../../src/cli/learner-id.ts'
 import { type Journal, openInspector, openJournal } from '../../src/journal/index.ts'
 import { encodeKeptReply } from '../../src/writes/relayed-reply.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { eachDatabase } from '../support/each-database.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
+const databases = eachDatabase()
+const [[, sqlite], [, postgres]] = databases
 
 const LEARNER = '0f3ac2c1-04d6-4a8b-9c3e-5f1e7a9d2c41'
 const key = { id: 'k1', key: Buffer.alloc(32, 5) }
@@ -40,15 +37,9 @@ async function fill(journal: Journal): Promise<void> {
   await begin('six', 'a third')
 }
 
-describe.each([
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-])('what a journal in %s holds of a learner', (_name, makeUrl) => {
-  it.each([{ keys: [] }, { keys: [key] }])(
-    'is erased as far as it is settled, while the journal is served (keys: $keys.length)',
-    async ({ keys }) => {
-      const url = await makeUrl()
-      if (url === undefined) return
+describe.each(databases)('what a journal in %s holds of a learner', (_name, { test }) => {
+  for (const keys of [[], [key]])
+    test(`is erased as far as it is settled, while the journal is served (keys: ${keys.length})`, async (url) => {
       const journal = await openJournal({ url, keys })
       onTestFinished(() => journal.close())
       await fill(journal)
@@ -76,8 +67,7 @@ describe.each([
       await journal.settle(5, [confirmed(0, '201')])
       expect(await inspector.erase(how, search)).toMatchObject({ erased: [5], unsettled: [4] })
       expect(await beginNew(journal, batchOf(['more'], { name: 'seven' }))).toBeGreaterThan(6)
-    },
-  )
+    })
 })
 
 describe('the files of an SQLite journal', () => {
@@ -156,34 +146,34 @@ describe('a batch that V2 served', () => {
   }
   const named = replies.flatMap(([, isErased], n) => (isErased ? [n + 1] : []))
 
-  it.each([
-    ['SQLite', [], async () => `sqlite:${await makeFolder()}/journal.db`],
-    ['SQLite, sealed', [key], async () => `sqlite:${await makeFolder()}/journal.db`],
-    ['PostgreSQL', [key], () => postgres?.createDatabase()],
-  ])('loses the reply that names the learner (%s)', async (_name, keys, makeUrl) => {
-    const url = await makeUrl()
-    if (url === undefined) return
-    const { journal, inspector } = await openServed(url, keys)
-    const before = await journal.balances()
-    expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
-      erased: named,
-      unsettled: [],
-      unreadable: [],
-      rewritten: true,
-    })
-    for (const [n, [answer, isErased]] of replies.entries())
-      expect((await journal.load(n + 1))?.records).toMatchObject([
-        { state: 'confirmed', answer: isErased ? undefined : answer },
-      ])
-    expect(await journal.balances()).toEqual(before)
-    expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
-    // A repetition is still known, with its side, so that it is refused.
-    const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
-    expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
-    await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
-    expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toMatchObject({
-      erased: [replies.length + 1],
-      unreadable: [],
+  describe.each([
+    ['SQLite', [], sqlite],
+    ['SQLite, sealed', [key], sqlite],
+    ['PostgreSQL', [key], postgres],
+  ] as const)('in %s', (_name, keys, { test }) => {
+    test('loses the reply that names the learner', async (url) => {
+      const { journal, inspector } = await openServed(url, keys)
+      const before = await journal.balances()
+      expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
+        erased: named,
+        unsettled: [],
+        unreadable: [],
+        rewritten: true,
+      })
+      for (const [n, [answer, isErased]] of replies.entries())
+        expect((await journal.load(n + 1))?.records).toMatchObject([
+          { state: 'confirmed', answer: isErased ? undefined : answer },
+        ])
+      expect(await journal.balances()).toEqual(before)
+      expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
+      // A repetition is still known, with its side, so that it is refused.
+      const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
+      expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
+      await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
+      expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toMatchObject({
+        erased: [replies.length + 1],
+        unreadable: [],
+      })
     })
   })
 
@@ -209,9 +199,7 @@ describe('a batch that V2 served', () => {
     ])
   })
 
-  it('leaves no old version of a row in PostgreSQL', async () => {
-    const url = await postgres?.createDatabase()
-    if (url === undefined) return
+  postgres.test('leaves no old version of a row in PostgreSQL', async (url) => {
     const { inspector } = await openServed(url, [key])
     const client = new Client({ connectionString: url })
     await client.connect()

@@ -1,29 +1,18 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { type JournalInspector, openInspector, openJournal, type Settled } from '../../src/journal/index.ts'
 import { remedyFor } from '../../src/journal/remedies.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
+import { eachDatabase } from '../support/each-database.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
-
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())
 
 const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
 const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
 
-describe.each([
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-])('an operator sees in %s', (_name, makeUrl) => {
+describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
   /** A journal that is served, with a look into it: batches 1 to 3 of two partners. */
-  async function open(): Promise<JournalInspector | undefined> {
-    const url = await makeUrl()
-    if (url === undefined) return undefined
+  async function open(url: string): Promise<JournalInspector> {
     const journal = await openJournal({ url })
     onTestFinished(() => journal.close())
     await beginNew(journal, batchOf(['a', 'b', 'c']))
@@ -38,11 +27,7 @@ describe.each([
     return inspector
   }
   const sees = (what: string, look: (inspector: JournalInspector) => Promise<void>): void =>
-    it(what, async ({ skip }) => {
-      const inspector = await open()
-      if (inspector === undefined) return skip()
-      await look(inspector)
-    })
+    test(what, async (url) => look(await open(url)))
 
   sees('batches, newest first, chosen by partner, state and time', async (inspector) => {
     const one = {

@@ -1,22 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { Journal, NewBatch } from '../../src/journal/journal.ts'
-import { createNoJournal } from '../../src/journal/none.ts'
+import { createNoJournal, type Journal } from '../../src/journal/index.ts'
+import { afterOf, batchOf } from './batches.ts'
 
-const batchOf = (...keys: readonly string[]): NewBatch => ({
-  partner: 'acme',
-  owner: 'the client',
-  ids: new Uint8Array(32),
-  content: new Uint8Array(32),
-  receivedMs: 1_000,
-  payload: new Uint8Array(4),
-  credentials: undefined,
-  records: keys.map((key) => ({ key })),
-})
-
-const begin = async (journal: Journal, ...keys: readonly string[]): Promise<unknown> => {
-  const begun = await journal.begin(batchOf(...keys))
-  return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
-}
+const begin = async (journal: Journal, ...keys: readonly string[]): Promise<unknown> =>
+  afterOf(await journal.begin(batchOf(keys)))
 
 describe('a journal without a store', () => {
   it('orders the records of a key across batches, and never within one', async () => {
@@ -58,17 +45,23 @@ describe('a journal without a store', () => {
 
   it('takes no batch for one that came before', async () => {
     const journal = createNoJournal()
-    expect(await journal.begin(batchOf('a'))).toMatchObject({ kind: 'new', batch: 1, idsReused: false })
-    expect(await journal.begin(batchOf('a'))).toMatchObject({ kind: 'new', batch: 2, idsReused: false })
+    expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
+      kind: 'new',
+      batch: 1,
+      idsReused: false,
+    })
+    expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
+      kind: 'new',
+      batch: 2,
+      idsReused: false,
+    })
     expect(await journal.load(1)).toBeUndefined()
   })
 
   it('counts each record once, whatever is told twice', async () => {
     const journal = createNoJournal()
-    await journal.begin({
-      ...batchOf('a', 'b'),
-      records: [{ key: 'a' }, { key: 'b', refused: { answer: 'no' } }, { key: 'c' }],
-    })
+    const records = [{ key: 'a' }, { key: 'b', refused: { answer: 'no' } }, { key: 'c' }]
+    await journal.begin(batchOf([], { records }))
     const outcome = [{ position: 0, state: 'unknown', answer: undefined }] as const
     await journal.settle(1, outcome)
     await journal.settle(1, outcome)
@@ -84,11 +77,11 @@ describe('a journal without a store', () => {
 
   it('remembers the marks of the latest keys, and knows newer records of a key', async () => {
     const journal = createNoJournal()
-    await journal.begin(batchOf('a', 'b'))
+    await journal.begin(batchOf(['a', 'b']))
     await journal.settle(1, [
       { position: 0, state: 'confirmed', answer: undefined, mark: { externalId: 'm', recordedMs: 5 } },
     ])
-    await journal.begin(batchOf('a', 'a'))
+    await journal.begin(batchOf(['a', 'a']))
     const first = await journal.knownMarks({ batch: 2, position: 0 })
     expect([first.confirmedAt('m'), first.confirmedAt('n'), first.newer]).toEqual([[5], [], 'open'])
     const second = await journal.knownMarks({ batch: 2, position: 1 })

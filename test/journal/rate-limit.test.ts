@@ -1,13 +1,12 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { openJournal } from '../../src/journal/index.ts'
 import { createSharedStores } from '../../src/app/journal.ts'
 import { nextRateSlots } from '../../src/journal/rate-slots.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
 import { systemClock } from '../../src/clock.ts'
-import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
-import { makeFolder } from './open-sqlite.ts'
+import { eachDatabase } from '../support/each-database.ts'
 
 describe('nextRateSlots', () => {
   it('never puts more slots into a window than it may hold, and none later than it must', () => {
@@ -42,13 +41,8 @@ describe('nextRateSlots', () => {
   })
 })
 
-describe.each([
-  ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
-  ['PostgreSQL', () => postgres?.createDatabase()],
-])('two instances with one journal in %s', (_name, makeUrl) => {
-  async function openTwo() {
-    const url = await makeUrl()
-    if (url === undefined) return undefined
+describe.each(eachDatabase())('two instances with one journal in %s', (_name, { test }) => {
+  async function openTwo(url: string) {
     const journals = [await openJournal({ url }), await openJournal({ url })] as const
     onTestFinished(async () => {
       for (const journal of journals) await journal.close()
@@ -56,9 +50,8 @@ describe.each([
     return journals
   }
 
-  it('make no more than 5 calls in any second together, and lose none', async ({ skip }) => {
-    const journals = await openTwo()
-    if (journals === undefined) return skip()
+  test('make no more than 5 calls in any second together, and lose none', async (url) => {
+    const journals = await openTwo(url)
     const left: number[] = []
     /** Nobody knows better than this when a turn was given out that took so long to come. */
     let slowestMs = 0
@@ -91,9 +84,8 @@ describe.each([
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  it('hold back together, and keys do not hold each other back', async ({ skip }) => {
-    const journals = await openTwo()
-    if (journals === undefined) return skip()
+  test('hold back together, and keys do not hold each other back', async (url) => {
+    const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)
     await journals[0].rateLimit.pauseFor('one', 10)
@@ -104,9 +96,3 @@ describe.each([
     expect(await journals[1].rateLimit.reserve('two', limit, 2)).toEqual([0, 0])
   })
 })
-
-let postgres: TestPostgres | undefined
-beforeAll(async () => {
-  if (missingPostgres() === undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.close())

@@ -3,21 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { collectPage, type PageWish, writeGivenRows } from '../../src/reads/collect-page.ts'
 import type { ReadPlan, ReadRow } from '../../src/translate/index.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
+import { flatMark } from '../support/flat-mark.ts'
 
-const mark = (id: string): FlatReply => ({
-  ExternalID: id,
-  Present: true,
-  Absent: false,
-  RecordedOn: null,
-  ChangeProcessName: null,
-  AttendableEventStart: null,
-  RecordedBy: 'u',
-  Learner: 'l',
-  AttendableEvent: 'e',
-  SchoolAttendanceCode: 'c',
-  MinutesLate: null,
-  Comment: null,
-})
+const mark = (id: string): FlatReply => flatMark({ ExternalID: id })
 
 /** V3 as pages of one character for a row: `-` is a row without a mark, `?` one that cannot be read. */
 function pagesOf(windows: readonly string[][], narrowed = false) {

@@ -3,21 +3,9 @@ import { describe, expect, it } from 'vitest'
 
 import { readGivenRows, writeGivenRows } from '../../src/reads/collect-page.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
+import { flatMark } from '../support/flat-mark.ts'
 
-const row = (id: string): FlatReply => ({
-  ExternalID: id,
-  Present: true,
-  Absent: false,
-  RecordedOn: null,
-  ChangeProcessName: null,
-  AttendableEventStart: null,
-  RecordedBy: 'u',
-  Learner: 'l',
-  AttendableEvent: 'e',
-  SchoolAttendanceCode: 'c',
-  MinutesLate: null,
-  Comment: null,
-})
+const row = (id: string): FlatReply => flatMark({ ExternalID: id })
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
 describe('the rows that a client has been given', () => {

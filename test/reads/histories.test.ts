@@ -3,21 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { withHistories } from '../../src/reads/histories.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 import { guid } from '../support/batch-request.ts'
+import { flatMark } from '../support/flat-mark.ts'
 
-const mark = (learner: number, code = 7): FlatReply => ({
-  ExternalID: guid(learner),
-  Present: true,
-  Absent: false,
-  RecordedOn: null,
-  ChangeProcessName: null,
-  AttendableEventStart: null,
-  RecordedBy: null,
-  Learner: guid(learner),
-  AttendableEvent: guid(900),
-  SchoolAttendanceCode: guid(code),
-  MinutesLate: null,
-  Comment: null,
-})
+const mark = (learner: number, code = 7): FlatReply =>
+  flatMark({
+    ExternalID: guid(learner),
+    Learner: guid(learner),
+    AttendableEvent: guid(900),
+    SchoolAttendanceCode: guid(code),
+  })
 
 /** The row of V3's history for a state of that mark. */
 const row = (learner: number, code: number): object => ({

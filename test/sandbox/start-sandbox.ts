@@ -3,6 +3,7 @@ import { Pool } from 'undici'
 import supertest from 'supertest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
+import type { OnEnd } from '../support/end-of-file.ts'
 
 /** The clock of the tests: a Wednesday in term, after the fixed weeks. */
 export const testNow = '2026-06-10T10:00:00Z'
@@ -13,12 +14,12 @@ export const sandboxHeaders = {
   Authorization: 'Bearer sandbox',
 }
 
-/** A sandbox on a port of its own, closed at the end of the test, and clients for it: `client` sends no credentials. */
-export async function startSandbox(options: SandboxOptions = {}) {
+/** A sandbox on a port of its own, closed at the end of the test or at that of the file, and clients for it: `client` sends no credentials. */
+export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = onTestFinished) {
   const sandbox = createSandbox({ now: testNow, ...options })
   const { url, port } = await sandbox.listen()
   const pool = new Pool(url, { connections: 4 })
-  onTestFinished(async () => {
+  onEnd(async () => {
     await pool.destroy()
     await sandbox.close()
   })

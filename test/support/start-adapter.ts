@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import { type App, type AppOverrides, type Config, createApp, parseConfig } from '../../src/index.ts'
 import { tuningOf } from '../../src/config/index.ts'
 import { createLogger } from '../../src/observability/logger.ts'
+import type { OnEnd } from './end-of-file.ts'
 
 /** A reply, read whole. */
 export interface Reply {
@@ -61,13 +62,14 @@ export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Co
 }
 
 /**
- * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test. Where a partner does
+ * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test or at that of the file. Where a partner does
  * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
  */
 export async function startAdapter(
   v3Url: string,
   settings: AdapterSettings = {},
   overrides: AppOverrides = {},
+  onEnd: OnEnd = onTestFinished,
 ): Promise<Adapter> {
   const config = adapterConfig(v3Url, settings)
   const log: string[] = []
@@ -76,7 +78,7 @@ export async function startAdapter(
   const app = createApp(config, { logger, compareNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })
-  onTestFinished(async () => {
+  onEnd(async () => {
     await pool.destroy()
     await app.close()
   })

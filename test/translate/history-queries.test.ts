@@ -3,22 +3,16 @@ import { describe, expect, it } from 'vitest'
 import { historyKey, toHistory, toHistoryQueries } from '../../src/translate/index.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 import { guid } from '../support/batch-request.ts'
+import { flatMark } from '../support/flat-mark.ts'
 
 /** The mark of one learner for one session. */
-const mark = (learner: number, event: number): FlatReply => ({
-  ExternalID: guid(learner * 1_000 + event),
-  Present: true,
-  Absent: false,
-  RecordedOn: null,
-  ChangeProcessName: null,
-  AttendableEventStart: null,
-  RecordedBy: null,
-  Learner: guid(learner),
-  AttendableEvent: guid(event),
-  SchoolAttendanceCode: guid(7),
-  MinutesLate: null,
-  Comment: null,
-})
+const mark = (learner: number, event: number): FlatReply =>
+  flatMark({
+    ExternalID: guid(learner * 1_000 + event),
+    Learner: guid(learner),
+    AttendableEvent: guid(event),
+    SchoolAttendanceCode: guid(7),
+  })
 
 describe('toHistoryQueries', () => {
   it('asks for the changes of each mark by learner and session', () => {

@@ -123,3 +123,10 @@ export async function startTwoFaces(
       ),
   }
 }
+
+/** The service with one adapter in front of it, and a batch with a mark of the first learner. */
+export async function startRelayed(served: Partial<Served> = {}, choices: object = {}, aheadMs = 0) {
+  const faces = await startTwoFaces(choices, undefined, aheadMs)
+  Object.assign(faces.served, served)
+  return { faces, adapter: await faces.start(), batch: faces.batch([1], 'one') }
+}

@@ -16,45 +16,24 @@ export interface PostgresUser {
   readonly gid: number
 }
 
-/** What the search looks at. */
-export interface Surroundings {
-  /** `DATABASE_URL` is the first choice, `PATH` the second. */
-  readonly env: Readonly<Record<string, string | undefined>>
-  /** Folders that may hold `initdb` and `postgres`, besides those of `PATH`. */
-  readonly folders: readonly string[]
-  readonly isRoot: boolean
-  /** Text of the user list, one `name:password:uid:gid:…` a line. */
-  readonly users: string
-}
-
 /** Finds a PostgreSQL for tests: `DATABASE_URL`, else the machine's programs, else those of the package. */
-export function findPostgres(surroundings: Surroundings = lookAround()): PostgresSource {
-  const { env, folders, isRoot, users } = surroundings
-  const url = env['DATABASE_URL']
+export function findPostgres(): PostgresSource {
+  const url = process.env['DATABASE_URL']
   if (url !== undefined && url !== '') return { kind: 'url', url }
-  const onPath = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
-  const folder = [...onPath, ...folders].find(holdsPostgres)
+  const onPath = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
+  const folder = [...onPath, ...systemFolders(), ...packageFolders()].find(holdsPostgres)
   if (folder === undefined) {
     return {
       kind: 'none',
       reason: 'no DATABASE_URL, and neither PATH nor the packages have initdb and postgres',
     }
   }
-  if (!isRoot) return { kind: 'binaries', folder, user: undefined }
+  if (process.getuid?.() !== 0) return { kind: 'binaries', folder, user: undefined }
+  const users = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : ''
   const user = findUser(users, 'postgres') ?? findUser(users, 'nobody')
   if (user === undefined)
     return { kind: 'none', reason: 'PostgreSQL refuses root, and no other user is known' }
   return { kind: 'binaries', folder, user }
-}
-
-/** This machine and this process. */
-export function lookAround(): Surroundings {
-  return {
-    env: process.env,
-    folders: [...systemFolders(), ...packageFolders()],
-    isRoot: process.getuid?.() === 0,
-    users: existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : '',
-  }
 }
 
 /** Debian keeps each version in a folder of its own, outside PATH; the newest comes first. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { createRowEncoder, encodeFlatPage, encodeFlatReply, type FlatReply } from '../../../src/v2/index.ts'
+import { flatMark } from '../../support/flat-mark.ts'
 
 const reply: FlatReply = {
   ExternalID: '5f1e7a9d-2c41-4b6f-8cc9-04d64a8b9c3e',
@@ -49,20 +50,7 @@ describe('encodeFlatReply', () => {
   })
 })
 
-const row: FlatReply = {
-  ExternalID: 'i',
-  Present: true,
-  Absent: false,
-  RecordedOn: null,
-  ChangeProcessName: null,
-  AttendableEventStart: null,
-  RecordedBy: null,
-  Learner: 'l',
-  AttendableEvent: 'e',
-  SchoolAttendanceCode: 'c',
-  MinutesLate: 5,
-  Comment: 'a "b"',
-}
+const row = flatMark({ MinutesLate: 5, Comment: 'a "b"' })
 
 describe('createRowEncoder', () => {
   it('writes all fields as a single record has them', () => {

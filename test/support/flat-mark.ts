@@ -1,0 +1,18 @@
+import type { FlatReply } from '../../src/v2/index.ts'
+
+/** A mark as V2 gives it: present, without a time, an author, minutes or a comment. */
+export const flatMark = (own: Partial<FlatReply> = {}): FlatReply => ({
+  ExternalID: 'i',
+  Present: true,
+  Absent: false,
+  RecordedOn: null,
+  ChangeProcessName: null,
+  AttendableEventStart: null,
+  RecordedBy: null,
+  Learner: 'l',
+  AttendableEvent: 'e',
+  SchoolAttendanceCode: 'c',
+  MinutesLate: null,
+  Comment: null,
+  ...own,
+})
