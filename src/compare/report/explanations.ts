@@ -1,4 +1,4 @@
-import type { Finding } from './published-run.ts'
+import type { ReportedClass } from './published-run.ts'
 
 /** What a class of differences means and what to do about it. */
 interface Explanation {
@@ -10,7 +10,7 @@ interface Explanation {
 
 interface ExplanationRow extends Explanation {
   readonly path?: RegExp
-  readonly kind?: readonly Finding['kind'][]
+  readonly kind?: readonly ReportedClass['kind'][]
   readonly v2Class?: RegExp
   readonly v3Class?: RegExp
 }
@@ -314,12 +314,12 @@ const other: Explanation = {
 }
 
 /** Explains a class of differences; there is an explanation for every one. */
-export function explain(finding: Pick<Finding, 'path' | 'kind' | 'v2Class' | 'v3Class'>): Explanation {
+export function explain(one: Pick<ReportedClass, 'path' | 'kind' | 'v2Class' | 'v3Class'>): Explanation {
   const fits = (row: ExplanationRow): boolean =>
-    (row.path?.test(finding.path) ?? true) &&
-    (row.kind?.includes(finding.kind) ?? true) &&
-    (row.v2Class?.test(finding.v2Class) ?? true) &&
-    (row.v3Class?.test(finding.v3Class) ?? true)
+    (row.path?.test(one.path) ?? true) &&
+    (row.kind?.includes(one.kind) ?? true) &&
+    (row.v2Class?.test(one.v2Class) ?? true) &&
+    (row.v3Class?.test(one.v3Class) ?? true)
   const { title, meaning, cause, remedy } = rows.find(fits) ?? other
   return { title, meaning, cause, remedy }
 }

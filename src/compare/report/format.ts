@@ -14,7 +14,7 @@ export function formatShare(part: number, whole: number): string | undefined {
 }
 
 /** `22 Nov 2026`; a text that is not a day stays. */
-export function formatDay(day: string): string {
+export function formatLongDay(day: string): string {
   const time = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
   return Number.isNaN(time) ? day : days.format(time)
 }

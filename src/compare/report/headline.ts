@@ -1,7 +1,7 @@
 import { LEAST_COMPARED_PERCENT, type RunDoubt } from '../run-document.ts'
 import { explain } from './explanations.ts'
 import { formatCount, formatShare } from './format.ts'
-import { findingsOf, type PublishedRun } from './published-run.ts'
+import { reportedClasses, type PublishedRun } from './published-run.ts'
 
 /** What a report says first. */
 interface Headline {
@@ -34,7 +34,7 @@ function sentenceOf(run: PublishedRun): string {
   // Rounded counts may add up to more.
   const unlike = Math.min(compared, verdicts.differs + verdicts.onlyV2 + verdicts.onlyV3)
   const share = formatShare(unlike, compared)
-  const largest = findingsOf(run).find(({ kind }) => kind !== 'unknown')
+  const largest = reportedClasses(run).find(({ kind }) => kind !== 'unknown')
   return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${
     share === undefined ? '' : ` (${share})`
   }${largest === undefined ? '' : `, most often: ${lower(explain(largest).title)} (${formatCount(largest.count)})`}.`

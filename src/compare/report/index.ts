@@ -14,7 +14,7 @@ export type ReportFormat = (typeof reportFormats)[number]
 
 const writers: Readonly<Record<ReportFormat, (run: PublishedRun) => string>> = {
   html: toHtml,
-  json: toJson,
+  json: writeJson,
   csv: toCsv,
   junit: toJunit,
 }
@@ -32,7 +32,7 @@ export function writeReport(
  * A report as one JSON document, of the form that docs/compare-report.schema.json describes: the members of the run's document with
  * printed counts, the outcome in words, and an explanation of each class of differences.
  */
-function toJson(run: PublishedRun): string {
+function writeJson(run: PublishedRun): string {
   const { schema, report, exact, outcome, doubts, ...members } = run
   const headline = headlineOf(run).sentence
   const differences = members.differences.map((found) => ({ ...found, explanation: explain(found) }))

@@ -52,7 +52,7 @@ function cleanText(text: string): string {
 }
 
 /** A class of differences, or of records that one side lacks, or that could not be compared. */
-export interface Finding {
+export interface ReportedClass {
   /** As in `FieldDifference`; `(row)` for the record as a whole. */
   readonly path: string
   readonly kind: DifferenceKind | 'onlyV2' | 'onlyV3' | 'unknown'
@@ -62,8 +62,8 @@ export interface Finding {
 }
 
 /** Everything of a run that asks for an explanation, the largest first. */
-export function findingsOf({ differences, verdicts }: PublishedRun): readonly Finding[] {
-  const rows: readonly Finding[] = [
+export function reportedClasses({ differences, verdicts }: PublishedRun): readonly ReportedClass[] {
+  const rows: readonly ReportedClass[] = [
     { path: '(row)', kind: 'onlyV2', v2Class: 'record', v3Class: 'missing', count: verdicts.onlyV2 },
     { path: '(row)', kind: 'onlyV3', v2Class: 'missing', v3Class: 'record', count: verdicts.onlyV3 },
     { path: '(row)', kind: 'unknown', v2Class: 'record', v3Class: 'record', count: verdicts.unknown },

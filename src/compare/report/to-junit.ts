@@ -4,7 +4,7 @@ import { differenceKinds } from '../verdict.ts'
 import { explain } from './explanations.ts'
 import { formatCount } from './format.ts'
 import { headlineOf } from './headline.ts'
-import { type Finding, findingsOf, type PublishedRun } from './published-run.ts'
+import { type ReportedClass, reportedClasses, type PublishedRun } from './published-run.ts'
 
 /** The package is CommonJS: its types promise a member `default` that only its other build has. */
 const root = junit as unknown as Builder
@@ -16,12 +16,12 @@ const root = junit as unknown as Builder
 export function toJunit(run: PublishedRun): string {
   const builder = root.newBuilder().name(`compare ${run.run}`)
   addRun(builder, run)
-  const findings = findingsOf(run).filter(({ kind }) => kind !== 'unknown')
+  const reported = reportedClasses(run).filter(({ kind }) => kind !== 'unknown')
   for (const kind of ['onlyV2', 'onlyV3', ...differenceKinds] as const)
     addKind(
       builder,
       kind,
-      findings.filter((finding) => finding.kind === kind),
+      reported.filter((one) => one.kind === kind),
     )
   addRules(builder, run)
   return builder.build()
@@ -42,12 +42,12 @@ function addRun(builder: Builder, run: PublishedRun): void {
   if (open.length > 0) test.error(doubts.join(' '), open.join(','))
 }
 
-function addKind(builder: Builder, kind: Finding['kind'], findings: readonly Finding[]): void {
+function addKind(builder: Builder, kind: ReportedClass['kind'], reported: readonly ReportedClass[]): void {
   const suite = builder.testSuite().name(`difference: ${kind}`)
-  if (findings.length === 0) suite.testCase().className(`compare.${kind}`).name('none')
-  for (const finding of findings) {
-    const { path, v2Class, v3Class, count } = finding
-    const { title, meaning, cause, remedy } = explain(finding)
+  if (reported.length === 0) suite.testCase().className(`compare.${kind}`).name('none')
+  for (const one of reported) {
+    const { path, v2Class, v3Class, count } = one
+    const { title, meaning, cause, remedy } = explain(one)
     const test: TestCase = suite
       .testCase()
       .className(`compare.${kind}`)

@@ -1,7 +1,7 @@
 import type { CountedGroup } from '../../run-document.ts'
 import { addVerdicts } from '../../tally.ts'
 import { verdicts, verdictTexts } from '../../verdict.ts'
-import { formatBound, formatCount, formatDay, formatShare } from '../format.ts'
+import { formatBound, formatCount, formatLongDay, formatShare } from '../format.ts'
 import type { PublishedRun } from '../published-run.ts'
 import { attention, bar, legend, swatch } from './bars.ts'
 import { type Content, html, type Markup } from './markup.ts'
@@ -135,19 +135,21 @@ export function chartDays({ kind, days }: PublishedRun): Markup | undefined {
   const summary =
     highest === 0
       ? `None in ${groups.length} ${unit}s.`
-      : `Highest: ${formatCount(highest)} ${unit === 'day' ? 'on' : `in the ${unit} of`} ${formatDay(worst)}.`
+      : `Highest: ${formatCount(highest)} ${unit === 'day' ? 'on' : `in the ${unit} of`} ${formatLongDay(worst)}.`
   const heading = unit === 'day' ? 'Day' : `${unit === 'week' ? 'Week' : 'Month'} of`
   const columns = html`${legendOf(groups)}
     <svg
       class="columns"
       role="img"
-      aria-label="Records that ask for attention by ${unit}, ${formatDay(first)} to ${formatDay(last)}. ${summary}"
+      aria-label="Records that ask for attention by ${unit}, ${formatLongDay(first)} to ${formatLongDay(last)}. ${summary}"
       focusable="false"
     >
       ${gridOf(niceTop(highest))}
       ${groups.map((group, index) => column(group, index, groups.length, niceTop(highest)))}
     </svg>
-    <p class="ends" aria-hidden="true"><span>${formatDay(first)}</span><span>${formatDay(last)}</span></p>`
+    <p class="ends" aria-hidden="true">
+      <span>${formatLongDay(first)}</span><span>${formatLongDay(last)}</span>
+    </p>`
   return chart(
     'Over time',
     html`Records that ask for attention, by ${unit} of the ${kind === 'live' ? 'comparison' : 'session'}.
@@ -155,7 +157,7 @@ export function chartDays({ kind, days }: PublishedRun): Markup | undefined {
     html`${highest > 0 && columns}
       <details>
         <summary>Table: verdicts by ${unit}</summary>
-        ${verdictTable(heading, groups, formatDay)}
+        ${verdictTable(heading, groups, formatLongDay)}
       </details>`,
   )
 }

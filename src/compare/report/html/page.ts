@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
-import { formatDay } from '../format.ts'
+import { formatLongDay } from '../format.ts'
 import { headlineOf } from '../headline.ts'
-import { findingsOf, type PublishedRun } from '../published-run.ts'
+import { reportedClasses, type PublishedRun } from '../published-run.ts'
 import { patterns } from './bars.ts'
 import { chartDays, chartDelays, chartFields, chartGroups } from './charts.ts'
 import { html, Markup } from './markup.ts'
@@ -36,7 +36,7 @@ export function toHtml(run: PublishedRun): string {
       ${patterns}
       <main>
         ${sectionHeadline(run)} ${sectionClasses(run)}
-        ${findingsOf(run).length === 0 ? sectionCoverage(run) : sectionCharts(run)} ${sectionRules(run)}
+        ${reportedClasses(run).length === 0 ? sectionCoverage(run) : sectionCharts(run)} ${sectionRules(run)}
         ${sectionAbout(run)}
       </main>
     </body>
@@ -75,7 +75,7 @@ function sectionCoverage(run: PublishedRun): Markup | undefined {
         days.length > 0 &&
         html`<details>
           <summary>Table: verdicts by day</summary>
-          ${verdictTable('Day', days, formatDay)}
+          ${verdictTable('Day', days, formatLongDay)}
         </details>`
       }
     </div>

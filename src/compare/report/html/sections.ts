@@ -1,7 +1,7 @@
 import { explain, explainRule } from '../explanations.ts'
-import { formatCount, formatDay, formatDuration, formatInstant, formatShare } from '../format.ts'
+import { formatCount, formatLongDay, formatDuration, formatInstant, formatShare } from '../format.ts'
 import { headlineOf } from '../headline.ts'
-import { type Finding, findingsOf, type PublishedRun } from '../published-run.ts'
+import { type ReportedClass, reportedClasses, type PublishedRun } from '../published-run.ts'
 import { bar } from './bars.ts'
 import { chartVerdicts } from './charts.ts'
 import { type Content, html, type Markup } from './markup.ts'
@@ -24,7 +24,7 @@ export function sectionHeadline(run: PublishedRun): Markup {
   const { title, sentence, doubts } = headlineOf(run)
   const facts: readonly (readonly [string, string])[] = [
     ...(run.partner === null ? [] : [['Partner', run.partner] as const]),
-    ['Records of', `${formatDay(run.from)} – ${formatDay(run.to)}`],
+    ['Records of', `${formatLongDay(run.from)} – ${formatLongDay(run.to)}`],
     ['Run', run.run],
     ['Source', sources[run.kind]],
     [
@@ -135,23 +135,23 @@ const MOST_LISTED = 200
 
 /** The largest classes of difference with what they mean and what to do, then the others as a table. */
 export function sectionClasses(run: PublishedRun): Markup {
-  const findings = findingsOf(run)
-  if (findings.length === 0)
+  const reported = reportedClasses(run)
+  if (reported.length === 0)
     return html`<section aria-labelledby="classes">
       <h2 id="classes">Differences</h2>
       <p class="lead">No record differs.</p>
     </section>`
-  const [explained, others] = [findings.slice(0, MOST_EXPLAINED), findings.slice(MOST_EXPLAINED)]
+  const [explained, others] = [reported.slice(0, MOST_EXPLAINED), reported.slice(MOST_EXPLAINED)]
   const most = Math.max(1, ...explained.map(({ count }) => count))
-  const classes = findings.length === 1 ? 'One class' : `${findings.length} classes`
+  const classes = reported.length === 1 ? 'One class' : `${reported.length} classes`
   return html`<section aria-labelledby="classes">
     <h2 id="classes">What differs, and what to do</h2>
     <p class="lead">
-      ${others.length > 0 ? `The ten largest of ${findings.length} classes.` : `${classes} of differences.`} A
+      ${others.length > 0 ? `The ten largest of ${reported.length} classes.` : `${classes} of differences.`} A
       class describes values without showing them.
     </p>
     <ol class="classes">
-      ${explained.map((finding) => explainClass(finding, run, most))}
+      ${explained.map((one) => explainClass(one, run, most))}
     </ol>
     ${
       others.length > 0 &&
@@ -160,13 +160,13 @@ export function sectionClasses(run: PublishedRun): Markup {
         ${listTable(
           'Other classes of differences',
           ['Field', 'Kind', 'V2', 'V3', 'Meaning'],
-          others.map((finding) => [
-            codePath(finding.path),
-            rowNames.get(finding.kind) ?? finding.kind,
-            html`<code>${finding.v2Class}</code>`,
-            html`<code>${finding.v3Class}</code>`,
-            explain(finding).title,
-            formatCount(finding.count),
+          others.map((one) => [
+            codePath(one.path),
+            rowNames.get(one.kind) ?? one.kind,
+            html`<code>${one.v2Class}</code>`,
+            html`<code>${one.v3Class}</code>`,
+            explain(one).title,
+            formatCount(one.count),
           ]),
         )}
       </details>`
@@ -174,9 +174,9 @@ export function sectionClasses(run: PublishedRun): Markup {
   </section>`
 }
 
-function explainClass(finding: Finding, { compared }: PublishedRun, most: number): Markup {
-  const { path, kind, v2Class, v3Class, count } = finding
-  const { title, meaning, cause, remedy } = explain(finding)
+function explainClass(one: ReportedClass, { compared }: PublishedRun, most: number): Markup {
+  const { path, kind, v2Class, v3Class, count } = one
+  const { title, meaning, cause, remedy } = explain(one)
   const rowName = rowNames.get(kind)
   const share = formatShare(count, compared)?.replaceAll(' ', '\u00a0')
   const pair = html`${codePath(path)} <span class="kind">${kind}</span>
@@ -206,7 +206,7 @@ function explainClass(finding: Finding, { compared }: PublishedRun, most: number
   </li>`
 }
 
-const rowNames: ReadonlyMap<Finding['kind'], string> = new Map([
+const rowNames: ReadonlyMap<ReportedClass['kind'], string> = new Map([
   ['onlyV2', 'only in V2'],
   ['onlyV3', 'only in V3'],
   ['unknown', 'unknown'],
@@ -235,7 +235,7 @@ export function sectionRules({ equivalences, verdicts, ownRules, noise }: Publis
       headings: ['Rule', 'Field', 'Reason', 'Owner', 'Counts until'],
       rows: ownRules.map(({ name, path, reason, owner, expires, expired, count }) => [
         ...[name, codePath(path), reason, owner],
-        html`${formatDay(expires)}${expired && html` <strong class="expired">expired</strong>`}`,
+        html`${formatLongDay(expires)}${expired && html` <strong class="expired">expired</strong>`}`,
         formatCount(count),
       ]),
     },
