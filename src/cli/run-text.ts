@@ -1,3 +1,4 @@
+import { formatCount } from '../compare/report/format.ts'
 import { headlineOf } from '../compare/report/headline.ts'
 import { publishRun } from '../compare/report/published-run.ts'
 import type { RunDocument } from '../compare/run-document.ts'
@@ -43,7 +44,6 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
   ].join('\n')
 }
 
-const formatCount = (count: number): string => count.toLocaleString('en')
 const recordsColumn = ['records', ({ count }: { readonly count: number }) => formatCount(count)] as const
 
 /** The first rows as a table below an empty line; nothing without rows. */

@@ -31,7 +31,10 @@ test.each([
     args: ['check', 'fixtures', '--config', 'nowhere.yaml'],
     packages: ['commander', 're2js', 'undici', 'zod'],
   },
-  { args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'], packages: ['commander', 're2js', 'undici'] },
+  {
+    args: ['send', 'nowhere.txt', '--to', 'http://127.0.0.1:1'],
+    packages: ['commander', 're2js', 'undici', 'zod'],
+  },
   { args: ['config', 'schema'], packages: ['commander', 'yaml', 'zod'] },
 ])('$args loads $packages', async ({ args, packages }) => {
   expect((await loadedBy(...args)).packages).toEqual(packages)

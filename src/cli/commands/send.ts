@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { request } from 'undici'
+import * as z from 'zod'
 
 import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { readEnvironment } from '../../config/environment.ts'
@@ -90,8 +91,8 @@ async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<numb
       const outcome = toOutcome(part, outcomes.length + 1)
       outcomes.push(outcome)
       progress.advance(outcomes.length)
-      const head = outcome.part === 1 ? `${headOf(width)}\n` : ''
-      if (json !== true) progress.print(head + lineOf(outcome, width))
+      const head = outcome.part === 1 ? `${formatHeading(width)}\n` : ''
+      if (json !== true) progress.print(head + formatOutcome(outcome, width))
     })
     progress.stop()
     const result = { outcomes, expected: parts?.length, end }
@@ -148,28 +149,33 @@ interface SendResult {
   readonly end: ReplyEnd
 }
 
+const text = z.string().catch('')
+const errorsSchema = z.array(
+  z.object({ ErrorCode: text, Message: text }).catch({ ErrorCode: '', Message: '' }),
+)
+const recordSchema = z.object({ ExternalID: z.string() })
+/** A partner may have its records in the d of OData V2. */
+const acceptedSchema = z.union([z.object({ d: recordSchema }).transform(({ d }) => d), recordSchema])
+
 /** Reads the part at `position`, from 1. */
 function toOutcome({ contentId, status, body }: DecodedReply, position: number): Outcome {
-  const json = parseBody(body)
-  const errors = Array.isArray(json)
-    ? (json as { ErrorCode?: string; Message?: string }[]).map(({ ErrorCode, Message }) => ({
-        code: ErrorCode ?? '',
-        message: Message ?? '',
-      }))
-    : []
-  // A partner may have its records in the d of OData V2.
-  const record = isObject(json) && 'd' in json ? json.d : json
-  const externalId = isObject(record) && 'ExternalID' in record ? String(record.ExternalID) : null
-  return { part: position, contentId: contentId ?? null, status, externalId, errors }
+  const json = parseJson(body)
+  const errors = errorsSchema.catch([]).parse(json)
+  return {
+    part: position,
+    contentId: contentId ?? null,
+    status,
+    externalId: acceptedSchema.safeParse(json).data?.ExternalID ?? null,
+    errors: errors.map(({ ErrorCode, Message }) => ({ code: ErrorCode, message: Message })),
+  }
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-function parseBody(body: string): unknown {
+/** Undefined for a text that is not JSON. */
+function parseJson(content: string): unknown {
   try {
-    return body === '' ? null : (JSON.parse(body) as unknown)
+    return JSON.parse(content)
   } catch {
-    return null
+    return undefined
   }
 }
 
@@ -225,12 +231,12 @@ function isUnknown(status: number, errors: Outcome['errors']): boolean {
   return status === 504 || errors.some(({ code }) => code === 'ADP_OUTCOME_UNKNOWN')
 }
 
-/** The head of the table whose lines `lineOf` formats; `width` is that of the Content-IDs. */
-function headOf(width: number): string {
+/** The head of the table whose lines `formatOutcome` formats; `width` is that of the Content-IDs. */
+function formatHeading(width: number): string {
   return `${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`
 }
 
-function lineOf({ part, contentId, status, externalId, errors }: Outcome, width: number): string {
+function formatOutcome({ part, contentId, status, externalId, errors }: Outcome, width: number): string {
   const outcome = externalId ?? errors.map(({ code, message }) => `${code} ${message}`).join(' | ')
   const id = formatGivenText(contentId ?? '-').padEnd(width)
   return `${String(part).padStart(5)}  ${id}  ${String(status).padEnd(6)}  ${formatGivenText(outcome)}`.trimEnd()
@@ -322,32 +328,24 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   return 'cut off'
 }
 
+const refusalSchema = z
+  .object({
+    error: z
+      .object({ code: text, message: text, details: z.array(z.object({ target: text })).catch([]) })
+      .optional()
+      .catch(undefined),
+    message: z.string().optional().catch(undefined),
+  })
+  .catch({})
+
 /** The error of a batch that was refused as a whole, with the text of the reply. */
-function refusal(status: number, text: string): AdapterError {
-  const { error, message } = parseRefusal(text)
-  const words = error === undefined ? (message ?? text) : `${error.code ?? ''} ${error.message ?? ''}`
-  const place = error?.details?.[0]?.target
-  const where = place === undefined ? '' : ` (${place})`
+function refusal(status: number, content: string): AdapterError {
+  const { error, message } = refusalSchema.parse(parseJson(content))
+  const words = error === undefined ? (message ?? content) : `${error.code} ${error.message}`
+  const place = error?.details[0]?.target ?? ''
+  const where = place === '' ? '' : ` (${place})`
   return new AdapterError(
     'ADP_UPSTREAM_REFUSED',
     `The whole batch was answered ${status}: ${formatGivenText(words.trim() + where)}`,
   )
-}
-
-interface Refusal {
-  readonly error?: {
-    readonly code?: string
-    readonly message?: string
-    readonly details?: readonly { readonly target?: string }[]
-  }
-  readonly message?: string
-}
-
-function parseRefusal(text: string): Refusal {
-  try {
-    const json: unknown = JSON.parse(text)
-    return typeof json === 'object' && json !== null ? json : {}
-  } catch {
-    return {}
-  }
 }

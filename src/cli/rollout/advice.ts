@@ -9,7 +9,7 @@ import { placeOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, RolloutStore, Unrecorded } from '../../rollout/store/rollout-store.ts'
 import { formatCounted } from '../text.ts'
-import { describe, settingToJson, type StageView } from './stage-view.ts'
+import { describeSetting, settingToJson, type StageView } from './stage-view.ts'
 
 /** Advice on the next step of a partner. */
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
@@ -139,7 +139,7 @@ export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
 export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
   if (to === undefined)
     return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
-  const step = describe({ ...to, always: [], never: [] })
+  const step = describeSetting({ ...to, always: [], never: [] })
   return [
     `advice on ${step}: ${verdict}`,
     ...missing.map((sentence) => `  - ${sentence}`),

@@ -1,9 +1,9 @@
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import type { ApplyResult } from '../../rollout/store/rollout-store.ts'
-import { formatTime } from '../text.ts'
+import { type Answer, formatTime } from '../text.ts'
 import type { CoolDown } from './advice.ts'
-import { describe, describePending, pendingToJson, settingToJson } from './stage-view.ts'
+import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
 
 /** What became of a change. */
 type ChangeOutcome =
@@ -22,122 +22,128 @@ export interface ChangeResult {
   readonly outcome: ChangeOutcome
 }
 
-/** 0 where the partner is where the command wanted it. */
-export function exitStatusOf({ outcome }: ChangeResult): number {
-  return ['applied', 'committed', 'unchanged'].includes(outcome.kind) ? 0 : 1
+/** A result in words. */
+interface DescribedResult {
+  /** For scripts. */
+  readonly word: string
+  /** A sentence or several. */
+  readonly message: string
+  /** More members of the document in JSON. */
+  readonly details?: object
 }
 
-/** The words for scripts. */
-const words: Readonly<Record<ChangeOutcome['kind'], string>> = {
-  applied: 'done',
-  committed: 'done',
-  unchanged: 'unchanged',
-  needsApproval: 'needsApproval',
-  undrained: 'undrained',
-  lost: 'lost',
-  early: 'early',
-  pending: 'pending',
-  stale: 'stale',
-  gone: 'stale',
-  forward: 'stale',
-  interrupted: 'withdrawn',
-  own: 'forbidden',
-  held: 'held',
-  refused: 'refused',
-  forbidden: 'forbidden',
-}
-
-/** A result as `--json` prints it. */
-export function resultToJson(result: ChangeResult): object {
+/** A result as `--json` prints it and as a text; exit status 0 where the partner is where the command wanted it. */
+export function answerOf(result: ChangeResult): Required<Answer> {
   const { partner, from, to, outcome } = result
+  const { word, message, details } = describeResult(result)
   return {
-    result: words[outcome.kind],
-    partner,
-    from: from === undefined ? null : settingToJson(from),
-    to: to === undefined ? null : settingToJson(to),
-    ...('revision' in outcome ? { revision: outcome.revision } : {}),
-    ...detailsOf(outcome),
-    message: formatResult(result),
+    document: {
+      result: word,
+      partner,
+      from: from === undefined ? null : settingToJson(from),
+      to: to === undefined ? null : settingToJson(to),
+      ...('revision' in outcome ? { revision: outcome.revision } : {}),
+      ...details,
+      message,
+    },
+    text: () => message,
+    status: word === 'done' || word === 'unchanged' ? 0 : 1,
   }
 }
 
-function detailsOf(outcome: ChangeOutcome): object {
-  switch (outcome.kind) {
-    case 'undrained':
-      return { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) }
-    case 'lost':
-      return {
-        instances: outcome.instances.map(({ leaseUntilMs, ...one }) => ({
-          ...one,
-          leaseUntil: formatTime(leaseUntilMs),
-        })),
-      }
-    case 'early':
-      return { until: formatTime(outcome.untilMs), leftMs: Math.max(0, outcome.untilMs - outcome.nowMs) }
-    case 'held':
-      return { until: formatTime(outcome.untilMs), finding: outcome.finding }
-    case 'pending':
-      return { pending: pendingToJson(outcome.pending) }
-    default:
-      return {}
-  }
-}
-
-/** A result as a sentence or several. */
-export function formatResult({ partner, from, to, outcome }: ChangeResult): string {
-  const step = `${from === undefined ? 'damaged' : describe(from)} -> ${to === undefined ? '' : describe(to)}`
+function describeResult({ partner, from, to, outcome }: ChangeResult): DescribedResult {
+  const step = `${from === undefined ? 'damaged' : describeSetting(from)} -> ${to === undefined ? '' : describeSetting(to)}`
   switch (outcome.kind) {
     case 'applied':
     case 'committed':
-      return `${partner}: ${step} (revision ${outcome.revision}).`
+      return { word: 'done', message: `${partner}: ${step} (revision ${outcome.revision}).` }
     case 'unchanged':
-      return `${partner}: ${to === undefined ? '' : describe(to)} already; nothing was changed.`
+      return {
+        word: 'unchanged',
+        message: `${partner}: ${to === undefined ? '' : describeSetting(to)} already; nothing was changed.`,
+      }
     case 'needsApproval':
-      return (
-        `${partner}: ${step} is proposed and waits 24 h for the approval of another operator: ` +
-        `markbridge rollout approve ${partner}. Nothing has changed yet.`
-      )
+      return {
+        word: 'needsApproval',
+        message:
+          `${partner}: ${step} is proposed and waits 24 h for the approval of another operator: ` +
+          `markbridge rollout approve ${partner}. Nothing has changed yet.`,
+      }
     case 'undrained':
-      return [
-        `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
-        ...outcome.instances.map(({ instance, host, pid, writes }) => {
-          const what =
-            writes === undefined ? 'has not acknowledged the change' : `${formatWrites(writes)} under way`
-          return `  instance ${instance} (${host}, process ${pid}): ${what}`
-        }),
-      ].join('\n')
+      return {
+        word: 'undrained',
+        details: { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) },
+        message: [
+          `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
+          ...outcome.instances.map(({ instance, host, pid, writes }) => {
+            const what =
+              writes === undefined ? 'has not acknowledged the change' : `${formatWrites(writes)} under way`
+            return `  instance ${instance} (${host}, process ${pid}): ${what}`
+          }),
+        ].join('\n'),
+      }
     case 'lost':
-      return [
-        `${partner}: ${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
-        ...outcome.instances.map(
-          ({ instance, host, pid, leaseUntilMs }) =>
-            `  instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`,
-        ),
-        `Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.`,
-      ].join('\n')
-    case 'early':
-      return (
-        `${partner}: ${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
-        `Try again in ${formatLeft(outcome.untilMs - outcome.nowMs)}, at ${formatTime(outcome.untilMs)}.`
-      )
-    case 'held':
-      return (
-        `${partner}: ${step} is refused: a guard acted, and no step forward is taken before ${formatTime(outcome.untilMs)}. ${outcome.finding} ` +
-        'Mend the cause first, or take schools off V3 with --never; to take the step all the same, add --despite-hold.'
-      )
+      return {
+        word: 'lost',
+        details: {
+          instances: outcome.instances.map(({ leaseUntilMs, ...one }) => ({
+            ...one,
+            leaseUntil: formatTime(leaseUntilMs),
+          })),
+        },
+        message: [
+          `${partner}: ${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
+          ...outcome.instances.map(
+            ({ instance, host, pid, leaseUntilMs }) =>
+              `  instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`,
+          ),
+          `Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.`,
+        ].join('\n'),
+      }
+    case 'early': {
+      const [until, leftMs] = [formatTime(outcome.untilMs), Math.max(0, outcome.untilMs - outcome.nowMs)]
+      return {
+        word: 'early',
+        details: { until, leftMs },
+        message:
+          `${partner}: ${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
+          `Try again in ${formatLeft(leftMs)}, at ${until}.`,
+      }
+    }
+    case 'held': {
+      const { finding } = outcome
+      const until = formatTime(outcome.untilMs)
+      return {
+        word: 'held',
+        details: { until, finding },
+        message:
+          `${partner}: ${step} is refused: a guard acted, and no step forward is taken before ${until}. ${finding} ` +
+          'Mend the cause first, or take schools off V3 with --never; to take the step all the same, add --despite-hold.',
+      }
+    }
     case 'pending':
-      return `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`
+      return {
+        word: 'pending',
+        details: { pending: pendingToJson(outcome.pending) },
+        message: `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`,
+      }
     case 'stale':
     case 'forward':
     case 'gone':
-      return `${partner}: the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`
+      return {
+        word: 'stale',
+        message: `${partner}: the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`,
+      }
     case 'interrupted':
-      return `${partner}: ${step} was withdrawn. Nothing has changed.`
+      return { word: 'withdrawn', message: `${partner}: ${step} was withdrawn. Nothing has changed.` }
     case 'own':
-      return `${partner}: the operator who proposed a step cannot approve it.`
+      return {
+        word: 'forbidden',
+        message: `${partner}: the operator who proposed a step cannot approve it.`,
+      }
     case 'refused':
     case 'forbidden':
-      return `${partner}: ${outcome.message}`
+      return { word: outcome.kind, message: `${partner}: ${outcome.message}` }
   }
 }
 

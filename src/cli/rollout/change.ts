@@ -12,18 +12,12 @@ import {
 } from '../../rollout/store/drive-change.ts'
 import type { Change, DismissResult } from '../../rollout/store/rollout-store.ts'
 import { movesToV3, readCoolDown } from './advice.ts'
-import {
-  type ChangeResult,
-  exitStatusOf,
-  formatResult,
-  formatWaiting,
-  resultToJson,
-} from './change-result.ts'
+import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
 import { expectMay, useStore, operatorsOf } from './open-store.ts'
 import { untilSignal } from '../signals.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { print } from '../text.ts'
+import { type Answer, print } from '../text.ts'
 import { type StageView, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout back`. */
@@ -183,10 +177,10 @@ async function change(
       })
       .finally(() => stopping.stop())
     const result = { partner, from: view.stored, ...changed }
-    const status = exitStatusOf(result)
-    report(options, status, resultToJson(result), formatResult(result))
-    if (status === 0) for (const warning of warningsOf(view, result, config, options)) say(warning)
-    return status
+    const answer = answerOf(result)
+    printChange(options, answer)
+    if (answer.status === 0) for (const warning of changeWarnings(view, result, config, options)) say(warning)
+    return answer.status
   }
   return useStore(config, attempt).catch((cause: unknown) => {
     throw withRemedy(cause, partner)
@@ -206,9 +200,9 @@ function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
 const say = (text: string): void => console.error(`markbridge: ${text}`)
 
 /** What was not done is said on standard error, unless it is asked for as JSON. */
-function report(options: Target, status: number, document: object, message: string): void {
-  if (status === 0 || options.json === true) print(options, { document, text: () => message })
-  else say(message)
+function printChange(options: Target, answer: Answer): void {
+  if (answer.status === 0 || options.json === true) print(options, answer)
+  else say(answer.text())
 }
 
 function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
@@ -252,7 +246,7 @@ const keyOf = ({ percent, always, never }: StageSetting): string =>
   JSON.stringify([percent, always.toSorted(), never.toSorted()])
 
 /** What the operator should know about a change that was made. */
-function warningsOf(
+function changeWarnings(
   { file }: StageView,
   { partner, to }: ChangeResult,
   { upstreams }: Pick<Config, 'upstreams'>,
@@ -286,7 +280,7 @@ export async function dismissInstance(instance: number, options: DismissOptions)
   const result = await useStore(config, (store) => store.dismiss(instance, by, options.reason))
   const message = formatDismissed(instance, result)
   const status = result.kind === 'dismissed' ? 0 : 1
-  report(options, status, { result: result.kind, instance, message }, message)
+  printChange(options, { document: { result: result.kind, instance, message }, text: () => message, status })
   return status
 }
 

@@ -53,7 +53,7 @@ export async function useStore<Result>(
       'ADP_USAGE',
       'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
     )
-  const known = goesOn ? (await readKept(config))?.view?.trail : undefined
+  const known = goesOn ? (await readStateFile(config))?.view?.trail : undefined
   const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
   const store = await openRolloutStore(options, known)
   try {
@@ -73,7 +73,7 @@ export async function readStore<Result>(
 }
 
 /** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
-export async function readKept({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
+export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
     .catch(() => undefined)

@@ -6,7 +6,7 @@ import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import type { RolloutSnapshot, Verified } from '../../rollout/store/rollout-store.ts'
 import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
-import { filePartnersOf, hasNoJournal, useStore, readKept, readStore } from './open-store.ts'
+import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import type { Answer } from '../text.ts'
@@ -165,7 +165,7 @@ export function stagesToJson({ views, fault }: ConfiguredStages): object {
  * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `useStore`.
  */
 export async function adoptStages(config: Config): Promise<readonly string[]> {
-  const kept = await readKept(config)
+  const kept = await readStateFile(config)
   if (kept === undefined) return []
   const lowered: string[] = []
   const lower = async (store: OpenedRolloutStore): Promise<void> => {

@@ -182,7 +182,7 @@ export function formatStage(view: StageView): string {
       : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
   const lists = setting === undefined ? [] : listsOf(setting)
   return [
-    setting === undefined ? `${partner}: damaged` : `${partner}: ${describe(setting)}`,
+    setting === undefined ? `${partner}: damaged` : `${partner}: ${describeSetting(setting)}`,
     ...(setting === undefined ? [] : [origin]),
     ...lists,
     ...notesOf(view),
@@ -190,7 +190,7 @@ export function formatStage(view: StageView): string {
 }
 
 /** `canary with 5 % of the units on V3` */
-export function describe(setting: StageSetting): string {
+export function describeSetting(setting: StageSetting): string {
   return setting.stage === 'canary' ? `canary with ${formatShare(setting)} of the units on V3` : setting.stage
 }
 
@@ -201,7 +201,7 @@ export function describePending(pending: PendingChange): string {
     ? 'waits for the approval of another operator'
     : 'waits for the instances to drain'
   const given = reason === '' ? '' : `, ${formatGivenText(reason)}`
-  return `${describe(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
+  return `${describeSetting(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
 }
 
 /** The audit trail, one line for each row. */
@@ -236,7 +236,7 @@ function notesOf({
       : []),
     ...(source === 'override' && stored !== undefined
       ? [
-          `stageOverride of the file lowers ${describe(stored)} of the ${storedIn === 'store' ? 'journal' : 'file'} to ${setting?.stage ?? ''}`,
+          `stageOverride of the file lowers ${describeSetting(stored)} of the ${storedIn === 'store' ? 'journal' : 'file'} to ${setting?.stage ?? ''}`,
         ]
       : []),
     ...(ignored === undefined
