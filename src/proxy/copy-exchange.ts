@@ -1,33 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
+import type { WireExchange } from '../compare/live/index.ts'
 import type { Side } from '../rollout/index.ts'
-
-/** A message as it was on the connection of the client. */
-interface CopiedMessage {
-  /** Name, value, name, value. */
-  readonly fields: readonly string[]
-  /** Undefined: there was no room for it. */
-  readonly body: Buffer | undefined
-}
-
-/** An exchange of a client, whichever side served it. */
-export interface CopiedExchange {
-  readonly method: string
-  readonly target: string
-  readonly request: CopiedMessage
-  readonly reply: CopiedMessage & { readonly status: number; readonly reason: string }
-  readonly served: Side
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
-  readonly durationMs: number
-}
 
 /** Takes the copy of one exchange. */
 export interface CopySink {
   /** Reserves memory for more bytes; false: not enough is left, and the copy goes without this body. */
   hold(bytes: number): boolean
   /** Called once, after the exchange. Undefined: no side has served it, or one of its messages is not whole. Must not throw. */
-  end(copied: CopiedExchange | undefined): void
+  end(copied: WireExchange | undefined): void
 }
 
 interface CopiedRequest {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { OfferedReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'
@@ -56,7 +56,7 @@ export type Replied =
       readonly reading: ReplyReading
     }
   /** A read; the reply is undefined where no copy was made. */
-  | { readonly kind: 'read'; readonly reply: OfferedReply | undefined }
+  | { readonly kind: 'read'; readonly reply: WireReply | undefined }
 
 /** Takes what happens to an exchange. Nothing that it does changes the exchange. */
 export interface ExchangeObserver {

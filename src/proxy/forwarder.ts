@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Clock } from '../clock.ts'
+import type { WireReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import { GONE, untilGone } from '../http/server.ts'
 import { bodyArrival, hasBody, isFramed, Pieces } from '../http/body.ts'
@@ -21,7 +22,7 @@ import type { ByteBudget, HeldBytes } from './byte-budget.ts'
 import { isSafeMethod, lossOf, sendError, slowUploadOf, type UnknownOutcome } from './error-reply.ts'
 import { toUpstreamFields } from './forwarded-fields.ts'
 import type { LinkRewriting } from './link-rewriter.ts'
-import { type CapturedReply, type ReplyOptions, ReplyWriter } from './reply-writer.ts'
+import { type ReplyOptions, ReplyWriter } from './reply-writer.ts'
 import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 
 /** How one request is forwarded. */
@@ -54,7 +55,7 @@ export interface ForwardCall {
 /** What became of a request. The client has been answered, except where its reply was intercepted. */
 export type ForwardOutcome =
   /** The upstream answered, and its whole reply was handed to the client, where it had not gone. */
-  | { readonly kind: 'answered'; readonly status: number; readonly reply: CapturedReply | undefined }
+  | { readonly kind: 'answered'; readonly status: number; readonly reply: WireReply | undefined }
   /** Nothing left for the upstream. */
   | { readonly kind: 'notSent'; readonly error: AdapterError }
   /** It left, or a part of it, and no reply came. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-import type { OfferedReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import { untilGone } from '../http/server.ts'
 import { acceptedType } from '../http/media-type.ts'
@@ -111,10 +111,10 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   }
 }
 
-function toCopy(pieces: readonly string[], contentType: string | undefined, maxBytes: number): OfferedReply {
+function toCopy(pieces: readonly string[], contentType: string | undefined, maxBytes: number): WireReply {
   const body = Buffer.from(pieces.join(''))
   const status = contentType === undefined ? 204 : 200
-  return { status, fields: [], body: body.length > maxBytes ? undefined : body }
+  return { status, reason: '', fields: [], body: body.length > maxBytes ? undefined : body }
 }
 
 function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {

@@ -1,19 +1,10 @@
 import { type ServerResponse, validateHeaderValue } from 'node:http'
 
+import type { WireReply } from '../compare/live/index.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import type { HeldBytes } from './byte-budget.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
-
-/** The reply that a client got, or would have got. */
-export interface CapturedReply {
-  readonly status: number
-  readonly reason: string
-  /** Name, value, name, value; without the fields of the client's connection. */
-  readonly fields: readonly string[]
-  /** Undefined: it was larger than allowed. */
-  readonly body: Buffer | undefined
-}
 
 /** How a reply is sent on. */
 export interface ReplyOptions {
@@ -26,7 +17,7 @@ export interface ReplyOptions {
   /** Charged with the copy. */
   readonly held: HeldBytes
   /** Called with the copy when the whole reply has come; the last bytes go to the client once the promise has settled. */
-  readonly onWhole: ((reply: CapturedReply) => void | Promise<void>) | undefined
+  readonly onWhole: ((reply: WireReply) => void | Promise<void>) | undefined
   /** Called when the client has read the data for which `data` returned false. */
   readonly onDrain: () => void
 }
@@ -82,7 +73,7 @@ export class ReplyWriter {
   }
 
   /** Sends the end; `done` is called with the copy once all of it was handed to the client. Throws as `start`. */
-  end(done: (captured: CapturedReply | undefined) => void): void {
+  end(done: (captured: WireReply | undefined) => void): void {
     const { response, rewriter, whole } = this
     if (whole !== undefined) {
       this.whole = undefined

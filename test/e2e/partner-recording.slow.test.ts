@@ -109,7 +109,7 @@ describe('a partner with record', () => {
         ['registrations', served, 200],
       ])
       const [batch, single] = found.map(({ exchange }) => exchange)
-      expect(batch?.body.toString()).toContain('"Comment":"bus"')
+      expect(batch?.request.body.toString()).toContain('"Comment":"bus"')
       expect(batch?.reply.body.toString()).toContain('HTTP/1.1 201 Created')
       expect(JSON.parse(single?.reply.body.toString() ?? '')).toHaveProperty('ExternalID')
       // The same with V2's own rules, offline.
@@ -194,7 +194,7 @@ describe('a partner with record', () => {
     await fatesOf(recorded, 1)
     const [one = ''] = await listRecordings(to)
     const { exchange } = await readRecording(one, Buffer.from(KEY, 'hex'))
-    expect([exchange.body.toString(), exchange.reply.reason]).toEqual([body, 'Fine'])
+    expect([exchange.request.body.toString(), exchange.reply.reason]).toEqual([body, 'Fine'])
     expect(exchange.reply.body.toString()).toContain('HTTP/1.1 201 Created')
   })
 
@@ -239,7 +239,7 @@ describe('a partner with record', () => {
     const found = await Promise.all(
       (await listRecordings(to)).map((one) => readRecording(one, Buffer.from(KEY, 'hex'))),
     )
-    expect(found.map(({ exchange }) => exchange.body.toString()).sort()).toEqual([...bodies].sort())
+    expect(found.map(({ exchange }) => exchange.request.body.toString()).sort()).toEqual([...bodies].sort())
   })
 
   it('stops with one log line and a metric where the folder cannot be written, and starts again with a reload', async () => {

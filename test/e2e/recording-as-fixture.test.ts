@@ -10,10 +10,11 @@ import {
   beginInSlices,
   createPseudonyms,
   createRecordingTarget,
-  type Exchange,
   openRecordingStore,
   readRecording,
+  type RecordedExchange,
 } from '../../src/compare/recording/index.ts'
+import { fieldOf } from '../../src/compare/wire-exchange.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { decodeBatchReply } from '../../src/v2/index.ts'
@@ -40,15 +41,16 @@ const plain = (await loadFixtures()).filter(
 async function record({ request, response, name }: Fixture): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'recording-as-fixture-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const own: Exchange = {
-    ...{ kind: 'batch', served: 'v2', method: 'POST', target: '/V2/Attendance/$batch', prefer: undefined },
-    contentType: headerOf(request, 'content-type'),
-    accept: headerOf(request, 'accept'),
-    ...{ odataVersion: undefined, odataMaxVersion: undefined },
-    body: request.body,
+  const sent = ['Content-Type', 'Accept'].flatMap((own) => {
+    const value = headerOf(request, own.toLowerCase())
+    return value === undefined ? [] : [own, value]
+  })
+  const own: RecordedExchange = {
+    ...{ kind: 'batch', served: 'v2', method: 'POST', target: '/V2/Attendance/$batch' },
+    request: { fields: sent, body: request.body },
     reply: {
       ...{ status: 200, reason: 'OK' },
-      headers: (response?.headers ?? []).map(([own, value]) => [own, value] as const),
+      fields: (response?.headers ?? []).flat(),
       body: response?.body ?? Buffer.alloc(0),
     },
     ...{ receivedMs: Date.UTC(2026, 8, 7, 8, 40), durationMs: 12 },
@@ -124,10 +126,7 @@ it('and the answers of V3 that it assumes lead to the reply that V2 gave', async
     const reply = await exchange(port, copied.bytes, [], () => undefined)
     expectPosts(copied, upstream)
     expect(partsOf(reply.body, headerOf(reply, 'content-type'))).toEqual(
-      partsOf(
-        recorded.reply.body,
-        recorded.reply.headers.find(([own]) => own.toLowerCase() === 'content-type')?.[1],
-      ),
+      partsOf(recorded.reply.body, fieldOf(recorded.reply, 'content-type')),
     )
   } finally {
     await app.close()

@@ -6,7 +6,7 @@ import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import type { Exchange, ExchangeObserver, Replied } from '../../src/proxy/exchange.ts'
 import { beginTrial } from '../../src/proxy/guard-trial.ts'
-import type { CapturedReply } from '../../src/proxy/reply-writer.ts'
+import type { WireReply } from '../../src/compare/live/index.ts'
 import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/index.ts'
@@ -141,7 +141,7 @@ describe('the trial of a write', () => {
   })
 
   it('of another write of its school in the window reads no reply', async () => {
-    const unread: CapturedReply = {
+    const unread: WireReply = {
       status: 200,
       reason: '',
       fields: [],

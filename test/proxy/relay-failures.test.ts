@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import type { CapturedReply } from '../../src/proxy/reply-writer.ts'
+import type { WireReply } from '../../src/compare/live/index.ts'
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
 import { startRelay } from './start-relay.ts'
@@ -110,7 +110,7 @@ describe('a client that goes', () => {
   })
 
   it('does not end a write that goes on without it', async () => {
-    const kept = Promise.withResolvers<CapturedReply>()
+    const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
       answer.resolve(() => socket.write(ok))
@@ -243,7 +243,7 @@ describe('the copy of a reply', () => {
     const upstream = await startRawUpstream(replyWithBytes(large))
     const kept = Promise.withResolvers<undefined>()
     const release = Promise.withResolvers<undefined>()
-    const onReplyEnd = async ({ body }: CapturedReply): Promise<void> => {
+    const onReplyEnd = async ({ body }: WireReply): Promise<void> => {
       expect(body?.length).toBe(200_000)
       kept.resolve(undefined)
       await release.promise

@@ -1,5 +1,5 @@
 import type { CheckKind, ComparedExchange } from '../../compare/compared-exchange.ts'
-import type { CheckEnd, OfferedExchange, OfferedReply, PaceRefusal } from '../../compare/live/index.ts'
+import type { CheckEnd, OfferedExchange, PaceRefusal, WireReply } from '../../compare/live/index.ts'
 import type { PackedConfig } from '../../config/index.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'
 import { type Events, framesOf } from '../../observability/events.ts'
@@ -103,7 +103,7 @@ export function fromPostedExchange(exchange: PostedExchange, partner: Partner): 
   return { ...exchange, client, reply: exchange.reply && toReply(exchange.reply) }
 }
 
-const toReply = (reply: OfferedReply): OfferedReply => ({ ...reply, body: toBuffer(reply.body) })
+const toReply = (reply: WireReply): WireReply => ({ ...reply, body: toBuffer(reply.body) })
 
 function toBuffer(bytes: Uint8Array | undefined): Buffer | undefined {
   return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -13,11 +13,11 @@ import {
   checksOf,
   createAskSides,
   createComparisonEngine,
-  fieldOf,
   fingerprintOf,
   type OfferedExchange,
 } from '../../compare/live/index.ts'
 import { createProcessorShare, threadEarnings } from '../../compare/processor-share.ts'
+import { fieldOf } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/compare-metrics.ts'

@@ -8,7 +8,7 @@ import {
 import { request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 
-import type { WireExchange } from '../../compare/recording/index.ts'
+import type { WireExchange } from '../../compare/wire-exchange.ts'
 import { endToEndFields } from '../../http/hop-by-hop.ts'
 import { MAX_HEADER_BYTES } from '../../http/server.ts'
 

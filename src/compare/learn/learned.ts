@@ -1,6 +1,7 @@
 import { addCounts, countsOf, type KeptEvidence } from '../../rollout/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
-import { headerOf, isGeneric, listRecordings, readRecording } from '../recording/index.ts'
+import { isGeneric, listRecordings, readRecording } from '../recording/index.ts'
+import { fieldOf } from '../wire-exchange.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
 /** Names of counts, and in how many exchanges each was seen. */
@@ -23,14 +24,18 @@ export async function learnRecordings(folder: string, key: Uint8Array | undefine
   for (const one of await listRecordings(folder)) {
     const { exchange } = await readRecording(one, key)
     if (exchange.served === 'v3') continue
-    const { kind, contentType, body, reply } = exchange
+    const { kind, request, reply } = exchange
     const names = observeExchange(
       {
         kind: kind === 'batch' || kind === 'record' ? kind : 'read',
-        request: { contentType, isGeneric: isGeneric(exchange), body },
+        request: {
+          contentType: fieldOf(request, 'content-type'),
+          isGeneric: isGeneric(exchange),
+          body: request.body,
+        },
         reply: {
           status: reply.status,
-          contentType: headerOf(reply.headers, 'content-type'),
+          contentType: fieldOf(reply, 'content-type'),
           body: reply.body,
         },
       },

@@ -7,15 +7,7 @@ import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { decodeBody, contentEncoding } from '../plain-body.ts'
-
-/** A reply as its client got it. */
-export interface OfferedReply {
-  readonly status: number
-  /** Name, value, name, value. */
-  readonly fields: readonly string[]
-  /** Undefined: it was too large to be copied. */
-  readonly body: Buffer | undefined
-}
+import { fieldOf, type WireReply } from '../wire-exchange.ts'
 
 interface Offered {
   readonly client: Client
@@ -42,7 +34,7 @@ export interface OfferedWrite extends Offered {
   readonly body: Buffer | undefined
   /** Keys of its records, as far as they are known. */
   readonly keys: readonly (string | undefined)[]
-  readonly reply: OfferedReply
+  readonly reply: WireReply
 }
 
 /** A record that V3 served, with the part that its client got. */
@@ -73,7 +65,7 @@ export interface OfferedRead extends Offered {
   readonly accept: string
   readonly prefer: string
   /** Undefined: V3's reply was streamed, and is asked for again. */
-  readonly reply: OfferedReply | undefined
+  readonly reply: WireReply | undefined
 }
 
 export type OfferedExchange = OfferedWrite | OfferedServedWrite | OfferedRead
@@ -98,11 +90,11 @@ export function sizeOf(offered: OfferedExchange): number {
   return request + (offered.reply.body?.length ?? 0) + expanded
 }
 
-const encodingOfReply = (reply: OfferedReply): string | undefined =>
+const encodingOfReply = (reply: WireReply): string | undefined =>
   contentEncoding(fieldOf(reply, 'content-encoding'))
 
 /** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
-function plainBytesOf(reply: OfferedReply): number {
+function plainBytesOf(reply: WireReply): number {
   const { body } = reply
   const encoding = encodingOfReply(reply)
   if (body === undefined || encoding === undefined) return body?.length ?? 0
@@ -111,14 +103,8 @@ function plainBytesOf(reply: OfferedReply): number {
   return saysLength ? Math.min(most, body.readUInt32LE(body.length - 4)) : most
 }
 
-/** The first value of a field of a reply. `name` in lower case. */
-export function fieldOf({ fields }: Pick<OfferedReply, 'fields'>, name: string): string | undefined {
-  const at = fields.findIndex((field, index) => index % 2 === 0 && field.toLowerCase() === name)
-  return at === -1 ? undefined : fields[at + 1]
-}
-
 /** The body of a reply without its encoding, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
-export async function plainBody(reply: OfferedReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
+export async function plainBody(reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
   const { body } = reply
   return body === undefined ? 'tooLarge' : decodeBody(body, encodingOfReply(reply), plainBytesOf(reply))
 }

@@ -3,14 +3,7 @@ export { assumeOutcome, matchParts } from './assume-reply.ts'
 export { compareAccepted, toFollowed } from './check-marks.ts'
 export { askedKind, compareAnswers, unfitRead } from './compare-answers.ts'
 export { type AcceptedMark, compareReply, readReply } from './compare-reply.ts'
-export {
-  fieldOf,
-  fingerprintOf,
-  type OfferedExchange,
-  type OfferedReply,
-  type ServedRecord,
-  sizeOf,
-} from './exchange.ts'
+export { fingerprintOf, type OfferedExchange, type ServedRecord, sizeOf } from './exchange.ts'
 export { type FollowedMark, followMarks } from './follow-marks.ts'
 export { createLatestMarks } from './latest-marks.ts'
 export {
@@ -24,3 +17,4 @@ export {
 } from './live-comparison.ts'
 export { factsOf, markKey, readBody, recordedMs, unwrapped } from './marks.ts'
 export { createPace, type PaceRefusal, type PaceStore } from './pace.ts'
+export type { WireExchange, WireReply } from '../wire-exchange.ts'

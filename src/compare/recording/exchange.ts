@@ -1,88 +1,51 @@
-import type { Side } from '../../rollout/index.ts'
 import { batchPath, isGenericClient } from '../../v2/index.ts'
 import { decodeBody, contentEncoding } from '../plain-body.ts'
+import { fieldOf, type WireExchange, type WireMessage, type WireReply } from '../wire-exchange.ts'
 
 /** Kinds of requests that are recorded. */
 export const recordedKinds = ['batch', 'record', 'readFilter', 'readKey', 'registrations'] as const
 export type RecordedKind = (typeof recordedKinds)[number]
 
-/** A request of a V2 client and the reply to it, as they are recorded. */
-export interface Exchange {
-  readonly kind: RecordedKind
-  /** The side that served it; a reply for which V3 served was built by the adapter. */
-  readonly served: Side
-  readonly method: string
-  /** From the route of V2 on, with the query: `/V2/Attendance/$batch`. What stands before names an installation. */
-  readonly target: string
-  readonly contentType: string | undefined
-  readonly accept: string | undefined
-  readonly prefer: string | undefined
-  /** `OData-Version` and `OData-MaxVersion`, where they are versions. */
-  readonly odataVersion: string | undefined
-  readonly odataMaxVersion: string | undefined
-  /** Decompressed; empty for a read. */
-  readonly body: Buffer
-  readonly reply: {
-    readonly status: number
-    readonly reason: string
-    /** Name and value, without those that are not on the list of kept headers. */
-    readonly headers: Headers
-    /** Decompressed. */
-    readonly body: Buffer
-  }
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
-  /** From the arrival of the request to the end of the reply. */
-  readonly durationMs: number
-}
+/** A message whose body was copied, and has no encoding any more. */
+export type RecordedMessage = WireMessage & { readonly body: Buffer }
 
-export type Headers = readonly (readonly [name: string, value: string])[]
+/**
+ * A request of a V2 client and the reply to it, as they are recorded. The target begins with the route of V2 (`/V2/Attendance/$batch`): what stands
+ * before names an installation. The request has none but `keptFields`, and the body of a read is empty.
+ */
+export interface RecordedExchange extends WireExchange {
+  readonly kind: RecordedKind
+  readonly request: RecordedMessage
+  readonly reply: WireReply & RecordedMessage
+}
 
 /** True for a client that `layout: auto` answers in the nested layout. */
-export function isGeneric({ accept, odataVersion, odataMaxVersion }: Exchange): boolean {
-  return isGenericClient({ accept, 'odata-version': odataVersion, 'odata-maxversion': odataMaxVersion })
+export function isGeneric({ request }: Pick<RecordedExchange, 'request'>): boolean {
+  return isGenericClient({
+    accept: fieldOf(request, 'accept'),
+    'odata-version': fieldOf(request, 'odata-version'),
+    'odata-maxversion': fieldOf(request, 'odata-maxversion'),
+  })
 }
 
-/** The header of a message, the first of its name; `name` in lower case. */
-export function headerOf(headers: Headers, name: string): string | undefined {
-  return headers.find(([own]) => own.toLowerCase() === name)?.[1]
+/** Fields of a request that are recorded, in this order. */
+const keptFields = ['Content-Type', 'Accept', 'Prefer', 'OData-Version', 'OData-MaxVersion'] as const
+
+/** What is recorded of the fields of a request. */
+export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly string[] {
+  return keptFields.flatMap((name) => {
+    const value = fieldOf(request, name.toLowerCase())
+    // Any other value may hold something else than a version.
+    const isKept = !name.startsWith('OData') || /^\d\.\d{1,2}$/.test(value ?? '')
+    return value !== undefined && isKept ? [name, value] : []
+  })
 }
 
-/** What an exchange has of the headers of its request. */
-export function keptHeadersOf(
-  headers: Headers,
-): Pick<Exchange, 'contentType' | 'accept' | 'prefer' | 'odataVersion' | 'odataMaxVersion'> {
-  // Any other value may hold something else than a version.
-  const versionOf = (name: string): string | undefined =>
-    /^\d\.\d{1,2}$/.exec(headerOf(headers, name) ?? '')?.[0]
-  return {
-    contentType: headerOf(headers, 'content-type'),
-    accept: headerOf(headers, 'accept'),
-    prefer: headerOf(headers, 'prefer'),
-    odataVersion: versionOf('odata-version'),
-    odataMaxVersion: versionOf('odata-maxversion'),
-  }
-}
-
-/** A message as it was on the wire. */
-interface WireMessage {
-  /** Name, value, name, value. */
-  readonly fields: readonly string[]
-  /** Undefined: it was too large to be copied. */
-  readonly body: Buffer | undefined
-}
-
-/** An exchange as it was on the wire. */
-export interface WireExchange {
-  readonly method: string
-  readonly target: string
-  readonly request: WireMessage
-  readonly reply: WireMessage & { readonly status: number; readonly reason: string }
-  /** The side that served the client. */
-  readonly served: Side
-  readonly receivedMs: number
-  readonly durationMs: number
-}
+/** Fields as pairs of name and value. */
+export const pairsOf = ({
+  fields,
+}: Pick<WireMessage, 'fields'>): readonly (readonly [name: string, value: string])[] =>
+  fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
 const ROUTE = /\/v2\/(?:attendance(?:\/|$)|learnerregist)/i
 const MARKS = /\/v2\/attendance\/attendancerecords\/?$/i
@@ -104,33 +67,30 @@ export function recordedKindOf(method: string, path: string): RecordedKind | und
  * What is recorded of an exchange: from the route of V2 on, decompressed off the event loop. Undefined for one that is not recorded, or whose
  * bodies were not copied or cannot be decompressed within `maxBytes`.
  */
-export async function toExchange(wire: WireExchange, maxBytes: number): Promise<Exchange | undefined> {
-  const { method, target, request, reply, served, receivedMs, durationMs } = wire
+export async function toRecorded(
+  wire: WireExchange,
+  maxBytes: number,
+): Promise<RecordedExchange | undefined> {
+  const { method, target, request, reply } = wire
   const kind = recordedKindOf(method, target.split('?', 1)[0] ?? '')
   const from = target.search(ROUTE)
   if (kind === undefined || from === -1) return undefined
-  const [headers, replyHeaders] = [pairsOf(request.fields), pairsOf(reply.fields)]
-  const body = await plainOf(headers, request.body, maxBytes)
-  const replyBody = await plainOf(replyHeaders, reply.body, maxBytes)
+  const body = await plainOf(request, maxBytes)
+  const replyBody = await plainOf(reply, maxBytes)
   if (body === undefined || replyBody === undefined) return undefined
-  const { status, reason } = reply
   return {
-    ...{ kind, served, method, target: target.slice(from), ...keptHeadersOf(headers), body },
-    reply: { status, reason, headers: replyHeaders, body: replyBody },
-    ...{ receivedMs, durationMs },
+    ...wire,
+    kind,
+    target: target.slice(from),
+    request: { fields: keptFieldsOf(request), body },
+    reply: { ...reply, body: replyBody },
   }
 }
 
-const pairsOf = (fields: readonly string[]): Headers =>
-  fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
-
-/** Undefined for what is cut off, too large, or not what its header says: it is not a case that could be read again. */
-async function plainOf(
-  headers: Headers,
-  body: Buffer | undefined,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
+/** Undefined for what is cut off, too large, or not what its field says: it is not a case that could be read again. */
+async function plainOf(message: WireMessage, maxBytes: number): Promise<Buffer | undefined> {
+  const { body } = message
   if (body === undefined || body.length === 0) return body
-  const plain = await decodeBody(body, contentEncoding(headerOf(headers, 'content-encoding')), maxBytes)
+  const plain = await decodeBody(body, contentEncoding(fieldOf(message, 'content-encoding')), maxBytes)
   return Buffer.isBuffer(plain) ? plain : undefined
 }

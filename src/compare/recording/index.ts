@@ -1,4 +1,4 @@
-export { type Exchange, headerOf, isGeneric, recordedKindOf, type WireExchange } from './exchange.ts'
+export { isGeneric, type RecordedExchange, recordedKindOf } from './exchange.ts'
 export { createPseudonyms } from './pseudonyms.ts'
 export {
   beginInSlices,

@@ -1,5 +1,5 @@
 import type { Slices } from '../../http/slices.ts'
-import { type Exchange, headerOf } from './exchange.ts'
+import { pairsOf, type RecordedExchange, type RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
 /** Headers of a part, or of a message, whose values are kept. */
@@ -42,23 +42,25 @@ const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase
 const [BYTE_WORK, PIECE_WORK] = [2, 512]
 
 /** Takes credentials out of an exchange: headers that are not on the list, options of queries that are not OData's, tokens in texts. */
-export async function maskExchange(exchange: Exchange, slices: Slices): Promise<Exchange> {
-  const { target, contentType, body, reply } = exchange
+export async function maskExchange(exchange: RecordedExchange, slices: Slices): Promise<RecordedExchange> {
+  const { target, request, reply } = exchange
   return {
     ...exchange,
     target: maskTarget(target),
-    body: await maskBody(body, contentType, slices),
+    request: { ...request, body: await maskBody(request, slices) },
     reply: {
       ...reply,
-      headers: reply.headers.filter(([name]) => isKeptHeader(name)),
-      body: await maskBody(reply.body, headerOf(reply.headers, 'content-type'), slices),
+      fields: pairsOf(reply)
+        .filter(([name]) => isKeptHeader(name))
+        .flat(),
+      body: await maskBody(reply, slices),
     },
   }
 }
 
-async function maskBody(body: Buffer, contentType: string | undefined, slices: Slices): Promise<Buffer> {
+async function maskBody(message: RecordedMessage, slices: Slices): Promise<Buffer> {
   const masked: Buffer[] = []
-  for (const { isFraming, bytes } of splitMessage(body, contentType)) {
+  for (const { isFraming, bytes } of splitMessage(message)) {
     const text = bytes.toString('latin1')
     const shown = isFraming ? maskLines(text) : maskTokens(text)
     masked.push(shown === text ? bytes : Buffer.from(shown, 'latin1'))

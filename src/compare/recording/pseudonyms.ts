@@ -5,7 +5,8 @@ import type { Slices } from '../../http/slices.ts'
 import { defaultErrorMapping } from '../../translate/index.ts'
 import { inspectBatchInSlices, noBatchLimits } from '../../v2/index.ts'
 import { classOf, isServiceMember } from '../diff/index.ts'
-import { type Exchange, headerOf } from './exchange.ts'
+import { fieldOf } from '../wire-exchange.ts'
+import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
 /** Replaces values under a key: equal ones by equal ones. */
@@ -110,40 +111,36 @@ const markOf = (text: string): string => 'x'.repeat(Number(/\d+/.exec(classOf(te
  */
 export async function pseudonymise(
   pseudonyms: Pseudonyms,
-  exchange: Exchange,
+  exchange: RecordedExchange,
   slices: Slices,
-): Promise<Exchange | undefined> {
-  const { kind, target, contentType, body, reply } = exchange
+): Promise<RecordedExchange | undefined> {
+  const { kind, target, request, reply } = exchange
   const { words } = pseudonyms
-  const before = kind === 'batch' ? await shapeOf(body, contentType, slices) : undefined
+  const before = kind === 'batch' ? await shapeOf(request, slices) : undefined
   if (kind === 'batch' && before === undefined) return undefined
-  const optional = (text: string | undefined): string | undefined => (text === undefined ? text : words(text))
-  const mapped: Exchange = {
+  const fieldsOf = ({ fields }: RecordedMessage): readonly string[] =>
+    fields.map((text, at) => (at % 2 === 0 ? text : words(text)))
+  const mapped: RecordedExchange = {
     ...exchange,
     target: mapTarget(pseudonyms, target),
-    contentType: optional(contentType),
-    accept: optional(exchange.accept),
-    prefer: optional(exchange.prefer),
-    body: await mapBody(pseudonyms, body, contentType, slices),
+    request: { fields: fieldsOf(request), body: await mapBody(pseudonyms, request, slices) },
     reply: {
       ...reply,
       reason: words(reply.reason),
-      headers: reply.headers.map(([name, value]) => [name, words(value)] as const),
-      body: await mapBody(pseudonyms, reply.body, headerOf(reply.headers, 'content-type'), slices),
+      fields: fieldsOf(reply),
+      body: await mapBody(pseudonyms, reply, slices),
     },
     receivedMs: pseudonyms.time(exchange.receivedMs),
   }
-  const after = before && (await shapeOf(mapped.body, mapped.contentType, slices))
+  const after = before && (await shapeOf(mapped.request, slices))
   return before === after ? mapped : undefined
 }
 
 /** What a decoder makes of a batch, without its values and offsets; undefined: its envelope cannot be decoded. */
-async function shapeOf(
-  body: Buffer,
-  contentType: string | undefined,
-  slices: Slices,
-): Promise<string | undefined> {
-  const { batch, findings } = await inspectBatchInSlices(body, contentType, { limits: noBatchLimits }, slices)
+async function shapeOf(message: RecordedMessage, slices: Slices): Promise<string | undefined> {
+  const contentType = fieldOf(message, 'content-type')
+  const options = { limits: noBatchLimits }
+  const { batch, findings } = await inspectBatchInSlices(message.body, contentType, options, slices)
   if (batch === undefined) return undefined
   return JSON.stringify([
     ...[batch.idsAgree, batch.changesets.length],
@@ -167,14 +164,9 @@ function mapTarget({ text, words }: Pseudonyms, target: string): string {
 const CHARACTER_WORK = 64
 
 /** Maps framing line by line and contents as JSON; the Content-Length of a part is that of its new content. */
-async function mapBody(
-  pseudonyms: Pseudonyms,
-  body: Buffer,
-  contentType: string | undefined,
-  slices: Slices,
-): Promise<Buffer> {
+async function mapBody(pseudonyms: Pseudonyms, message: RecordedMessage, slices: Slices): Promise<Buffer> {
   const mapped: Buffer[] = []
-  for (const { isFraming, bytes } of splitMessage(body, contentType)) {
+  for (const { isFraming, bytes } of splitMessage(message)) {
     const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
     const text = bytes.toString(encoding)
     if (isFraming) {

@@ -1,7 +1,8 @@
 import type { Slices, Slicing } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { createProcessorShare, type ProcessorShareOptions } from '../processor-share.ts'
-import { type Exchange, toExchange, type WireExchange } from './exchange.ts'
+import type { WireExchange } from '../wire-exchange.ts'
+import { type RecordedExchange, toRecorded } from './exchange.ts'
 import { maskExchange } from './mask-credentials.ts'
 import { type Pseudonyms, pseudonymise } from './pseudonyms.ts'
 import { toFiles, type RecordingFiles } from './recording-files.ts'
@@ -14,7 +15,11 @@ export type RecordFate = 'recorded' | 'dropped' | 'unfit' | 'tooLarge' | 'stoppe
 /** A folder that takes exchanges in one form. */
 export interface RecordingTarget {
   /** Writes an exchange without its credentials; never rejects. `partner`: its settings decide what V3 gets; `work` ends before the disk is waited for. */
-  keep(exchange: Exchange, partner: Partner, work: RecordingWork): Promise<Exclude<RecordFate, 'dropped'>>
+  keep(
+    exchange: RecordedExchange,
+    partner: Partner,
+    work: RecordingWork,
+  ): Promise<Exclude<RecordFate, 'dropped'>>
   /** True once writing has failed: nothing more is taken. */
   isStopped(): boolean
   /** Removes what is past its retention period. */
@@ -63,7 +68,7 @@ export function createRecordingTarget(options: RecordingTargetOptions): Recordin
 }
 
 async function toShown(
-  exchange: Exchange,
+  exchange: RecordedExchange,
   partner: Partner,
   pseudonyms: Pseudonyms | undefined,
   slices: Slices,
@@ -148,7 +153,7 @@ export interface OfferedRecording {
   readonly target: RecordingTarget
   readonly partner: Partner
   /** As it was on the wire, or as it was recorded before. */
-  readonly exchange: WireExchange | Exchange
+  readonly exchange: WireExchange | RecordedExchange
   readonly onFate: (fate: RecordFate) => void
 }
 
@@ -184,7 +189,7 @@ export function createRecorder({ begin, maxExchangeBytes }: RecorderOptions): Re
   const keep = async (offered: OfferedRecording, work: RecordingWork): Promise<RecordFate> => {
     const { target, partner, exchange } = offered
     if (target.isStopped()) return 'stopped'
-    const plain = 'request' in exchange ? await toExchange(exchange, maxExchangeBytes) : exchange
+    const plain = 'kind' in exchange ? exchange : await toRecorded(exchange, maxExchangeBytes)
     return plain === undefined ? 'tooLarge' : target.keep(plain, partner, work)
   }
   const run = async (): Promise<void> => {
@@ -223,7 +228,6 @@ export function createRecorder({ begin, maxExchangeBytes }: RecorderOptions): Re
   }
 }
 
-function sizeOf(exchange: WireExchange | Exchange): number {
-  const body = 'request' in exchange ? exchange.request.body : exchange.body
-  return (body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
+function sizeOf({ request, reply }: WireExchange): number {
+  return (request.body?.length ?? 0) + (reply.body?.length ?? 0)
 }

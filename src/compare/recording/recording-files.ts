@@ -5,7 +5,13 @@ import * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
 import type { Partner } from '../../partners/partner.ts'
-import { type Exchange, type Headers, keptHeadersOf, recordedKinds } from './exchange.ts'
+import {
+  keptFieldsOf,
+  pairsOf,
+  type RecordedExchange,
+  recordedKinds,
+  type RecordedMessage,
+} from './exchange.ts'
 import { openSealed, SEALED } from './sealed-file.ts'
 import { RECORDED_HOST, type V3Script } from './v3-script.ts'
 
@@ -29,36 +35,31 @@ export type RecordingFiles = ReadonlyMap<string, Buffer>
  * them, and `recording.json` with what no message says. `v3` undefined: there is none, or it is not known.
  */
 export function toFiles(
-  exchange: Exchange,
+  exchange: RecordedExchange,
   partner: Partner,
   v3: V3Script | undefined,
   pseudonyms: boolean,
 ): RecordingFiles {
-  const { kind, served, method, target, contentType, accept, prefer } = exchange
-  const { body, reply, receivedMs, durationMs } = exchange
+  const { kind, served, method, target, request, reply, receivedMs, durationMs } = exchange
   const isWrite = kind === 'batch' || kind === 'record'
   const fields = [
     ['Host', RECORDED_HOST],
     // Placeholders: a request without credentials would be another case.
     ['Ocp-Apim-Subscription-Key', 'recorded'],
     ['Authorization', 'bearer recorded'],
-    ['Content-Type', contentType],
-    ['Accept', accept],
-    ['Prefer', prefer],
-    ['OData-Version', exchange.odataVersion],
-    ['OData-MaxVersion', exchange.odataMaxVersion],
-    ['Content-Length', isWrite ? String(body.length) : undefined],
+    ...pairsOf(request),
+    ...(isWrite ? [['Content-Length', String(request.body.length)] as const] : []),
   ] as const
   const note: z.infer<typeof noteForm> = {
     ...{ recording: 1, kind, served, receivedAt: new Date(receivedMs).toISOString() },
     ...{ durationMs: Math.round(durationMs), pseudonyms },
   }
   // The length is that of the connection, and the body was decompressed.
-  const headers = reply.headers.filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
+  const replyFields = pairsOf(reply).filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
   const title = `A recorded exchange (${kind}) that ${served.toUpperCase()} served`
   return new Map([
-    ['request.http', message(`${method} ${target} HTTP/1.1`, fields, body)],
-    ['response.http', message(`HTTP/1.1 ${reply.status} ${reply.reason}`, headers, reply.body)],
+    ['request.http', message(`${method} ${target} HTTP/1.1`, fields, request.body)],
+    ['response.http', message(`HTTP/1.1 ${reply.status} ${reply.reason}`, replyFields, reply.body)],
     ...(v3 === undefined ? [] : [['v3-request.json', listOf(v3.requests)] as const]),
     ...(v3?.responses === undefined ? [] : [['v3-response.json', listOf(v3.responses)] as const]),
     ['case.json', json({ rows: ['recording'], title, partner: settingsOf(partner) })],
@@ -78,12 +79,8 @@ function settingsOf(partner: Partner): object {
   return { layout, quirks, unmappedFields, changeProcessName, v3: { bodyProfile, ...types } }
 }
 
-function message(
-  start: string,
-  fields: readonly (readonly [name: string, value: string | undefined])[],
-  body: Buffer,
-): Buffer {
-  const lines = fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
+function message(start: string, fields: ReturnType<typeof pairsOf>, body: Buffer): Buffer {
+  const lines = fields.map(([name, value]) => `${name}: ${value}`)
   return Buffer.concat([Buffer.from([start, ...lines, '', ''].join('\r\n'), 'latin1'), body])
 }
 
@@ -120,7 +117,7 @@ export function byCounter(one: string, other: string): number {
 interface ReadRecording {
   /** The name of its folder. */
   readonly name: string
-  readonly exchange: Exchange
+  readonly exchange: RecordedExchange
   readonly pseudonyms: boolean
 }
 
@@ -151,8 +148,9 @@ export async function readRecording(folder: string, key: Uint8Array | undefined)
   return {
     ...{ name, pseudonyms },
     exchange: {
-      ...{ kind, served, method, target, ...keptHeadersOf(request.headers), body: request.body },
-      reply: { status: Number(status), reason, headers: reply.headers, body: reply.body },
+      ...{ kind, served, method, target },
+      request: { fields: keptFieldsOf(request), body: request.body },
+      reply: { status: Number(status), reason, fields: reply.fields, body: reply.body },
       ...{ receivedMs: Date.parse(receivedAt), durationMs },
     },
   }
@@ -167,15 +165,13 @@ function parseNote(bytes: Buffer): z.infer<typeof noteForm> | undefined {
 }
 
 /** The parts of a message; undefined: it has no head. */
-function split(
-  bytes: Buffer,
-): { readonly start: string; readonly headers: Headers; readonly body: Buffer } | undefined {
+function split(bytes: Buffer): (RecordedMessage & { readonly start: string }) | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end === -1) return undefined
   const [start = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
-  const headers = lines.map((line) => {
+  const fields = lines.flatMap((line) => {
     const colon = line.indexOf(':')
-    return [line.slice(0, colon), line.slice(colon + 1).trim()] as const
+    return [line.slice(0, colon), line.slice(colon + 1).trim()]
   })
-  return { start, headers, body: bytes.subarray(end + 4) }
+  return { start, fields, body: bytes.subarray(end + 4) }
 }

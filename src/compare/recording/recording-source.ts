@@ -22,7 +22,8 @@ import {
   unfitRead,
 } from '../live/index.ts'
 import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '../run/index.ts'
-import { type Exchange, headerOf, isGeneric } from './exchange.ts'
+import { fieldOf } from '../wire-exchange.ts'
+import { isGeneric, type RecordedExchange } from './exchange.ts'
 import { readRecording } from './recording-files.ts'
 import { toWriteRequest } from './v3-script.ts'
 
@@ -57,7 +58,7 @@ export function createRecordingSource(
   let [reads, servedByV3, done] = [0, 0, 0]
   const latest = createLatestMarks()
   const marks = createWrittenMarks()
-  const compare = async (exchange: Exchange, signal: AbortSignal): Promise<RunStep> => {
+  const compare = async (exchange: RecordedExchange, signal: AbortSignal): Promise<RunStep> => {
     if (exchange.served === 'v3') servedByV3 += 1
     else if (exchange.kind === 'batch' || exchange.kind === 'record') {
       const keys = keysOf(exchange)
@@ -98,7 +99,7 @@ export function createRecordingSource(
 
 const skip = (records: number): RunStep => ({ records: [], skipped: Math.max(1, records) })
 
-function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Exchange): RunStep {
+function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: RecordedExchange): RunStep {
   const received = new Date(receivedMs).toISOString().slice(0, 10)
   return {
     records: records.map((record) => [
@@ -109,21 +110,20 @@ function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Exchan
 }
 
 function compareWrite(
-  exchange: Exchange,
+  exchange: RecordedExchange,
   kind: 'batch' | 'record',
   keys: readonly (string | undefined)[],
   places: Parameters<typeof compareReply>[1],
   { partner, rules }: RecordingSourceOptions,
 ): ReturnType<typeof compareReply> {
-  const { body, reply, receivedMs, durationMs } = exchange
+  const { request, reply, receivedMs, durationMs } = exchange
   return compareReply(
     {
       ...{ kind, served: 'v2', path: exchange.target, client: toClient(partner) },
       ...{ stage: 'shadow', revision: 0, unit: '', receivedMs, repliedMs: receivedMs + durationMs },
       request: toWriteRequest(exchange, kind, partner),
       isGeneric: isGeneric(exchange),
-      ...{ body, keys },
-      reply: { status: reply.status, fields: reply.headers.flat(), body: reply.body },
+      ...{ body: request.body, keys, reply },
     },
     places,
     { limits: noBatchLimits, rules, maxReplyBytes: Infinity },
@@ -131,12 +131,13 @@ function compareWrite(
 }
 
 /** Learner and event of each record, as far as it can be read. */
-function keysOf({ kind, body, contentType }: Exchange): readonly (string | undefined)[] {
+function keysOf({ kind, request }: RecordedExchange): readonly (string | undefined)[] {
   if (kind === 'record') {
-    const record = readBody(body.toString('utf8'))
+    const record = readBody(request.body.toString('utf8'))
     return [isMembers(record) ? markKey(record) : undefined]
   }
-  const parts = inspectBatch(body, contentType, { limits: noBatchLimits }).batch?.parts ?? []
+  const contentType = fieldOf(request, 'content-type')
+  const parts = inspectBatch(request.body, contentType, { limits: noBatchLimits }).batch?.parts ?? []
   return parts.map(({ record }) => record && `${record.Learner} ${record.AttendableEvent}`.toLowerCase())
 }
 
@@ -152,7 +153,7 @@ type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask
 
 /** Sets the recorded answer to a read against the one that V3 gives now. A mark that V3 shows with a later time was changed since: unknown. */
 async function compareRead(
-  exchange: Exchange,
+  exchange: RecordedExchange,
   kind: 'readFilter' | 'readKey' | 'registrations',
   { v3, rules, nowMs }: AskOptions,
   signal: AbortSignal,
@@ -160,7 +161,7 @@ async function compareRead(
   const { target, reply, receivedMs, durationMs } = exchange
   const [path = '', query = ''] = target.split(/\?(.*)/s)
   const asked = askedKind({ kind, path })
-  const isJson = /json/i.test(headerOf(reply.headers, 'content-type') ?? '')
+  const isJson = /json/i.test(fieldOf(reply, 'content-type') ?? '')
   const isAnswer = reply.status < 300 ? isJson : isRefusal(reply.status)
   const text = reply.body.toString('utf8')
   const records = countRows(text)

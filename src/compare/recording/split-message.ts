@@ -1,3 +1,6 @@
+import { fieldOf } from '../wire-exchange.ts'
+import type { RecordedMessage } from './exchange.ts'
+
 /** A piece of a body: framing (delimiters, headers, text between parts), or the content of a part. */
 interface MessagePiece {
   readonly isFraming: boolean
@@ -15,7 +18,9 @@ const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i
  * service, so it also splits what a decoder refuses: a content begins after the blank line of an HTTP head and ends at the next delimiter line
  * of a boundary that was named or seen. A body that is not multipart is one content.
  */
-export function* splitMessage(body: Buffer, contentType: string | undefined): Generator<MessagePiece> {
+export function* splitMessage(message: RecordedMessage): Generator<MessagePiece> {
+  const { body } = message
+  const contentType = fieldOf(message, 'content-type')
   if (!/^\s*multipart\//i.test(contentType ?? '')) {
     yield { isFraming: isText(contentType), bytes: body }
     return

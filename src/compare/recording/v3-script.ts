@@ -6,21 +6,26 @@ import { encodeRecord, type V3Record } from '../../v3/record.ts'
 import { planWrites, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import { assumeOutcome, matchParts, readBody, readReply, unwrapped } from '../live/index.ts'
-import { type Exchange, headerOf, isGeneric } from './exchange.ts'
+import { fieldOf } from '../wire-exchange.ts'
+import { isGeneric, type RecordedExchange } from './exchange.ts'
 
 /** No host of an installation is recorded. */
 export const RECORDED_HOST = 'recorded.invalid'
 
 /** The request of a recorded write as the adapter would have taken it, under its own address. */
-export function toWriteRequest(exchange: Exchange, kind: 'batch' | 'record', partner: Partner): WriteRequest {
-  const { contentType, accept = '', prefer = '', target } = exchange
+export function toWriteRequest(
+  exchange: RecordedExchange,
+  kind: 'batch' | 'record',
+  partner: Partner,
+): WriteRequest {
+  const { request, target } = exchange
   const layout = partner.layout === 'auto' ? (isGeneric(exchange) ? 'nested' : 'flat') : partner.layout
   const root = target.slice(0, Math.max(0, target.search(/\/v2\//i)))
   const address = `http://${RECORDED_HOST}${root}/V2/Attendance`
   const isRecord = kind === 'record'
   return {
     kind,
-    contentType,
+    contentType: fieldOf(request, 'content-type'),
     serviceHosts: isRecord ? undefined : partner.serviceHosts,
     context: `${address}/$metadata#AttendanceRecords/$entity`,
     layout: isRecord ? 'flat' : layout,
@@ -28,8 +33,8 @@ export function toWriteRequest(exchange: Exchange, kind: 'batch' | 'record', par
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
     errorMessages: partner.errorMessages,
-    prefer: isRecord ? prefer : '',
-    accept: isRecord ? accept : '',
+    prefer: (isRecord ? fieldOf(request, 'prefer') : undefined) ?? '',
+    accept: (isRecord ? fieldOf(request, 'accept') : undefined) ?? '',
   }
 }
 
@@ -47,11 +52,12 @@ const [ENCODE_WORK, ANSWER_WORK] = [2_048, 4_096]
 
 /** Undefined for a read, and for a request that cannot be decoded. */
 export async function toV3Script(
-  exchange: Exchange,
+  exchange: RecordedExchange,
   partner: Partner,
   slices: Slices,
 ): Promise<V3Script | undefined> {
-  const { kind, body, receivedMs } = exchange
+  const { kind, receivedMs } = exchange
+  const { body } = exchange.request
   if (kind !== 'batch' && kind !== 'record') return undefined
   const request = toWriteRequest(exchange, kind, partner)
   const plan = await planWrites(request, body, partner, receivedMs, noBatchLimits, slices).catch(unlessCoded)
@@ -83,14 +89,13 @@ const MAX_REPLY_BYTES = 1_048_576
 async function toV3Responses(
   kind: WriteRequest['kind'],
   plan: Plan,
-  exchange: Exchange,
+  exchange: RecordedExchange,
   slices: Slices,
 ): Promise<readonly string[] | undefined> {
   const { reply, receivedMs } = exchange
   if (!plan.outcomesShown || reply.body.length > MAX_REPLY_BYTES) return undefined
   await slices.next()
-  const contentType = headerOf(reply.headers, 'content-type')
-  const forms = readReply(kind, reply.status, contentType, reply.body)?.parts ?? []
+  const forms = readReply(kind, reply.status, fieldOf(reply, 'content-type'), reply.body)?.parts ?? []
   if (forms.length === 0) return undefined
   await slices.next()
   const { parts } = matchParts(plan.records, forms)

@@ -136,7 +136,7 @@ function run(isBroken = false) {
   const read = (change: Partial<OfferedRead> = {}): OfferedExchange => ({
     ...{ client, stage: 'shadow', revision: 1, unit: 'north', receivedMs: 0, repliedMs: 1 },
     ...{ kind: 'readFilter', served: 'v2', path: '/V2/x', query: '', accept: '', prefer: '' },
-    reply: { status: 200, fields: [], body: Buffer.from('{}') },
+    reply: { status: 200, reason: 'OK', fields: [], body: Buffer.from('{}') },
     ...change,
   })
   const observe = (own: OnCompared): void => {
@@ -254,7 +254,7 @@ describe('comparison in a thread', () => {
     const { comparison, counts, read } = run()
     const body = Buffer.alloc(1_000_000)
     for (let index = 0; index < 20; index += 1)
-      comparison.offer(read({ reply: { status: 200, fields: [], body } }))
+      comparison.offer(read({ reply: { status: 200, reason: 'OK', fields: [], body } }))
     expect(await counts()).toEqual({ 'offered answers': 20, 'dropped answers full': 4 })
   })
 

@@ -2,15 +2,17 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import { describe, expect, it } from 'vitest'
 
-import { type OfferedRead, type OfferedReply, plainBody, sizeOf } from '../../../src/compare/live/exchange.ts'
+import { type OfferedRead, plainBody, sizeOf } from '../../../src/compare/live/exchange.ts'
+import type { WireReply } from '../../../src/compare/live/index.ts'
 
 const MIB = 1_048_576
-const replyOf = (encoding: string | undefined, body: Buffer): OfferedReply => ({
+const replyOf = (encoding: string | undefined, body: Buffer): WireReply => ({
   status: 200,
+  reason: 'OK',
   fields: encoding === undefined ? [] : ['Content-Encoding', encoding],
   body,
 })
-const sizeOfReply = (reply: OfferedReply): number => sizeOf({ query: '', reply } as OfferedRead)
+const sizeOfReply = (reply: WireReply): number => sizeOf({ query: '', reply } as OfferedRead)
 
 /** Text that is compressed to about a third. */
 const text = Buffer.from(Array.from({ length: 9_000 }, (_, at) => `${at * 7_919} mark`).join(' '))

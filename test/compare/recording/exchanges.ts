@@ -1,4 +1,4 @@
-import type { Exchange } from '../../../src/compare/recording/index.ts'
+import type { RecordedExchange } from '../../../src/compare/recording/index.ts'
 
 /** A write with a marker in each place where a client may put one, and a reply that shows them. */
 export const markers = {
@@ -93,24 +93,31 @@ export function markedReply(): Buffer {
 }
 
 /** The marked write as an exchange. */
-export function markedExchange(given: Partial<Exchange> = {}): Exchange {
+export function markedExchange({
+  body = markedBody(),
+  contentType = contentTypeOfMarked,
+  fields = [],
+  ...given
+}: Partial<RecordedExchange> & {
+  readonly body?: Buffer
+  readonly contentType?: string | undefined
+  /** Of the request, besides its type. */
+  readonly fields?: readonly string[]
+} = {}): RecordedExchange {
   return {
     kind: 'batch',
     served: 'v2',
     method: 'POST',
     target: `/V2/Attendance/$batch?subscription-key=${markers.query}`,
-    contentType: `multipart/mixed; boundary=${batchId}`,
-    accept: undefined,
-    prefer: undefined,
-    odataVersion: undefined,
-    odataMaxVersion: undefined,
-    body: markedBody(),
+    request: { fields: ['Content-Type', contentType, ...fields], body },
     reply: {
       status: 200,
       reason: 'OK',
-      headers: [
-        ['Content-Type', 'multipart/mixed; boundary=batchresponse_1'],
-        ['Set-Cookie', `a=${markers.cookie}`],
+      fields: [
+        'Content-Type',
+        'multipart/mixed; boundary=batchresponse_1',
+        'Set-Cookie',
+        `a=${markers.cookie}`,
       ],
       body: markedReply(),
     },

@@ -120,7 +120,7 @@ describe('tokens in a text', () => {
 describe('a body in parts', () => {
   const masked = async (text: string): Promise<string> => {
     const exchange = markedExchange({ body: Buffer.from(text), contentType: 'multipart/mixed; boundary=b' })
-    return (await maskExchange(exchange, createSlicing().open())).body.toString()
+    return (await maskExchange(exchange, createSlicing().open())).request.body.toString()
   }
 
   it.each([

@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 
 import { toMapping } from '../../../src/app/partners.ts'
 import { classOf } from '../../../src/compare/diff/index.ts'
-import type { Exchange } from '../../../src/compare/recording/index.ts'
+import type { RecordedExchange } from '../../../src/compare/recording/index.ts'
 import { maskExchange } from '../../../src/compare/recording/mask-credentials.ts'
 import { createPseudonyms, pseudonymise } from '../../../src/compare/recording/pseudonyms.ts'
+import { fieldOf } from '../../../src/compare/wire-exchange.ts'
 import { parseConfig } from '../../../src/config/index.ts'
 import { createSlicing } from '../../../src/http/slices.ts'
 import { toV3Record } from '../../../src/translate/index.ts'
@@ -22,7 +23,7 @@ const exchanges = (await loadFixtures()).map(({ name, request, response }) => ({
     contentType: request.headers.find(([own]) => own.toLowerCase() === 'content-type')?.[1],
     body: request.body,
     reply: {
-      ...{ status: 200, reason: 'OK', headers: response?.headers ?? [] },
+      ...{ status: 200, reason: 'OK', fields: response?.headers.flat() ?? [] },
       body: response?.body ?? Buffer.alloc(0),
     },
   }),
@@ -31,8 +32,9 @@ const [partner] = parseConfig({ upstreams: { v3: { baseUrl: 'http://v3.test' } }
 if (partner === undefined) throw new Error('no partner')
 const mapping = toMapping(partner)
 
-function inspectedOf({ body, contentType }: Exchange) {
-  const { batch, findings } = inspectBatch(body, contentType, { limits: noBatchLimits })
+function inspectedOf({ request }: RecordedExchange) {
+  const contentType = fieldOf(request, 'content-type')
+  const { batch, findings } = inspectBatch(request.body, contentType, { limits: noBatchLimits })
   return {
     findings: findings.map(({ severity, code, part }) => ({ severity, code, part })),
     idsAgree: batch?.idsAgree,
@@ -132,7 +134,7 @@ describe('a pseudonym', () => {
 it('is made in slices, however long the one body of a read is', async () => {
   const rows = Array.from({ length: 2_000 }, () => ({ Comment: 'came with the late bus' }))
   const body = Buffer.from(JSON.stringify({ value: rows }))
-  const reply = { status: 200, reason: 'OK', headers: [['Content-Type', 'application/json']] as const, body }
+  const reply = { status: 200, reason: 'OK', fields: ['Content-Type', 'application/json'], body }
   let turns = 0
   const counted = { ...createSlicing().open(), next: () => Promise.resolve(void (turns += 1)) }
   await pseudonymise(

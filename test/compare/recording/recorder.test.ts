@@ -9,10 +9,10 @@ import {
   beginInSlices,
   createRecorder,
   createRecordingTarget,
-  type Exchange,
   listRecordings,
   openRecordingStore,
   readRecording,
+  type RecordedExchange,
   type RecordFate,
   type RecordingStore,
 } from '../../../src/compare/recording/index.ts'
@@ -57,11 +57,11 @@ function recorderOn(store: RecordingStore, form?: typeof pseudonyms) {
     maxExchangeBytes: 1_000_000,
   })
   const onFate = (fate: RecordFate): number => fates.push(fate)
-  const offer = (exchange: Exchange): void => recorder.offer({ target, partner, exchange, onFate })
+  const offer = (exchange: RecordedExchange): void => recorder.offer({ target, partner, exchange, onFate })
   return { recorder: { ...recorder, offer }, fates, failures }
 }
 
-async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly Exchange[]) {
+async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly RecordedExchange[]) {
   const store = await open(folder, form === 'sealed' ? { key } : {})
   const { recorder, fates } = recorderOn(store, form === 'sealed' ? undefined : pseudonyms)
   for (const exchange of exchanges) recorder.offer(exchange)
@@ -110,11 +110,11 @@ it('keeps no credential inside what is encrypted, and everything else as it came
   await record(folder, 'sealed', [markedExchange(), markedExchange({ body: markedBody(700) })])
   const found = await Promise.all((await listRecordings(folder)).map((one) => readRecording(one, key)))
   for (const { exchange } of found) {
-    const all = [exchange.target, exchange.body.toString(), exchange.reply.body.toString(), JSON.stringify(exchange.reply.headers)] // prettier-ignore
+    const all = [exchange.target, exchange.request.body.toString(), exchange.reply.body.toString(), exchange.reply.fields.join()] // prettier-ignore
     expect(shownIn(all.join(), credentials)).toEqual([])
     expect(shownIn(all.join(), [markers.learner, markers.preamble])).toHaveLength(2)
   }
-  expect(found.map(({ exchange }) => exchange.body.length)).toEqual([markedBody().length, 700])
+  expect(found.map(({ exchange }) => exchange.request.body.length)).toEqual([markedBody().length, 700])
   expect(found[0]).toMatchObject({
     pseudonyms: false,
     exchange: { kind: 'batch', method: 'POST', durationMs: 12 },
@@ -125,10 +125,11 @@ it.each(['sealed', 'pseudonyms'] as const)(
   'keeps the OData versions that a client names, %s',
   async (form) => {
     const folder = await makeFolder()
-    await record(folder, form, [markedExchange({ odataVersion: '4.0', odataMaxVersion: '4.01' })])
+    const versions = ['OData-Version', '4.0', 'OData-MaxVersion', '4.01']
+    await record(folder, form, [markedExchange({ fields: versions })])
     const [one = ''] = await listRecordings(folder)
     const { exchange } = await readRecording(one, form === 'sealed' ? key : undefined)
-    expect(exchange).toMatchObject({ odataVersion: '4.0', odataMaxVersion: '4.01' })
+    expect(exchange.request.fields.slice(2)).toEqual(versions)
   },
 )
 
@@ -139,7 +140,7 @@ it('gives request and reply the same pseudonyms, so that the case stays the case
   const { exchange } = await readRecording(one, undefined)
   const valueIn = (text: string, name: string): string =>
     new RegExp(`"${name}":"([^"]*)"`).exec(text)?.[1] ?? 'none'
-  const [sent, got] = [exchange.body.toString(), exchange.reply.body.toString()]
+  const [sent, got] = [exchange.request.body.toString(), exchange.reply.body.toString()]
   expect(valueIn(sent, 'Learner')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
   expect(valueIn(got, 'Learner')).toBe(valueIn(sent, 'Learner'))
   expect(JSON.parse(`"${valueIn(sent, 'Comment')}"`) as string).toBe(valueIn(got, 'Comment'))
@@ -259,7 +260,7 @@ it('is one folder for several processes: no name twice, nothing of another remov
 
 it('masks a batch of 1,000 records in turns of a few milliseconds', async () => {
   const part = (n: number): string =>
-    `--changeset_1\r\nContent-Type: application/http\r\nContent-ID: ${n}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\nContent-Type: application/json\r\nAuthorization: Bearer ${markers.inner}\r\n\r\n${markedExchange().body.toString().split('\r\n').at(-4) ?? ''}\r\n`
+    `--changeset_1\r\nContent-Type: application/http\r\nContent-ID: ${n}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\nContent-Type: application/json\r\nAuthorization: Bearer ${markers.inner}\r\n\r\n${markedExchange().request.body.toString().split('\r\n').at(-4) ?? ''}\r\n`
   const parts = Array.from({ length: 1_000 }, (_, n) => part(n + 1)).join('')
   const body = Buffer.from(
     `--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n${parts}--changeset_1--\r\n--batch_1--\r\n`,
@@ -280,6 +281,9 @@ it('masks a batch of 1,000 records in turns of a few milliseconds', async () => 
     },
   })
   turns.push(workedMs() - beganMs)
-  expect([masked.body.length, shownIn(masked.body.toString(), credentials)]).toEqual([body.length, []])
+  expect([masked.request.body.length, shownIn(masked.request.body.toString(), credentials)]).toEqual([
+    body.length,
+    [],
+  ])
   expect([turns.length > 1, Math.max(...turns) < 40]).toEqual([true, true])
 })
