@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 import type { ErrorDetail } from '../errors.ts'
 import { isGuid } from '../odata/index.ts'
 
@@ -20,57 +22,54 @@ export const isMembers = (value: unknown): value is Members =>
 // ISO 8601 with an offset, as Edm.DateTimeOffset has it (OData ABNF dateTimeOffsetValue).
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Reads fields of a posted object by type and collects every fault; names are reported, values never. */
-export class FieldReader {
-  readonly faults: ErrorDetail[] = []
+/** The fault of a member that has to be there. */
+const required = (expected: string) => ({
+  error: ({ input }: { readonly input?: unknown }): string =>
+    input === undefined || input === null ? 'is required' : expected,
+})
+const guid = z.string(required('must be a guid')).refine(isGuid, 'must be a guid').toLowerCase()
+const instantText = 'must be a date and time with offset'
+const instant = z
+  .string(instantText)
+  .refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), instantText)
+  .transform((text) => Date.parse(text))
 
-  refuse(target: string, message: string): void {
-    this.faults.push({ code: 'InvalidField', target, message })
-  }
-
-  /** A field of a kind; undefined where it is missing, null or refused. `path` ends with a slash or is empty. */
-  optional<Kind>(
-    members: Members,
-    path: string,
-    name: string,
-    is: (value: unknown) => value is Kind,
-    expected: string,
-  ): Kind | undefined {
-    const value = members[name]
-    if (value === undefined || value === null) return undefined
-    if (is(value)) return value
-    this.refuse(`${path}${name}`, `${path}${name} must be ${expected}.`)
-    return undefined
-  }
-
-  boolean(members: Members, path: string, name: string): boolean | undefined {
-    return this.optional(members, path, name, (value) => typeof value === 'boolean', 'true or false')
-  }
-
-  string(members: Members, path: string, name: string): string | undefined {
-    return this.optional(members, path, name, (value) => typeof value === 'string', 'a string')
-  }
-
-  int32(members: Members, path: string, name: string): number | undefined {
-    return this.optional(members, path, name, isInt32, 'a 32-bit integer')
-  }
-
-  /** A guid in lower case. */
-  guid(members: Members, path: string, name: string): string | undefined {
-    return this.optional(members, path, name, isGuidText, 'a guid')?.toLowerCase()
-  }
-
-  /** Milliseconds. */
-  instant(members: Members, path: string, name: string): number | undefined {
-    const text = this.optional(members, path, name, isInstant, 'a date and time with offset')
-    return text === undefined ? undefined : Date.parse(text)
-  }
+/** Members of a posted object by type; all may be missing or null. */
+export const fields = {
+  boolean: z.boolean('must be true or false').nullish(),
+  string: z.string('must be a string').nullish(),
+  int32: z.int32('must be a 32-bit integer').nullish(),
+  /** In lower case. */
+  guid: guid.nullish(),
+  /** As milliseconds. */
+  instant: instant.nullish(),
 }
 
-const isGuidText = (value: unknown): value is string => typeof value === 'string' && isGuid(value)
-const isInt32 = (value: unknown): value is number => typeof value === 'number' && (value | 0) === value
-const isInstant = (value: unknown): value is string =>
-  typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value))
+/** A pointer to another entity, with other members of its own. */
+export const reference = <Shape extends z.ZodRawShape>(shape: Shape, expected: string) =>
+  z.object({ ExternalID: guid, ...shape }, required(`must be an object with ${expected}`))
+
+/** Reads a posted object and collects every fault: names are reported, values never. Annotations are left out. */
+export function readMembers<Value>(
+  schema: z.ZodType<Value>,
+  given: unknown,
+): { readonly value: Value } | { readonly faults: readonly ErrorDetail[] } {
+  const members = isMembers(given)
+    ? Object.fromEntries(Object.entries(given).filter(([name]) => !name.includes('@')))
+    : given
+  const read = schema.safeParse(members)
+  if (read.success) return { value: read.data }
+  const fault = (target: string, message: string): ErrorDetail => ({ code: 'InvalidField', target, message })
+  const faults = read.error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map((name) => fault(name, `The property '${name.slice(0, 64)}' cannot be set.`))
+    const target = issue.path.join('/')
+    return [
+      fault(target, target === '' ? 'The body must be one JSON object.' : `${target} ${issue.message}.`),
+    ]
+  })
+  return { faults }
+}
 
 /**
  * Reads JSON whose strings may be in single quotes (service.md 4, rule 2 for POST). Undefined for faulty text:

@@ -1,7 +1,8 @@
-import type { ErrorDetail } from '../../errors.ts'
+import { z } from 'zod'
+
 import { formatInstant } from '../dates.ts'
 import { zeroGuid } from '../identity.ts'
-import { FieldReader, isMembers, type Json, type Members } from '../json.ts'
+import { fields, type Json, readMembers, reference } from '../json.ts'
 
 /** The content of one AttendanceRecord (service.md 2.10). */
 export interface RecordView {
@@ -69,100 +70,53 @@ export function toRecordEntity(view: RecordView, types: RecordTypes): Record<str
   }
 }
 
-/** A pointer to another entity as posted; the id in lower case. */
-interface PostedReference {
-  readonly externalId: string
-  readonly type: string
-}
+const typed = (types: readonly [string, ...string[]]) =>
+  reference(
+    { Type: z.enum(types, `must be ${types.join(' or ')}`).nullish() },
+    'ExternalID and Type',
+  ).transform(({ ExternalID: externalId, Type }) => ({ externalId, type: Type ?? types[0] }))
 
-/** A well-formed record as posted, in the full or the minimal form (service-facts 6). */
-interface PostedRecord {
-  readonly externalId: string
-  /** Undefined where the body leaves them to the code. */
-  readonly present: boolean | undefined
-  readonly absent: boolean | undefined
-  /** Milliseconds; undefined: now. */
-  readonly recordedOn: number | undefined
-  readonly changeProcessName: string | null
-  readonly recordedBy: PostedReference | undefined
-  readonly attendee: PostedReference
-  readonly event: PostedReference
-  readonly code: PostedReference
-  readonly minutesLate: number | null
-  readonly comment: string | null
-}
+/** A record as posted, in the full or the minimal form (service.md 2.10; service-facts 6). */
+const schema = z
+  .strictObject({
+    ExternalID: fields.guid,
+    Present: fields.boolean,
+    Absent: fields.boolean,
+    RecordedOn: fields.instant,
+    ChangeProcessName: fields.string,
+    // Read for its form only: the session's own start counts.
+    AttendableEventStart: fields.instant,
+    RecordedBy: typed(referenceTypes.RecordedBy).nullish(),
+    Attendee: typed(referenceTypes.Attendee),
+    Event: typed(referenceTypes.Event),
+    AttendanceCode: typed(referenceTypes.AttendanceCode),
+    Qualifier: z.object({ MinutesLate: fields.int32, Comment: fields.string }, 'must be an object').nullish(),
+    fabricated: z.unknown().optional(),
+  })
+  .refine(({ Present, Absent }) => Present !== true || Absent !== true, {
+    path: ['Present'],
+    message: 'and Absent cannot both be true',
+  })
 
-/** The record, or every fault of its form. */
-type RecordReading = { readonly record: PostedRecord } | { readonly faults: readonly ErrorDetail[] }
-
-const known = new Set([
-  ...[
-    'ExternalID',
-    'Present',
-    'Absent',
-    'RecordedOn',
-    'ChangeProcessName',
-    'AttendableEventStart',
-    'RecordedBy',
-  ],
-  ...['Attendee', 'Event', 'AttendanceCode', 'Qualifier', 'fabricated'],
-])
-/** Reads one posted record (service.md 2.10). Faults name the field and never its value. */
-export function readRecordBody(value: unknown): RecordReading {
-  const fields = new FieldReader()
-  if (!isMembers(value)) {
-    fields.refuse('', 'The body must be one JSON object.')
-    return { faults: fields.faults }
-  }
-  for (const name in value)
-    if (!known.has(name) && !name.includes('@'))
-      fields.refuse(name, `The property '${name.slice(0, 64)}' does not exist on the type AttendanceRecord.`)
-  const attendee = readReference(fields, value, 'Attendee')
-  const event = readReference(fields, value, 'Event')
-  const code = readReference(fields, value, 'AttendanceCode')
-  const by = value['RecordedBy'] ?? undefined
-  const recordedBy = by === undefined ? undefined : readReference(fields, value, 'RecordedBy')
-  const qualifier = fields.optional(value, '', 'Qualifier', isMembers, 'an object') ?? {}
-  const present = fields.boolean(value, '', 'Present')
-  const absent = fields.boolean(value, '', 'Absent')
-  if (present === true && absent === true)
-    fields.refuse('Present', 'A mark cannot be both Present and Absent.')
-  // Read for its form only: the session's own start counts.
-  fields.instant(value, '', 'AttendableEventStart')
+/** Reads one posted record, or every fault of its form. */
+export function readRecordBody(body: unknown) {
+  const read = readMembers(schema, body)
+  if ('faults' in read) return read
+  const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, RecordedBy, ...others } = read.value
   const record = {
-    externalId: fields.guid(value, '', 'ExternalID') ?? zeroGuid,
-    present,
-    absent,
-    recordedOn: fields.instant(value, '', 'RecordedOn'),
-    changeProcessName: fields.string(value, '', 'ChangeProcessName') ?? null,
-    recordedBy,
-    minutesLate: fields.int32(qualifier, 'Qualifier/', 'MinutesLate') ?? null,
-    comment: fields.string(qualifier, 'Qualifier/', 'Comment') ?? null,
+    externalId: ExternalID ?? zeroGuid,
+    /** Undefined where the body leaves them to the code. */
+    present: Present ?? undefined,
+    absent: Absent ?? undefined,
+    /** Milliseconds; undefined: now. */
+    recordedOn: RecordedOn ?? undefined,
+    changeProcessName: ChangeProcessName ?? null,
+    recordedBy: RecordedBy ?? undefined,
+    attendee: others.Attendee,
+    event: others.Event,
+    code: others.AttendanceCode,
+    minutesLate: others.Qualifier?.MinutesLate ?? null,
+    comment: others.Qualifier?.Comment ?? null,
   }
-  const { faults } = fields
-  if (faults.length > 0 || attendee === undefined || event === undefined || code === undefined)
-    return { faults }
-  return { record: { ...record, attendee, event, code } }
-}
-
-/** A required reference: its ExternalID must be there, its Type may be missing (service-facts 6). */
-function readReference(
-  fields: FieldReader,
-  record: Members,
-  name: keyof typeof referenceTypes,
-): PostedReference | undefined {
-  const members = fields.optional(record, '', name, isMembers, 'an object with ExternalID and Type')
-  if (members === undefined) {
-    if (record[name] === undefined || record[name] === null) fields.refuse(name, `${name} is required.`)
-    return undefined
-  }
-  const path = `${name}/`
-  const externalId = fields.guid(members, path, 'ExternalID')
-  const given = members['ExternalID']
-  if (given === undefined || given === null)
-    fields.refuse(`${path}ExternalID`, `${path}ExternalID is required.`)
-  const types: readonly string[] = referenceTypes[name]
-  const type = fields.string(members, path, 'Type') ?? referenceTypes[name][0]
-  if (!types.includes(type)) fields.refuse(`${path}Type`, `${path}Type must be ${types.join(' or ')}.`)
-  return externalId === undefined ? undefined : { externalId, type }
+  return { record }
 }

@@ -1,8 +1,9 @@
+import { z } from 'zod'
+
 import { learnerPersonal } from '../../model/identity.ts'
 import { serviceNamespace } from '../../model/notation.ts'
-import type { Property } from '../../odata/index.ts'
 import { formatInstant } from '../dates.ts'
-import { FieldReader, isMembers, type Json, type Members, parseRelaxedJson } from '../json.ts'
+import { fields, type Json, parseRelaxedJson, readMembers, reference } from '../json.ts'
 import { compileQuery, type QueryContext, readQuery } from '../query/compile-query.ts'
 import { entityReply, presentationOf } from '../query/presentation.ts'
 import { type Group, groupsOn, type LearnerEntity } from './compose-set.ts'
@@ -182,13 +183,11 @@ function patchPersonal(
   context: QueryContext,
   request: RoutedRequest,
 ): Reply {
-  const body = parseRelaxedJson(request.body.toString('utf8'))
-  if (!isMembers(body)) return odataError(400, 'InvalidBody', 'The body must be one JSON object.')
-  const reader = new FieldReader()
-  const changes = readChanges(body, reader)
-  if (reader.faults.length > 0)
-    return odataError(400, 'InvalidBody', 'The body does not fit the type LearnerPersonal.', reader.faults)
-  const entity = { ...found.entity, ...changes }
+  const read = readMembers(changesSchema, parseRelaxedJson(request.body.toString('utf8')))
+  if ('faults' in read)
+    return odataError(400, 'InvalidBody', 'The body does not fit the type LearnerPersonal.', read.faults)
+  const entity = { ...found.entity }
+  for (const [name, value] of Object.entries(read.value)) if (value !== undefined) entity[name] = value
   school.patches.set(found.learner, entity)
   if (!/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? ''))
     return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
@@ -198,33 +197,22 @@ function patchPersonal(
   return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }
 
-function readChanges(body: Members, reader: FieldReader): Record<string, Json> {
-  const changes: Record<string, Json> = {}
-  for (const [name, value] of Object.entries(body)) {
-    if (name.includes('@')) continue
-    const property = learnerPersonal.properties.find((one) => one.name === name)
-    if (property === undefined) reader.refuse(name, `The property '${name.slice(0, 64)}' cannot be set.`)
-    // A key in the body is ignored (OData protocol 11.4.3).
-    else if (name !== 'ExternalID') changes[name] = value === null ? null : readValue(property, body, reader)
-  }
-  return changes
-}
+/** What may be set of a LearnerPersonal; a key in the body is ignored (OData protocol 11.4.3). */
+const changesSchema = z.strictObject(
+  Object.fromEntries(learnerPersonal.properties.map(({ name, type }) => [name, changeable(name, type)])),
+)
 
-function readValue({ name, type }: Property, body: Members, reader: FieldReader): Json {
-  if (type === 'Edm.String') return reader.string(body, '', name) ?? null
-  if (type === 'Edm.Boolean') return reader.boolean(body, '', name) ?? null
-  if (type === 'Edm.DateTimeOffset') {
-    const instant = reader.instant(body, '', name)
-    return instant === undefined ? null : formatInstant(instant)
-  }
-  const reference = reader.optional(body, '', name, isMembers, 'an object with ExternalID') ?? {}
-  const path = `${name}/`
-  const id = reader.guid(reference, path, 'ExternalID')
-  if (reference['ExternalID'] === undefined)
-    reader.refuse(`${path}ExternalID`, `${path}ExternalID is required.`)
-  return {
-    ExternalID: id ?? null,
-    Code: reader.string(reference, path, 'Code') ?? null,
-    Description: reader.string(reference, path, 'Description') ?? null,
-  }
+function changeable(name: string, type: string): z.ZodType<Json | undefined> {
+  if (name === 'ExternalID')
+    return z
+      .unknown()
+      .transform(() => undefined)
+      .optional()
+  if (type === 'Edm.String') return fields.string
+  if (type === 'Edm.Boolean') return fields.boolean
+  if (type === 'Edm.DateTimeOffset')
+    return fields.instant.transform((ms) => (typeof ms === 'number' ? formatInstant(ms) : ms))
+  return reference({ Code: fields.string, Description: fields.string }, 'ExternalID')
+    .transform(({ Code = null, Description = null, ...id }) => ({ ...id, Code, Description }))
+    .nullish()
 }

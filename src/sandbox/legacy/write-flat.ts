@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
+import { z } from 'zod'
+
 import {
   createBatchEncoder,
   decodeBatch,
@@ -21,7 +23,7 @@ import { formatInstant } from '../dates.ts'
 import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 import { zeroGuid } from '../identity.ts'
-import { FieldReader, parseRelaxedJson } from '../json.ts'
+import { fields as fieldTypes, parseRelaxedJson, readMembers } from '../json.ts'
 import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
 import type { OnExisting } from '../store/marks.ts'
@@ -140,17 +142,26 @@ function readUnmapped(fields: readonly UnmappedField[], policy: UnmappedPolicy):
     })
     return { errors }
   }
-  const reader = new FieldReader()
   const members = Object.fromEntries(fields.map(({ name, raw }) => [name, parseRelaxedJson(raw)]))
-  // Read for its form only: the session's own start counts.
-  reader.instant(members, '', 'AttendableEventStart')
-  const passed = {
-    recordedOn: reader.instant(members, '', 'RecordedOn'),
-    changeProcessName: reader.string(members, '', 'ChangeProcessName'),
-    recordedBy: reader.guid(members, '', 'RecordedBy'),
+  const read = readMembers(passedSchema, members)
+  if ('faults' in read)
+    return { errors: read.faults.map(({ message }) => ({ code: 'INVALID_FIELD', message })) }
+  const { RecordedOn, ChangeProcessName, RecordedBy } = read.value
+  return {
+    errors: [],
+    recordedOn: RecordedOn ?? undefined,
+    changeProcessName: ChangeProcessName ?? undefined,
+    recordedBy: RecordedBy ?? undefined,
   }
-  return { ...passed, errors: reader.faults.map(({ message }) => ({ code: 'INVALID_FIELD', message })) }
 }
+
+const passedSchema = z.object({
+  // Read for its form only: the session's own start counts.
+  AttendableEventStart: fieldTypes.instant,
+  RecordedOn: fieldTypes.instant,
+  ChangeProcessName: fieldTypes.string,
+  RecordedBy: fieldTypes.guid,
+})
 
 /** A record in the flat form of the legacy face (service.md 9.3). */
 export function toFlatReply(view: RecordView): FlatReply {

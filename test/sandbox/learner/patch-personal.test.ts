@@ -51,7 +51,7 @@ test.each([
   [{ PreviousNames: [] }, ['PreviousNames']],
   [{ PreferredForename: 1, BirthCertificateSeen: 'no' }, ['PreferredForename', 'BirthCertificateSeen']],
   [{ DateOfBirth: '2017-05-01' }, ['DateOfBirth']],
-  [{ Title: 'Mr' }, ['Title', 'Title/ExternalID']],
+  [{ Title: 'Mr' }, ['Title']],
   [{ Title: { Code: 'MR' } }, ['Title/ExternalID']],
   [[], undefined],
 ])('the change %j is refused and nothing changes', async (change, targets) => {
