@@ -120,6 +120,7 @@ const allowed = {
     'http',
     'npm:commander',
     'npm:undici',
+    'npm:zod',
   ],
 }
 

@@ -1,5 +1,7 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
+import * as z from 'zod'
+
 import { AdapterError } from '../errors.ts'
 import type { LearnerSearch } from '../journal/index.ts'
 import { readRecordedFile } from './recordings/read-recordings.ts'
@@ -55,6 +57,8 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
   ['br', (body) => brotliDecompressSync(body, limit)],
 ])
 
+const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
+
 /**
  * The body of a reply as `encodeKeptReply` of src/writes wrote it: a line of JSON with its fields as the third member, then the bytes, each
  * as one character. Without its compression; undefined: it cannot be read.
@@ -62,7 +66,7 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 function plainBodyOf(reply: string): Buffer | undefined {
   try {
     const end = reply.indexOf('\n')
-    const [, , fields] = JSON.parse(reply.slice(0, end)) as [unknown, unknown, readonly string[]]
+    const [, , fields] = keptHead.parse(JSON.parse(reply.slice(0, end)))
     const encodings = fields.filter((_, at) => at % 2 === 1 && isEncoding(fields[at - 1]))
     const decode = decoders.get(encodings.join().trim().toLowerCase())
     return decode?.(Buffer.from(reply.slice(end + 1), 'latin1'))

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 import { type Command, Option } from 'commander'
 import { request } from 'undici'
+import * as z from 'zod'
 
 import { createApp } from '../../app.ts'
 import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
@@ -116,7 +117,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
   if (stage === undefined) return
   const stopping = new AbortController()
-  const watching = watchSplit(url, (text) => console.log(text), stopping.signal)
+  const watching = watchSplit(url, stopping.signal)
   onClose(() => {
     stopping.abort()
     return watching
@@ -124,16 +125,12 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
 }
 
 function describeStage(stage: Stage, percent: number): string {
-  switch (stage) {
-    case 'legacy':
-    case 'shadow':
-      return `The partner is at stage ${stage}: V2 serves.`
-    case 'canary':
-      return `The partner is at stage canary: V3 serves ${percent} % of its schools, V2 the others.`
-    case 'v3':
-    case 'complete':
-      return `The partner is at stage ${stage}: V3 serves.`
-  }
+  const isV2 = stage === 'legacy' || stage === 'shadow'
+  const serves =
+    stage === 'canary'
+      ? `V3 serves ${percent} % of its schools, V2 the others`
+      : `${isV2 ? 'V2' : 'V3'} serves`
+  return `The partner is at stage ${stage}: ${serves}.`
 }
 
 /** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */
@@ -170,44 +167,23 @@ async function readBoundary(): Promise<string> {
 
 const POLL_MS = 500
 
-/** Marks that each face of the service has accepted. */
-interface Split {
-  readonly V2: number
-  readonly V3: number
-}
+/** What the sandbox lists of the marks that it has accepted. */
+const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V3']) }))
 
 /**
  * Prints a line whenever a face of the sandbox has accepted marks: the service itself says who served, not the adapter. Ends with
  * `signal`.
  */
-async function watchSplit(
-  sandbox: string,
-  print: (line: string) => void,
-  signal: AbortSignal,
-): Promise<void> {
+async function watchSplit(sandbox: string, signal: AbortSignal): Promise<void> {
+  const served = { V2: 0, V3: 0 }
   let seq = 0
-  let split: Split = { V2: 0, V3: 0 }
   while (!signal.aborted) {
-    const effects = await readEffects(`${sandbox}/_sandbox/effects?since=${seq}`)
-    if (effects.length > 0) {
-      split = { V2: split.V2 + count(effects, 'V2'), V3: split.V3 + count(effects, 'V3') }
-      print(`served: V2 ${split.V2} marks · V3 ${split.V3} marks`)
-    }
+    // None while the sandbox does not answer.
+    const reply = await request(`${sandbox}/_sandbox/effects?since=${seq}`).catch(() => undefined)
+    const effects = reply === undefined ? [] : effectsSchema.parse(await reply.body.json())
+    for (const { face } of effects) served[face] += 1
+    if (effects.length > 0) console.log(`served: V2 ${served.V2} marks · V3 ${served.V3} marks`)
     seq = effects.at(-1)?.seq ?? seq
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
-
-interface Effect {
-  readonly seq: number
-  readonly face: keyof Split
-}
-
-/** None while the sandbox does not answer. */
-async function readEffects(url: string): Promise<readonly Effect[]> {
-  const reply = await request(url).catch(() => undefined)
-  return reply === undefined ? [] : ((await reply.body.json()) as readonly Effect[])
-}
-
-const count = (effects: readonly Effect[], face: keyof Split): number =>
-  effects.filter((effect) => effect.face === face).length
