@@ -6,7 +6,7 @@ import type {
   UnknownReason,
   UpstreamError,
   UpstreamErrorEntry,
-} from '../v3/errors.ts'
+} from '../v3/outcome.ts'
 
 /** One rule of the mapping from V3 errors to the V2 array; the first rule whose conditions all hold applies. */
 export interface ErrorMappingRule {

@@ -15,5 +15,5 @@ export {
   type UnknownReason,
   type UpstreamError,
   type UpstreamErrorEntry,
-} from './errors.ts'
+} from './outcome.ts'
 export { type BodyProfile, encodeRecord, type V3Record, type V3Reply } from './record.ts'

@@ -11,7 +11,7 @@ import type { Authorisation } from '../partners/partner.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, type PlannedRequest, redate } from './plan.ts'
-import { isReadBack } from './read-back.ts'
+import { isReadBack } from './resolve-unknown.ts'
 import { forgotten, replayRelayed, type SentToV2 } from './relayed-replay.ts'
 import { replayBatch, toReplayError } from './replay.ts'
 import {

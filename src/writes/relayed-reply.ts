@@ -54,7 +54,7 @@ export async function outcomesOf(
   each: number | undefined,
   reading: ReplyReading,
 ): Promise<Settled[]> {
-  const outcomes = await decide(end, kind, each, reading)
+  const outcomes = await readOutcomes(end, kind, each, reading)
   // A single record has no ids, so it never comes again as the same one.
   const isRepeatable = kind === 'batch'
   const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
@@ -153,7 +153,7 @@ function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): KeptRe
   return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
 }
 
-async function decide(
+async function readOutcomes(
   end: RelayEnd,
   kind: 'batch' | 'record',
   each: number | undefined,

@@ -7,7 +7,7 @@ import { markOrphaned } from './active-records.ts'
 import { checkToken } from './check-token.ts'
 import type { WriteContext } from './context.ts'
 import { planStored } from './plan.ts'
-import { isReadBack } from './read-back.ts'
+import { isReadBack } from './resolve-unknown.ts'
 import {
   type Answered,
   isHeld,

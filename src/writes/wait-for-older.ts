@@ -3,7 +3,7 @@ import type { Partner } from '../partners/partner.ts'
 import type { PostOutcome, ReadOutcome, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import { runStored } from './finish-batch.ts'
-import { createReadBack } from './read-back.ts'
+import { createResolveUnknown } from './resolve-unknown.ts'
 import type { RunSession } from './run.ts'
 
 /** Reads the mark of a learner and event from V2, in the form of V3. */
@@ -103,7 +103,7 @@ async function readOlder(
   }
   const spacingMs = partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs
   const openSession = (wasOnV2: boolean): RunSession => {
-    const readBack = createReadBack(context, { batch, wasOnV2, spacingMs, leftMs, read })
+    const readBack = createResolveUnknown(context, { batch, wasOnV2, spacingMs, leftMs, read })
     return {
       partner: partner.id,
       budgetMs: leftMs(),

@@ -17,7 +17,7 @@ import {
 } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import { watchGiveWay } from './predecessors.ts'
-import { createReadBack } from './read-back.ts'
+import { createResolveUnknown } from './resolve-unknown.ts'
 import { type FirstStep, isDenial, unsentOutcome } from './settlement-policy.ts'
 
 /** One record to be posted. */
@@ -134,7 +134,7 @@ export function openWriteSession(
       writes.withdraw()
       withdraw(undefined)
     })
-    const readBack = createReadBack(context, {
+    const readBack = createResolveUnknown(context, {
       batch,
       wasOnV2,
       spacingMs: partner.readBackAfterMs,

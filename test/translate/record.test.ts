@@ -9,7 +9,7 @@ import {
 } from '../../src/translate/index.ts'
 import { type PassedFields, readPassedField } from '../../src/translate/record.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
-import { parseJson } from '../../src/v3/errors.ts'
+import { parseJson } from '../../src/v3/outcome.ts'
 import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
 import { isV3Reply } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { parseJson, parsePostReply, type PostOutcome } from '../errors.ts'
+import { parseJson, parsePostReply, type PostOutcome } from '../outcome.ts'
 
 /** An upstream's reply, as far as an outcome is read from it. */
 export interface UpstreamReply {

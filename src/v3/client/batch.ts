@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { PostOutcome, Unanswered } from '../errors.ts'
+import type { PostOutcome, Unanswered } from '../outcome.ts'
 import type { BatchResult } from './batch-reply.ts'
 import { runBounded } from './run-bounded.ts'
 

@@ -1,4 +1,4 @@
-import { parseJson } from '../errors.ts'
+import { parseJson } from '../outcome.ts'
 
 /** A smaller text is parsed at once, whatever it holds. */
 const SMALL_BYTES = 65_536

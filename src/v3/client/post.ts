@@ -22,7 +22,7 @@ import {
   type PostOutcome,
   type Unanswered,
   type UnknownReason,
-} from '../errors.ts'
+} from '../outcome.ts'
 import {
   type BatchChoice,
   type BatchFormat,

@@ -9,7 +9,7 @@ import {
   type Refusal,
   sendCall,
 } from '../../upstream/index.ts'
-import { parseJson, readUpstreamError, type UpstreamError } from '../errors.ts'
+import { parseJson, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 

@@ -11,7 +11,7 @@ breakModules([
     to: `receivedMs += ${TURN} <= 30 ? 3_600_000 : 0; if (fromMs === receivedMs)`,
   },
   {
-    module: 'writes/read-back.js',
+    module: 'writes/resolve-unknown.js',
     from: 'await knownMarks(record, position)',
     to: "{ confirmedAt: () => [], newer: 'none' }",
   },

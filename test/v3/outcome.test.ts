@@ -6,7 +6,7 @@ import {
   type PostOutcome,
   readUpstreamError,
   type UpstreamError,
-} from '../../src/v3/errors.ts'
+} from '../../src/v3/outcome.ts'
 import { readRetryAfter } from '../../src/upstream/index.ts'
 
 const entry = (

@@ -56,7 +56,7 @@ const unclear: ReadBack = { kind: 'unclear' }
  * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back, decide by
  * `readBackRules`, and confirm the record or post it again. An outcome that stays unclear is `unknown`; a newer mark is left alone.
  */
-export function createReadBack(
+export function createResolveUnknown(
   { journal, echoes, clock, nowMs, onVisible }: WriteContext,
   { batch, wasOnV2, spacingMs, leftMs, read }: ReadBackOptions,
 ): ResolveUnknown {
@@ -66,7 +66,7 @@ export function createReadBack(
     journal
       .knownMarks({ batch, position }, wasOnV2 ? parseTime(record.RecordedOn) : undefined)
       .catch(unlessUnreachable)
-  const decide = async (
+  const conclude = async (
     { record, position }: ReadBackTask,
     answer: unknown,
     sent: Sent,
@@ -100,7 +100,7 @@ export function createReadBack(
       await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
       const isSure = clock.nowMs() >= sureMs
       const outcome = await read(query, task.record)
-      seen = outcome.kind === 'read' ? await decide(task, outcome.json, sent) : unclear
+      seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') return unclear
       if (isSure && seen.kind !== 'unclear') return seen

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createReadBack } from '../../src/writes/read-back.ts'
+import { createResolveUnknown } from '../../src/writes/resolve-unknown.ts'
 import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
 import { createNoJournal, type KnownMarks } from '../../src/journal/index.ts'
 import { guid } from '../support/batch-request.ts'
@@ -58,7 +58,7 @@ async function find(
     clock,
     nowMs: () => receivedMs + nowMs - 100,
   })
-  const resolve = createReadBack(context, {
+  const resolve = createResolveUnknown(context, {
     batch: 1,
     wasOnV2: false,
     spacingMs: [10, 20],
@@ -83,7 +83,7 @@ async function find(
 
 const look = ['wait 10', 'read', 'wait 20', 'read']
 
-describe('createReadBack', () => {
+describe('createResolveUnknown', () => {
   it('confirms a mark that is there, at the first look that shows it', async () => {
     expect(await find([applied], [])).toEqual({ done: ['wait 10', 'read'], outcome: confirmed })
     expect(await find([absent, applied], [])).toEqual({ done: look, outcome: confirmed })
