@@ -188,7 +188,7 @@ export function openWriteSession(
       if (posted !== undefined || outcome.kind !== 'unknown') return outcome
       return outcome.reason === 'overwritten' || outcome.reason === 'superseded' ? outcome : unread
     }
-    const note: OnOutcome = (position, outcome) => {
+    const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') noteAccepted()
       else if (outcome.kind === 'refused') {
         // Nothing is sent again under another token once a record was accepted.
@@ -199,21 +199,7 @@ export function openWriteSession(
         noteDenial(outcome.error)
       }
       onOutcome(position, outcome)
-    }
-    const denials: (Extract<PostOutcome, { kind: 'refused' }> & { readonly position: number })[] = []
-    let isAnswered = false
-    const report: OnOutcome = (position, outcome) => {
-      if (!isAnswered && outcome.kind === 'refused' && isDenial(outcome.error)) {
-        denials.push({ position, ...outcome })
-        return
-      }
-      if (!isAnswered) {
-        isAnswered = true
-        // A denial among the first answers was an exception.
-        for (const { position: earlier, ...denial } of denials.splice(0)) note(earlier, denial)
-      }
-      note(position, outcome)
-    }
+    })
     try {
       await runBounded({
         count: tasks.length,
@@ -224,10 +210,10 @@ export function openWriteSession(
           return task === undefined ? Promise.resolve() : postRecord(task)
         },
         // As long as every answer is a denial, no further record is sent.
-        stopped: () => denials.length > 0,
+        stopped: () => denial() !== undefined,
         pause: () => (slices.spend(0) ? slices.next() : undefined),
       })
-      return denials[0]?.error
+      return denial()
     } finally {
       giveWay?.stop()
       queuedMs = queued()
@@ -256,6 +242,33 @@ export function openWriteSession(
     timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
   }
 }
+
+/**
+ * Holds denials of records back until another outcome shows that the credentials are taken: a denial among the first answers was
+ * an exception then.
+ */
+function holdDenials(onOutcome: OnOutcome): {
+  readonly report: OnOutcome
+  /** The first denial, as long as nothing but denials has come. */
+  readonly denial: () => UpstreamError | undefined
+} {
+  let held: { readonly position: number; readonly outcome: Refused }[] | undefined = []
+  return {
+    report: (position, outcome) => {
+      if (held !== undefined && outcome.kind === 'refused' && isDenial(outcome.error)) {
+        held.push({ position, outcome })
+        return
+      }
+      const earlier = held ?? []
+      held = undefined
+      for (const one of earlier) onOutcome(one.position, one.outcome)
+      onOutcome(position, outcome)
+    },
+    denial: () => held?.[0]?.outcome.error,
+  }
+}
+
+type Refused = Extract<PostOutcome, { kind: 'refused' }>
 
 function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
