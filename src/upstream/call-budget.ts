@@ -6,11 +6,11 @@ import type { RateLimit } from './rate-limit.ts'
 /** The upstream calls that one request of a client may make within its time. */
 export interface CallBudget {
   /**
-   * Resolves when the next call may leave, with the time that it waited, ms; undefined: it may now. Errors: `ADP_OVERLOADED` when too many wait
+   * Resolves when the next call may leave, with the time that it waited, ms. Errors: `ADP_OVERLOADED` when too many wait
    * already, `ADP_BUDGET_EXCEEDED` when it could only leave after the deadline: nothing was sent. Rejects with the signal's reason once the
    * client has gone.
    */
-  take(): Promise<number> | undefined
+  take(): Promise<number>
   /**
    * Waits before the next call because the service asked to. With `wholeKey` (429) all calls with the key are paused. False, at
    * once, when the wait would end after the deadline; the key is then paused for the time of one budget.
@@ -47,19 +47,17 @@ export function openCallBudget({
   const deadlineMs = clock.nowMs() + budgetMs
   const leftMs = (): number => deadlineMs - clock.nowMs()
   let queuedMs = 0
-  const acquire = async (limit: RateLimit): Promise<number> => {
-    const gone = signal()
-    gone.throwIfAborted()
-    const admission = await limit.acquire(priority, leftMs(), queueKey, gone)
-    queuedMs += admission.waitedMs
-    if (admission.admitted) return admission.waitedMs
-    gone.throwIfAborted()
-    throw admission.reason === 'full' ? overloaded('turn') : overBudget()
-  }
   return {
-    take: () => {
-      if (leftMs() <= 0) return Promise.reject(overBudget())
-      return rateLimit === undefined ? undefined : acquire(rateLimit)
+    take: async () => {
+      if (leftMs() <= 0) throw overBudget()
+      if (rateLimit === undefined) return 0
+      const gone = signal()
+      gone.throwIfAborted()
+      const admission = await rateLimit.acquire(priority, leftMs(), queueKey, gone)
+      queuedMs += admission.waitedMs
+      if (admission.admitted) return admission.waitedMs
+      gone.throwIfAborted()
+      throw admission.reason === 'full' ? overloaded('turn') : overBudget()
     },
     pause: async (ms, wholeKey) => {
       // Not longer: an odd Retry-After must not silence a partner for hours; the next call would be given it again.

@@ -143,6 +143,18 @@ function hasMoreNodes(text: string, max: number): boolean {
   return false
 }
 
+/** What a reply says that changed nothing and whose request may be repeated (429, 503, 408); undefined for any other. */
+export function readUnavailable(
+  status: number,
+  body: string,
+  retryAfter: string | undefined,
+  nowMs: number,
+): { readonly reason: 'throttled' | 'unavailable'; readonly retryAfterMs: number | undefined } | undefined {
+  if (status !== 429 && status !== 503 && status !== 408) return undefined
+  const reason = status === 429 ? 'throttled' : 'unavailable'
+  return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
+}
+
 /** The answer to one record has about thirty brackets and commas. */
 const MAX_REPLY_NODES = 4_096
 
@@ -161,10 +173,8 @@ export function parsePostReply(
     const reply = parseJson(body, MAX_REPLY_NODES)
     return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
   }
-  if (status === 429 || status === 503 || status === 408) {
-    const reason = status === 429 ? 'throttled' : 'unavailable'
-    return { kind: 'notApplied', reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
-  }
+  const unavailable = readUnavailable(status, body, retryAfter, nowMs)
+  if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
   if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
   // A redirect is never followed: its target was not configured.
   if (status >= 300 && status < 400)

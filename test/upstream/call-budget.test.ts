@@ -29,7 +29,7 @@ function start({ limited = true, budgetMs = 10_000 } = {}): Started {
 }
 
 /** The result of `take`: the time at which the call may leave, or the code or name of the refusal. */
-async function outcome({ clock }: Started, taken: Promise<number> | undefined): Promise<number | string> {
+async function outcome({ clock }: Started, taken: Promise<number>): Promise<number | string> {
   try {
     await taken
     return clock.nowMs()

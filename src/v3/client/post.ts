@@ -161,24 +161,21 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
       })
       const wait = { queueKey }
-      const send = async <Outcome>(kind: PostKind<Outcome>, body: string): Promise<Outcome | Unanswered> => {
+      /** Never repeats: a POST is not idempotent. */
+      const postOnce = async <Outcome>(
+        kind: PostKind<Outcome>,
+        body: string,
+      ): Promise<Outcome | Unanswered> => {
+        try {
+          queuedMs = Math.max(queuedMs, await budget.take())
+        } catch (cause) {
+          return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
+        }
         if (signal.aborted) return notApplied('budget')
         const { path, headers, options: callOptions } = kind
         const end = await sendCall(connections, { path, method: 'POST', headers, body }, wait, callOptions)
         if (later !== undefined && end.body.size >= LARGE_REPLY_BYTES) await new Promise<void>(later)
         return toOutcome(kind, end)
-      }
-      /** Never repeats: a POST is not idempotent. */
-      const postOnce = <Outcome>(kind: PostKind<Outcome>, body: string): Promise<Outcome | Unanswered> => {
-        const turn = budget.take()
-        if (turn === undefined) return send(kind, body)
-        return turn.then(
-          (waitedMs) => {
-            queuedMs = Math.max(queuedMs, waitedMs)
-            return send(kind, body)
-          },
-          (cause: unknown) => notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget'),
-        )
       }
       const single: PostKind<PostOutcome> = {
         path: `${root}/AttendanceRecords`,

@@ -1,15 +1,8 @@
 import { type Dispatcher, errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
-import {
-  CallGroup,
-  createConnections,
-  type QueueKey,
-  readRetryAfter,
-  type Refusal,
-  sendCall,
-} from '../../upstream/index.ts'
-import { parseJson, readUpstreamError, type UpstreamError } from '../outcome.ts'
+import { CallGroup, createConnections, type QueueKey, type Refusal, sendCall } from '../../upstream/index.ts'
+import { parseJson, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import { parsePage } from './parse-page.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
@@ -104,24 +97,16 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
       if (status >= 200 && status < 300) return parse(status, bytes)
-      return toFailure(status, headers['retry-after'], bytes.toString('utf8'), nowMs())
+      return toFailure(status, bytes.toString('utf8'), headers['retry-after'], nowMs())
     },
     held: () => connections.held(),
     close: () => connections.close(),
   }
 }
 
-function toFailure(
-  status: number,
-  retryAfter: string | string[] | undefined,
-  body: string,
-  nowMs: number,
-): ReadOutcome {
-  if (status === 429 || status === 503 || status === 408) {
-    const header = Array.isArray(retryAfter) ? retryAfter[0] : retryAfter
-    const reason = status === 429 ? 'throttled' : 'unavailable'
-    return { kind: 'unavailable', reason, retryAfterMs: readRetryAfter(header, body, nowMs) }
-  }
+function toFailure(status: number, body: string, retryAfter: string | undefined, nowMs: number): ReadOutcome {
+  const unavailable = readUnavailable(status, body, retryAfter, nowMs)
+  if (unavailable !== undefined) return { kind: 'unavailable', ...unavailable }
   if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
   return { kind: 'broken', status }
 }
