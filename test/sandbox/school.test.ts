@@ -9,6 +9,7 @@ import { groupsOn } from '../../src/sandbox/learner/compose-set.ts'
 import { findLearnerSet } from '../../src/sandbox/learner/learner-sets.ts'
 import { readOptions, type SandboxOptions } from '../../src/sandbox/options.ts'
 import { openSchool, type School } from '../../src/sandbox/school.ts'
+import { openDatabase } from '../../src/sandbox/store/database.ts'
 import { fixed, jsonBody, startSandbox, testNow } from './start-sandbox.ts'
 
 const identifiers = findLearnerSet('LearnerIdentifiers') ?? expect.unreachable()
@@ -124,6 +125,8 @@ test('a file keeps what was written, and is not built again', async () => {
   const before = (await first.json('GET', '/_sandbox/effects')).body
   const again = await startSandbox({ db })
   expect((await again.json('GET', '/_sandbox/effects')).body).toEqual(before)
+  await again.json('POST', '/Attendance/V3/AttendanceRecords', post)
+  expect((await again.json('GET', '/_sandbox/effects')).body).toMatchObject([{ seq: 1 }, { seq: 2 }])
   const filter = encodeURIComponent(
     `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
   )
@@ -132,8 +135,10 @@ test('a file keeps what was written, and is not built again', async () => {
   })
 })
 
-test('a file of another seed is refused', () => {
-  const db = file()
+test('a file of another seed or scale is refused, and one whose seed was never finished', () => {
+  const [db, unfinished] = [file(), file()]
   open({ db })
-  expect(() => createSandbox({ db, seed: 2 })).toThrow(expect.objectContaining({ code: 'ADP_USAGE' }))
+  openDatabase(unfinished, 'the class of seed 1').database.close()
+  for (const options of [{ db, seed: 2 }, { db, scale: 'school' }, { db: unfinished }] as const)
+    expect(() => createSandbox(options)).toThrow(expect.objectContaining({ code: 'ADP_USAGE' }))
 })

@@ -152,21 +152,19 @@ export type DismissResult =
   ({ readonly kind: 'dismissed' } & LostInstance) | { readonly kind: 'live' | 'unknown' }
 
 /** What a row of the audit trail is about. `hold`: a guard stops a partner where it is; `dismiss`: a lost instance is off; `key`: the journal got keys; `repair`: its end was damaged. */
-export const auditActions = [
-  'set',
-  'back',
-  'guard',
-  'propose',
-  'approve',
-  'commit',
-  'withdraw',
-  'expire',
-  'hold',
-  'dismiss',
-  'key',
-  'repair',
-] as const
-export type AuditAction = (typeof auditActions)[number]
+export type AuditAction =
+  | 'set'
+  | 'back'
+  | 'guard'
+  | 'propose'
+  | 'approve'
+  | 'commit'
+  | 'withdraw'
+  | 'expire'
+  | 'hold'
+  | 'dismiss'
+  | 'key'
+  | 'repair'
 
 /** A row of the audit trail. */
 export interface AuditEntry {

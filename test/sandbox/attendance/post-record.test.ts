@@ -159,6 +159,18 @@ test('an id of the client is kept, and not given to another session', async () =
   })
   const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
   expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
+  // It replaces the mark that has it, even among duplicates.
+  await json('POST', path, post(full))
+  await json('POST', path, post({ ...named, Qualifier: { Comment: 'new' } }))
+  const place = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
+  const reply = await json('GET', `${path}?$filter=${encodeURIComponent(place)}`)
+  expect(reply.body).toMatchObject({
+    value: [
+      { Qualifier: { Comment: null } },
+      { ExternalID: fixed.unknown, Qualifier: { Comment: 'new' } },
+      { Qualifier: full.Qualifier },
+    ],
+  })
 })
 
 test('a lone surrogate in a text is stored, logged and read back as it is', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dayNumber, formatInstant } from '../../../src/sandbox/dates.ts'
 import { createIdentities } from '../../../src/sandbox/identity.ts'
-import { createCalendar, fixedMonday } from '../../../src/sandbox/seed/calendar.ts'
+import { createCalendar, createTerms, fixedMonday } from '../../../src/sandbox/seed/calendar.ts'
 import { fixed } from '../start-sandbox.ts'
 
 const ids = createIdentities(1)
@@ -15,14 +15,17 @@ test('every calendar day of the school years has a morning and an afternoon', ()
 })
 
 test.each([
-  ['2026-03-02', 'AM', '2026-03-02T09:00:00Z'],
-  ['2026-03-02', 'PM', '2026-03-02T13:00:00Z'],
-  ['2026-06-01', 'AM', '2026-06-01T08:00:00Z'],
-  ['2026-06-01', 'PM', '2026-06-01T12:00:00Z'],
-])('on %s %s begins at %s', (date, half, start) => {
-  const session = calendar.byNumber(dayNumber(date) * 2 + (half === 'PM' ? 1 : 0))
-  expect(session).toMatchObject({ half, kind: 'school' })
-  expect(formatInstant(session?.start ?? 0)).toBe(start)
+  ['2026-03-02', '09:00', '13:00'],
+  ['2026-06-01', '08:00', '12:00'],
+  // The days on which clocks change.
+  ['2026-03-28', '09:00', '13:00'],
+  ['2026-03-29', '08:00', '12:00'],
+  ['2025-10-25', '08:00', '12:00'],
+  ['2025-10-26', '09:00', '13:00'],
+])('on %s sessions begin at %s and %s UTC', (date, ...times) => {
+  const number = dayNumber(date) * 2
+  const starts = [number, number + 1].map((one) => formatInstant(calendar.byNumber(one)?.start ?? 0))
+  expect(starts).toEqual(times.map((time) => `${date}T${time}:00Z`))
 })
 
 test('the fixed weeks hold the same sessions whatever the day', () => {
@@ -40,4 +43,32 @@ test.each([
 ])('at %i with first year %s it runs from %s to %s', (now, firstYear, first, last) => {
   const { sessions } = createCalendar(ids, now, firstYear)
   expect([sessions[0]?.day, sessions.at(-1)?.day]).toEqual([dayNumber(first), dayNumber(last)])
+})
+
+const kindOf = createTerms()
+
+test.each([
+  ['2026-03-02', 'school'],
+  ['2026-03-07', 'weekend'],
+  ['2026-03-12', 'closure'],
+  ['2026-03-13', 'training'],
+  ['2026-02-18', 'holiday'],
+  ['2025-12-25', 'holiday'],
+  ['2026-05-04', 'holiday'],
+  ['2026-05-25', 'holiday'],
+  ['2025-10-28', 'holiday'],
+  ['2026-08-03', 'holiday'],
+])('%s is a %s day', (date, kind) => {
+  expect(kindOf(dayNumber(date))).toBe(kind)
+})
+
+test('each school year has 190 to 195 days and five of training', () => {
+  for (let year = 2018; year <= 2030; year += 1) {
+    const first = dayNumber(`${year}-09-01`)
+    const all = Array.from({ length: dayNumber(`${year + 1}-09-01`) - first }, (_, at) => kindOf(first + at))
+    const open = all.filter((kind) => kind === 'school' || kind === 'closure').length
+    expect([year, all.filter((kind) => kind === 'training').length]).toEqual([year, 5])
+    expect(open).toBeGreaterThanOrEqual(190)
+    expect(open).toBeLessThanOrEqual(195)
+  }
 })

@@ -18,16 +18,6 @@ test('every code has an id, and is found by it and by its number', () => {
 })
 
 test.each([
-  ['school', '-'],
-  ['weekend', '#W'],
-  ['holiday', '#H'],
-  ['training', '#T'],
-  ['closure', 'Y4'],
-] as const)('an unmarked session of a %s day has the code %s', (kind, code) => {
-  expect(table.forUnmarked(kind).code).toBe(code)
-})
-
-test.each([
   // service-facts: the codes of England from 19 August 2024.
   ['present', '/ \\ L K V P W B'],
   ['absent', 'C C1 C2 M J1 S T R I E G N O U'],
@@ -41,8 +31,4 @@ test("a school's own code points at the statutory one", () => {
   expect(table.named('I01').statutoryId).toBe(table.named('I').statutoryId)
   expect(table.named('#W').statutoryId).toBe(table.named('#').statutoryId)
   expect(table.codes.filter(({ visible }) => !visible).map(({ code }) => code)).toEqual(['H', 'J', 'Y'])
-})
-
-test('a code that is not defined is an internal fault', () => {
-  expect(() => table.named('?')).toThrow(expect.objectContaining({ code: 'ADP_INTERNAL' }))
 })
