@@ -3,7 +3,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createOperations, type MetricsPage } from '../../src/proxy/operations.ts'
+import { createOperations, type MetricsPage, type Readiness } from '../../src/proxy/operations.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 const request = (
@@ -11,12 +11,17 @@ const request = (
   headers: Readonly<Record<string, string | undefined>> = {},
 ): IncomingMessage => incomingMessage({ remoteAddress, headers: { host: 'localhost:8080', ...headers } })
 
-async function statusFor(readers: MetricsPage['readers'], asking: IncomingMessage): Promise<number> {
+async function statusFor(
+  readers: MetricsPage['readers'],
+  asking: IncomingMessage,
+  path = '/metrics',
+  readiness: Readiness = 'ready',
+): Promise<number> {
   const render = (): Promise<{ contentType: string; text: string }> =>
     Promise.resolve({ contentType: 'text/plain', text: 'up 1' })
   const response = new ServerResponse(asking)
   try {
-    await createOperations(() => 'ready', { readers, render }).get('/metrics')?.(asking, response)
+    await createOperations(() => readiness, { readers, render }).get(path)?.(asking, response)
     return response.statusCode
   } catch (error) {
     if (error instanceof AdapterError) return error.status
@@ -52,3 +57,10 @@ it.each(rows)(
     expect(await statusFor('any', request(address, headers))).toBe(200)
   },
 )
+
+it.each([
+  ['/healthz', 200],
+  ['/readyz', 503],
+])('while the adapter stops, %s is %i', async (path, status) => {
+  expect(await statusFor('any', request('127.0.0.1'), path, 'stopping')).toBe(status)
+})

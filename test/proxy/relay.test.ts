@@ -1,36 +1,13 @@
 import { describe, expect, it } from 'vitest'
 
-import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { type Answer, replyWith, startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
 import { startRelay } from './start-relay.ts'
 
-/** A reply without what belongs to one connection and one moment. */
-function plain(reply: string): string {
-  return reply
-    .replaceAll(/^(?:Date|Connection|Keep-Alive):.*\r\n/gim, '')
-    .replaceAll(/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/g, 'guid')
-}
 const close = 'Connection: close\r\n'
 const sandboxFields = 'Ocp-Apim-Subscription-Key: sandbox\r\nAuthorization: Bearer sandbox\r\n'
 const ask = (start: string, lines = '', body = ''): string =>
   `${start} HTTP/1.1\r\nHost: adapter.test\r\n${sandboxFields}${close}${lines}\r\n${body}`
-
-describe('relaying to the legacy face of the sandbox', () => {
-  it.each([
-    ['a page', ask('GET /V2/Attendance/AttendanceRecords?$top=2')],
-    ['metadata', ask('GET /V2/Attendance/$metadata')],
-    ['an error', ask('GET /V2/Attendance/Nothing')],
-    ['HEAD', ask('HEAD /V2/Attendance/$metadata')],
-    ['a batch that is refused', ask('POST /V2/Attendance/$batch', 'Content-Type: multipart/mixed; boundary=x\r\nContent-Length: 7\r\n', '--x--\r\n')],
-  ])('gives the bytes of the service: %s', async (_name, request) => {
-    const sandbox = await startSandbox()
-    const relay = await startRelay(sandbox.url)
-    const [direct, relayed] = [await exchange(sandbox.port, request), await exchange(relay.port, request)]
-    expect(direct).toMatch(/^HTTP\/1\.1 \d/)
-    expect(plain(relayed)).toBe(plain(direct))
-  }) // prettier-ignore
-})
 
 describe('what goes over the relay', () => {
   it('is streamed both ways, chunked bodies too', async () => {
@@ -84,22 +61,6 @@ describe('V2 that fails', () => {
     expect(await exchange(relay.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
     expect(upstream.seen.length).toBe(2)
   })
-
-  it.each(['Content-Length: 99\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'])(
-    "in a body breaks the client's connection (%j)",
-    async (rest) => {
-      const upstream = await startUpstream((_seen, response) => {
-        response.socket?.write(`HTTP/1.1 200 OK\r\n${rest}`, () => {
-          setTimeout(() => response.socket?.resetAndDestroy(), 20)
-        })
-      })
-      const relay = await startRelay(upstream.url)
-      const reply = await exchange(relay.port, ask('GET /V2/x'))
-      expect(reply).toContain('abc')
-      expect(reply).not.toContain('\r\n0\r\n\r\n')
-      expect(relay.log.join('')).toContain('brokenReply')
-    },
-  )
 
   it('by dripping interim responses waits no longer than the time for the status line', async () => {
     const upstream = await startUpstream((_seen, response) => {

@@ -91,22 +91,6 @@ describe('createRateLimit', () => {
     expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
   })
 
-  it('lets partners take turns, whatever one of them has in the queue', async () => {
-    const { clock, rateLimit, log } = start(1)
-    for (const queueKey of ['a', 'a', 'a', 'a', 'b', 'b', 'c'])
-      ask({ clock, rateLimit, log }, queueKey, { queueKey })
-    await clock.pass(10_000)
-    expect(log.map(([name]) => name).join('')).toBe('aabcaba')
-  })
-
-  it('lets the owners of a partner take turns, and all newcomers have one together', async () => {
-    const { clock, rateLimit, log } = start(1)
-    const shares = ['a', 'a/x', 'a/x', 'a/x', 'a/y', 'b', 'a/1?', 'a/2?', 'a/3?']
-    for (const queueKey of shares) ask({ clock, rateLimit, log }, queueKey, { queueKey })
-    await clock.pass(10_000)
-    expect(log.map(([name]) => name)).toEqual(['a', 'a/x', 'b', 'a/1?', 'a/y', 'a/2?', 'a/x', 'a/3?', 'a/x'])
-  })
-
   it('keeps places in the line for other owners: one alone has eight ninths, newcomers a quarter', async () => {
     const { clock, rateLimit, log } = start(1, 90)
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'flood?', { queueKey: 'a/1?' })

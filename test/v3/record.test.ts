@@ -25,27 +25,6 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ExternalID: id })).toBe(true)
   })
 
-  const refused: [name: string, reply: unknown][] = [
-    ['nothing', undefined],
-    ['null', null],
-    ['an array', [{ ExternalID: id }]],
-    ['no id', { Present: true }],
-    ['a null id', { ExternalID: null }],
-    ['the zero guid', { ExternalID: ZERO_GUID }],
-    ['an id that is not a guid', { ExternalID: `{${id}}` }],
-    ['an id with more after it', { ExternalID: `${id}\n` }],
-    ['a boolean as text', { ExternalID: id, Present: 'true' }],
-    ['a null boolean', { ExternalID: id, Absent: null }],
-    ['a flat reference', { ExternalID: id, Attendee: id }],
-    ['a null reference', { ExternalID: id, Event: null }],
-    ['minutes that are no int32', { ExternalID: id, Qualifier: { MinutesLate: 2_147_483_648 } }],
-    ['minutes as text', { ExternalID: id, Qualifier: { MinutesLate: '5' } }],
-    ['an error', { error: { code: 'x', message: 'y' } }],
-  ]
-  it.each(refused)('does not take %s for an answer', (_name, reply) => {
-    expect(isV3Reply(reply)).toBe(false)
-  })
-
   it('agrees with a schema on whatever members a reply has', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
     const reference = z.object({ ExternalID: guid, Type: z.string().nullish() })
@@ -65,6 +44,8 @@ describe('isV3Reply', () => {
     const leaf = fc.constantFrom(
       id,
       ZERO_GUID,
+      `{${id}}`,
+      `${id}\n`,
       'x',
       true,
       null,
@@ -86,6 +67,8 @@ describe('isV3Reply', () => {
       Qualifier: { MinutesLate: 5 },
     }
     const members = fc.dictionary(fc.constantFrom(...Object.keys(schema.shape)), inner, { maxKeys: 3 })
+    for (const none of [undefined, null, [good], { error: { code: 'x', message: 'y' } }])
+      expect(isV3Reply(none)).toBe(false)
     fc.assert(
       fc.property(members, (own) => {
         const reply = { ...good, ...own }

@@ -10,7 +10,6 @@ import {
   type Reply,
   settleStored,
   tallyOf,
-  toFaultPart,
   toReplyPart,
 } from '../../src/writes/reply.ts'
 import type { StoredRequest } from '../../src/writes/stored-request.ts'
@@ -27,27 +26,7 @@ const failure = (code: string): unknown => [
   { Message: expect.any(String) as unknown, ErrorCode: code, ResourceIdentifier: '', SequenceID: 'new-id' },
 ]
 
-describe('settleRecord', () => {
-  it('batch-wire A4: answers an accepted record with 201 and the flat record', () => {
-    const reply = toReplyPart(plannedRecord(1), accepted, texts)
-    expect(reply).toMatchObject({ ...part, status: 201 })
-    expect(JSON.parse(reply.json ?? '')).toMatchObject({
-      '@odata.context': texts.context,
-      ExternalID: guid(5),
-      Learner: guid(1),
-    })
-  })
-
-  it('puts the flat record into the envelope of a partner with dataEnvelope, and no error', () => {
-    const enveloping = { ...texts, dataEnvelope: true }
-    const { json: plain } = toReplyPart(plannedRecord(1), accepted, texts)
-    expect(toReplyPart(plannedRecord(1), accepted, enveloping).json).toBe(`{"d":${plain}}`)
-    const failed = toReplyPart(plannedRecord(1), { kind: 'unknown', reason: 'timeout' }, enveloping)
-    expect(JSON.parse(failed.json ?? '')).toEqual(failure('ADP_OUTCOME_UNKNOWN'))
-    const fault = toFaultPart(refusedRecord, enveloping)
-    expect(JSON.parse(fault.json ?? '')).toEqual(failure('ADP_FIELD'))
-  })
-
+describe('toReplyPart', () => {
   it('words an error of the service as the partner is configured, by its own codes only', () => {
     const errorMessages = { ATT_VAL_2: 'No such event.' }
     const refusal = (code: string) =>
@@ -74,37 +53,6 @@ describe('settleRecord', () => {
     expect(reply.json).not.toContain('@odata')
     const failed = toReplyPart(minimal, { kind: 'unknown', reason: 'timeout' }, texts)
     expect([failed.status, JSON.parse(failed.json ?? '')]).toEqual([504, failure('ADP_OUTCOME_UNKNOWN')])
-  })
-
-  it.each([
-    [{ kind: 'unknown', reason: 'connectionLost' }, 504, 'ADP_OUTCOME_UNKNOWN'],
-    [{ kind: 'notApplied', reason: 'budget', retryAfterMs: undefined }, 503, 'ADP_BUDGET_EXCEEDED'],
-    [
-      { kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } },
-      400,
-      'ADP_UPSTREAM_REFUSED',
-    ],
-  ] as const)('tells %j as %i %s', (outcome, status, code) => {
-    const reply = toReplyPart(plannedRecord(1), outcome, texts)
-    expect([reply.status, JSON.parse(reply.json ?? '')]).toEqual([status, failure(code)])
-  })
-})
-
-describe('settleFault', () => {
-  it.each([
-    ['ADP_FIELD', 400],
-    ['ADP_JSON', 400],
-    ['ADP_METHOD', 405],
-  ] as const)('tells %s as %i', (code, status) => {
-    const reply = toFaultPart({ ...refusedRecord, faults: [{ code, message: 'm' }] }, texts)
-    expect(reply).toMatchObject({ ...part, status })
-    expect(JSON.parse(reply.json ?? '')).toEqual(failure(code))
-  })
-
-  it('batch-wire 5: tells every fault of a record with one SequenceID', () => {
-    const faults = [{ code: 'ADP_FIELD', message: 'a' }, { code: 'ADP_UNMAPPED_FIELD', message: 'b' }] as const // prettier-ignore
-    const { json } = toFaultPart({ ...refusedRecord, faults }, texts)
-    expect(JSON.parse(json ?? '')).toEqual([failure('ADP_FIELD'), failure('ADP_UNMAPPED_FIELD')].flat())
   })
 })
 

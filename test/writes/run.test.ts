@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import type { PostOutcome, UpstreamError } from '../../src/v3/index.ts'
-import { isDenial, toDenialError } from '../../src/writes/settlement-policy.ts'
+import { toDenialError } from '../../src/writes/settlement-policy.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord, plannedRecord, refusedRecord } from './planned-record.ts'
 import { acceptedReply, type StartedRun, startRun } from './start-run.ts'
@@ -255,15 +255,6 @@ describe('outcomes of a run', () => {
 })
 
 describe('a denial', () => {
-  it.each([
-    [400, false],
-    [401, true],
-    [403, true],
-    [404, false],
-  ])('of %i: %s', (status, expected) => {
-    expect(isDenial(denied(status))).toBe(expected)
-  })
-
   it.each([
     [401, 'Token expired.', 'ADP_TOKEN', 'Token expired.'],
     [403, undefined, 'ADP_FORBIDDEN', 'The service denied the credentials (403).'],

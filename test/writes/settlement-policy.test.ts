@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import type { StoredRecord } from '../../src/journal/index.ts'
-import { decodeAnswer, encodeAnswer } from '../../src/writes/reply.ts'
 import { type FollowUp, settlementOf } from '../../src/writes/settlement-policy.ts'
 import type { PostOutcome } from '../../src/v3/index.ts'
 import { guid } from '../support/batch-request.ts'
-import { answering, plannedRecord } from './planned-record.ts'
+import { answering } from './planned-record.ts'
 
 const reply = { ...answering, status: 400, json: '[1, 2]' }
 const waiting: FollowUp = {
@@ -22,7 +20,7 @@ const notApplied: PostOutcome = { kind: 'notApplied', reason: 'throttled', retry
 const unknown: PostOutcome = { kind: 'unknown', reason: 'timeout' }
 const kept = { position: 3, answer: '400 [1, 2]' }
 
-describe('toSettled', () => {
+describe('settlementOf', () => {
   const rows: [what: string, outcome: PostOutcome, followUp: Partial<FollowUp>, settled: object][] = [
     ['an accepted one', { kind: 'accepted', reply: { ExternalID: guid(5), RecordedOn: '2026-06-10T10:00:00Z' } }, {}, { state: 'confirmed', mark: { externalId: guid(5), recordedMs: Date.UTC(2026, 5, 10, 10) } }],
     ['a refused one', refusal(400, 'ATT_VAL_3'), {}, { state: 'refused', reason: 'ATT_VAL_3', deadLetter: false }],
@@ -46,16 +44,4 @@ describe('toSettled', () => {
   it.each(rows)('keeps %s', (_what, outcome, followUp, settled) => {
     expect(settlementOf(3, outcome, reply, { ...waiting, ...followUp })).toEqual({ ...kept, ...settled })
   })
-})
-
-it.each([
-  [204, undefined],
-  [201, '{"Comment":"a b"}'],
-])('reads an answer back as it was: %i %j', (status, json) => {
-  const planned = plannedRecord(1)
-  const { contentId, contentIdInHttp, changeset } = planned.answering
-  const part = { contentId, contentIdInHttp, changeset, status, json }
-  const stored = { answer: encodeAnswer(part) } as StoredRecord
-  expect(decodeAnswer(planned, stored)).toEqual(part)
-  expect(decodeAnswer(planned, { ...stored, answer: undefined })).toBeUndefined()
 })
