@@ -9,22 +9,6 @@ import { onePartner, startAdapter } from '../support/start-adapter.ts'
 const path = '/x/V2/Attendance/AttendanceRecords'
 
 describe('one record on its own', () => {
-  it('gets 201 with the flat record', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
-    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
-    expect([reply.status, reply.headers['content-type']]).toEqual([
-      201,
-      'application/json; odata.metadata=minimal',
-    ])
-    expect(JSON.parse(reply.text)).toMatchObject({
-      '@odata.context': `${adapter.url}/x/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-      Learner: guid(1),
-      AttendanceHistorys: [],
-    })
-    expect(adapter.events().at(-1)).toMatchObject({ msg: 'batch answered', records: 1, accepted: 1 })
-  })
-
   it('gets its address, as the client spelt the path, at which it is read', async () => {
     const { sandbox, adapter, register, headers } = await startService()
     const spelt = '/a%20b/v2/Attendance/attendanceRecords'
@@ -55,16 +39,6 @@ describe('one record on its own', () => {
     const adapter = await startAdapter(upstream.url)
     const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['location']]).toEqual([400, undefined])
-  })
-
-  it('is read with a slash at the end of the path', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
-    const reply = await adapter.request('POST', `${path}/`, { body: JSON.stringify(flatRecord(1)) })
-    expect([reply.status, upstream.seen.length]).toEqual([201, 1])
-    expect(JSON.parse(reply.text)).toMatchObject({
-      '@odata.context': `${adapter.url}/x/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-    })
   })
 
   it.each([401, 403])(
