@@ -3,153 +3,79 @@ import { describe, expect, it } from 'vitest'
 import { compareMark } from '../../../src/compare/diff/index.ts'
 import { guid, markRow } from './mark-rows.ts'
 
-type Change = Readonly<Record<string, unknown>>
+const TIME = '2026-03-02T09:05:11Z'
+const START = '2026-03-02T08:45:00Z'
+const [CODE, LEARNER, LETTERS] = [guid(0xe, 1), guid(0xc, 1), 'abcdef00-0000-4000-8000-000000000001']
+const history = [{ ExternalID: guid(1, 1) }]
 
-/** Member as V2 has it, as V3 has it, and what is to be found: path, kind and classes, or a rule. */
-const differing: readonly (readonly [what: string, v2: Change, v3: Change, found: string])[] = [
-  [
-    'a time that is an hour later',
-    {},
-    { RecordedOn: '2026-03-02T10:05:11Z' },
-    'RecordedOn value time time:+3600s',
-  ],
-  ['a time of an odd shift', {}, { RecordedOn: '2026-03-02T09:05:04Z' }, 'RecordedOn value time time:-1-60s'],
-  [
-    'a time a week off',
-    {},
-    { AttendableEventStart: '2026-04-02T08:45:00Z' },
-    'AttendableEventStart value time time:+>7d',
-  ],
-  ['a time without offset', {}, { RecordedOn: '2026-03-02T09:05:11' }, 'RecordedOn value time length:10-20'],
-  [
-    'another code',
-    {},
-    { SchoolAttendanceCode: guid(0xe, 2) },
-    'SchoolAttendanceCode value code:present code:present',
-  ],
-  ['a code of another type', {}, { SchoolAttendanceCode: 7 }, 'SchoolAttendanceCode type guid number:6-15'],
-  ['another learner', {}, { Learner: guid(0xc, 99) }, 'Learner value guid guid'],
-  [
-    'a comment that is cut',
-    { Comment: 'Came in with his mother' },
-    { Comment: 'Came in with' },
-    'Comment value length:21-50 length:10-20 cut',
-  ],
-  [
-    'a comment that is trimmed',
-    { Comment: ' dentist ' },
-    { Comment: 'dentist' },
-    'Comment value length:1-9 length:1-9 trimmed',
-  ],
-  [
-    'a comment in another case',
-    { Comment: 'Dentist' },
-    { Comment: 'dentist' },
-    'Comment value length:1-9 length:1-9 case',
-  ],
-  [
-    'a comment in another normal form',
-    { Comment: 'Zo\u00eb' },
-    { Comment: 'Zoe\u0308' },
-    'Comment value length:1-9 length:1-9 normalised',
-  ],
-  ['another comment', { Comment: 'dentist' }, { Comment: 'ill' }, 'Comment value length:1-9 length:1-9'],
-  ['an empty comment against none', { Comment: '' }, {}, 'Comment null length:0 null'],
-  [
-    'a comment that is a guid in another case',
-    { Comment: guid(0xe, 1).toUpperCase() },
-    { Comment: guid(0xe, 1) },
-    'Comment value length:21-50 length:21-50 case',
-  ],
-  [
-    'a comment that is a time in another form',
-    { Comment: '2026-03-02T09:05:11Z' },
-    { Comment: '2026-03-02T09:05:11.0Z' },
-    'Comment value length:10-20 length:21-50',
-  ],
-  ['minutes 0 against none', { MinutesLate: 0 }, {}, 'MinutesLate null number:0 null'],
-  ['minutes as text', { MinutesLate: 5 }, { MinutesLate: '5' }, 'MinutesLate type number:1-5 length:1-9'],
-  [
-    'other minutes',
-    { MinutesLate: 5 },
-    { MinutesLate: -5.5 },
-    'MinutesLate value number:1-5 number:fraction',
-  ],
-  ['a missing comment', { Comment: 'dentist' }, { Comment: undefined }, 'Comment missing length:1-9 missing'],
-  [
-    'a comment that V2 lacks',
-    { Comment: undefined },
-    { Comment: 'dentist' },
-    'Comment extra missing length:1-9',
-  ],
-  ['a boolean as text', {}, { Present: 'true' }, 'Present type boolean length:1-9'],
-  ['an unknown member', {}, { 'Ada Lovelace': 'x' }, '(other) extra missing length:1-9'],
-  [
-    'an unknown member with another value',
-    { secret: { Ada: 1 } },
-    { secret: { Ada: 2 } },
-    '(other) value number:1-5 number:1-5',
-  ],
-  ['a member that every object has', {}, { constructor: 1 }, '(other) extra missing number:1-5'],
-  [
-    'a history that V2 lacks',
-    {},
-    { AttendanceHistorys: [{ ExternalID: guid(1, 1) }] },
-    'AttendanceHistorys extra missing element',
-  ],
+/** A member, what is to be found of it, and its value on V2 and on V3; undefined: that side does not have it. */
+type Row = readonly [member: string, found: string, v2: unknown, v3: unknown]
+
+const differing: readonly Row[] = [
+  ['RecordedOn', 'value time time:+3600s', TIME, '2026-03-02T10:05:11Z'],
+  ['RecordedOn', 'value time time:-1-60s', TIME, '2026-03-02T09:05:04Z'],
+  ['RecordedOn', 'value time length:10-20', TIME, '2026-03-02T09:05:11'],
+  ['AttendableEventStart', 'value time time:+>7d', START, '2026-04-02T08:45:00Z'],
+  // The class is that of the code, by the booleans of the mark.
+  ['SchoolAttendanceCode', 'value code:present code:present', CODE, guid(0xe, 2)],
+  ['SchoolAttendanceCode', 'type guid number:6-15', CODE, 7],
+  ['Learner', 'value guid guid', LEARNER, guid(0xc, 99)],
+  ['Comment', 'value length:21-50 length:10-20 cut', 'Came in with his mother', 'Came in with'],
+  ['Comment', 'value length:1-9 length:1-9 trimmed', ' dentist ', 'dentist'],
+  ['Comment', 'value length:1-9 length:1-9 case', 'Dentist', 'dentist'],
+  ['Comment', 'value length:1-9 length:1-9 normalised', 'Zo\u00eb', 'Zoe\u0308'],
+  ['Comment', 'value length:1-9 length:1-9', 'dentist', 'ill'],
+  ['Comment', 'null length:0 null', '', null],
+  // What a person wrote is neither a guid nor a time.
+  ['Comment', 'value length:21-50 length:21-50 case', LETTERS.toUpperCase(), LETTERS],
+  ['Comment', 'value length:10-20 length:21-50', TIME, '2026-03-02T09:05:11.0Z'],
+  ['Comment', 'missing length:1-9 missing', 'dentist', undefined],
+  ['Comment', 'extra missing length:1-9', undefined, 'dentist'],
+  ['MinutesLate', 'null number:0 null', 0, null],
+  ['MinutesLate', 'type number:1-5 length:1-9', 5, '5'],
+  ['MinutesLate', 'value number:1-5 number:fraction', 5, -5.5],
+  ['Present', 'type boolean length:1-9', true, 'true'],
+  ['AttendanceHistorys', 'extra missing element', [], history],
+  ['Ada Lovelace', 'extra missing length:1-9', undefined, 'x'],
+  ['secret', 'value number:1-5 number:1-5', { Ada: 1 }, { Ada: 2 }],
+  ['constructor', 'extra missing number:1-5', undefined, 1],
 ]
 
-const equivalent: readonly (readonly [what: string, v2: Change, v3: Change, found: string])[] = [
-  ['another offset', {}, { RecordedOn: '2026-03-02T10:05:11+01:00' }, 'instant-form RecordedOn'],
-  ['another precision', {}, { RecordedOn: '2026-03-02T09:05:11.000Z' }, 'instant-form RecordedOn'],
-  [
-    'digits cut off',
-    { RecordedOn: '2026-03-02T09:05:11.9876543Z' },
-    { RecordedOn: '2026-03-02T09:05:11.987Z' },
-    'instant-form RecordedOn',
-  ],
-  ['digits rounded away', { RecordedOn: '2026-03-02T09:05:10.5Z' }, {}, 'instant-form RecordedOn'],
-  [
-    'a guid in another case',
-    { Learner: 'ABCDEF00-0000-4000-8000-000000000001' },
-    { Learner: 'abcdef00-0000-4000-8000-000000000001' },
-    'guid-case Learner',
-  ],
-  [
-    'a code in another case',
-    { SchoolAttendanceCode: 'ABCDEF00-0000-4000-8000-000000000001' },
-    { SchoolAttendanceCode: 'abcdef00-0000-4000-8000-000000000001' },
-    'guid-case SchoolAttendanceCode',
-  ],
-  ['missing against null', {}, { Comment: undefined }, 'missing-null Comment'],
-  [
-    'histories left out',
-    { AttendanceHistorys: [{ ExternalID: guid(1, 1) }] },
-    {},
-    'history-left-out AttendanceHistorys',
-  ],
-  ['no list of histories', {}, { AttendanceHistorys: undefined }, 'history-left-out AttendanceHistorys'],
+const equivalent: readonly Row[] = [
+  ['RecordedOn', 'instant-form', TIME, '2026-03-02T10:05:11+01:00'],
+  ['RecordedOn', 'instant-form', TIME, '2026-03-02T09:05:11.000Z'],
+  // Digits that were cut off, and digits that were rounded away.
+  ['RecordedOn', 'instant-form', '2026-03-02T09:05:11.9876543Z', '2026-03-02T09:05:11.987Z'],
+  ['RecordedOn', 'instant-form', '2026-03-02T09:05:10.5Z', TIME],
+  ['Learner', 'guid-case', LETTERS.toUpperCase(), LETTERS],
+  ['SchoolAttendanceCode', 'guid-case', LETTERS.toUpperCase(), LETTERS],
+  ['Comment', 'missing-null', undefined, null],
+  ['AttendanceHistorys', 'history-left-out', history, []],
+  ['AttendanceHistorys', 'history-left-out', undefined, []],
 ]
 
 /** As JSON gives it: a member that is undefined is not there. */
-const toRow = (change: Change): unknown => JSON.parse(JSON.stringify(markRow(1, change)))
+const toRow = (change: Readonly<Record<string, unknown>>): unknown =>
+  JSON.parse(JSON.stringify(markRow(1, change)))
+
+/** The name of a member that is not of the service's model is not shown. */
+const isShown = (member: string): boolean => Object.hasOwn(markRow(1), member)
 
 describe('compareMark', () => {
-  it.each(differing)('finds %s', (_, v2, v3, found) => {
-    const { verdict, differences } = compareMark(toRow(v2), toRow(v3))
+  it.each(differing)('finds %s: %s', (member, found, v2, v3) => {
+    const { verdict, differences } = compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))
     const lines = differences.map(
       ({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`,
     )
-    expect({ verdict, lines }).toEqual({ verdict: 'differs', lines: [found] })
+    const path = isShown(member) ? member : '(other)'
+    expect({ verdict, lines }).toEqual({ verdict: 'differs', lines: [`${path} ${found}`] })
   })
 
-  it.each(equivalent)('accepts %s', (_, v2, v3, found) => {
-    const { verdict, differences, equivalences } = compareMark(toRow(v2), toRow(v3))
-    const lines = equivalences.map(({ rule, path }) => `${rule} ${path}`)
-    expect({ verdict, differences, lines }).toEqual({
+  it.each(equivalent)('accepts %s: %s', (member, rule, v2, v3) => {
+    expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
       verdict: 'equivalent',
       differences: [],
-      lines: [found],
+      equivalences: [{ rule, path: member }],
     })
   })
 

@@ -1,9 +1,10 @@
 import type { CountedGroup, RunDocument } from '../../../src/compare/run-document.ts'
+import { addVerdicts } from '../../../src/compare/tally.ts'
 import type { VerdictCounts } from '../../../src/compare/verdict.ts'
 
-const none: VerdictCounts = { same: 0, equivalent: 0, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 }
+export const counts = (given: Partial<VerdictCounts>): VerdictCounts => addVerdicts([given])
 
-export const counts = (given: Partial<VerdictCounts>): VerdictCounts => ({ ...none, ...given })
+const none = counts({})
 
 /** A run in which nothing was compared. */
 export const emptyRun: RunDocument = {
@@ -51,13 +52,6 @@ function numbersFrom(seed: number): (below: number) => number {
   }
 }
 
-const total = (groups: readonly CountedGroup[]): VerdictCounts => {
-  const sum = { ...none } as Record<keyof VerdictCounts, number>
-  for (const { verdicts } of groups)
-    for (const [name, count] of Object.entries(verdicts)) sum[name as keyof VerdictCounts] += count
-  return sum
-}
-
 const amount = (verdicts: VerdictCounts): number =>
   Object.values(verdicts).reduce((sum, count) => sum + count, 0)
 
@@ -92,7 +86,7 @@ function runOver(
   given: Partial<RunDocument>,
 ): RunDocument {
   const groups = days.map((name, index) => ({ name, verdicts: dayOf(index) }))
-  const verdicts = total(groups)
+  const verdicts = addVerdicts(groups.map((group) => group.verdicts))
   const { dropped = 0, skipped = 0 } = given
   return {
     ...emptyRun,
@@ -117,16 +111,10 @@ const equivalences = [
   { rule: 'history-left-out', path: 'AttendanceHistorys', count: 960 },
 ]
 
-const shape = (
-  path: string,
-  kind: RunDocument['differences'][number]['kind'],
-  v2Class: string,
-  v3Class: string,
-) => ({
-  path,
-  kind,
-  v2Class,
-  v3Class,
+type Difference = RunDocument['differences'][number]
+
+const shape = (path: string, kind: Difference['kind'], v2Class: string, v3Class: string) => ({
+  ...{ path, kind, v2Class, v3Class },
 })
 
 /** A term of a school with the differences that a first run finds: summer time, cut comments, a swapped code, missing rows. */
