@@ -1,15 +1,14 @@
-import type {
-  Adopted,
-  BatchReport,
-  BatchSummary,
-  CheckedBalance,
-  Erased,
-  JournalCondition,
-  RecordSummary,
+import {
+  type Adopted,
+  type BatchReport,
+  type BatchSummary,
+  type CheckedBalance,
+  type Erased,
+  type JournalCondition,
+  type RecordSummary,
+  recordStates,
 } from '../journal/index.ts'
 import { formatTable, formatTime } from './text.ts'
-
-const states = ['open', 'confirmed', 'refused', 'unknown', 'parked'] as const
 
 /** Batches as a table, one line each. */
 export function formatBatches(batches: readonly BatchSummary[]): string {
@@ -19,7 +18,7 @@ export function formatBatches(batches: readonly BatchSummary[]): string {
     ['received', ({ receivedMs }) => formatTime(receivedMs)],
     ['partner', ({ partner }) => partner],
     ['records', ({ records }) => records],
-    ...states.map((state) => [state, (one: BatchSummary) => one.states[state]] as const),
+    ...recordStates.map((state) => [state, (one: BatchSummary) => one.states[state]] as const),
     ['dead', ({ deadLetters }) => deadLetters],
     ['next due', ({ nextDueMs }) => formatTime(nextDueMs)],
   ])
@@ -30,7 +29,7 @@ export function formatBalances(balances: readonly CheckedBalance[]): string {
   return formatTable(balances, [
     ['partner', ({ partner }) => partner],
     ['received', ({ received }) => received],
-    ...states.map((state) => [state, (one: CheckedBalance) => one[state]] as const),
+    ...recordStates.map((state) => [state, (one: CheckedBalance) => one[state]] as const),
     ['holds', ({ holds }) => (holds ? 'yes' : 'NO: the journal is damaged')],
   ])
 }

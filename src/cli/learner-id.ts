@@ -4,11 +4,11 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import type { LearnerSearch } from '../journal/index.ts'
-import { readRecordedFile } from './recordings/read-recordings.ts'
+import { readGivenFile } from './recordings/read-recordings.ts'
 
 /** The id of a learner, given as it is or as `-` for standard input, where no history and no list of processes shows it. Error: `ADP_USAGE`. */
 export async function readLearner(given: string): Promise<string> {
-  const id = given === '-' ? (await readRecordedFile('-')).toString('utf8').trim() : given
+  const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id
   // Without the text: a mistyped id is still one.
   throw new AdapterError('ADP_USAGE', 'The id of a learner is a guid: 8-4-4-4-12 hexadecimal digits.')

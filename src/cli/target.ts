@@ -38,7 +38,7 @@ export function unknownPartner(id: string, known: readonly string[]): AdapterErr
 }
 
 /** The flags that name what a run compares. */
-export interface TargetFlags {
+export interface SideFlags {
   readonly v2?: URL
   readonly v3?: URL
   readonly config?: string
@@ -52,7 +52,7 @@ interface Credentials {
 }
 
 /** What a run compares, and with which settings. */
-export interface RunTarget {
+export interface ResolvedSides {
   readonly config: Config
   readonly partner: PartnerConfig
   /** As reports name it; null: no configuration was given. */
@@ -66,7 +66,7 @@ export interface RunTarget {
  * Finds addresses, partner and credentials: flags before the configuration, the partner's own key and tokens before the
  * environment. Errors: `ADP_USAGE` for what is missing, with the flag or variable that gives it; those of `loadConfig`.
  */
-export async function openTarget(flags: TargetFlags, environment: Environment): Promise<RunTarget> {
+export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage('Name V3: --v3 <url>, or --config <file>.')
   // No journal is opened; without a file the address of V2 is not the configuration's, which would ask for a stage.
@@ -89,9 +89,9 @@ export async function openTarget(flags: TargetFlags, environment: Environment): 
 }
 
 /** The partner whose settings count where no service is called. */
-export async function openOffline(
-  flags: TargetFlags,
-): Promise<Pick<RunTarget, 'config' | 'partner' | 'partnerName'>> {
+export async function resolvePartner(
+  flags: SideFlags,
+): Promise<Pick<ResolvedSides, 'config' | 'partner' | 'partnerName'>> {
   const config = await loadOffline(flags.config)
   const partner = chosenPartner(config, flags.partner)
   return { config, partner, partnerName: flags.config === undefined ? null : partner.id }

@@ -28,6 +28,8 @@ export interface Answer {
   readonly text: () => string
   /** Exit status; default 0. */
   readonly status?: number
+  /** True: what was asked for was not done, so the text goes to standard error. */
+  readonly isRefusal?: boolean
 }
 
 /** Makes the action of a command whose whole output is one answer. */
@@ -45,9 +47,11 @@ export function answerWith<Args extends readonly unknown[]>(
 /** Prints an answer as the flags of its command ask for it. */
 export function print(
   { json }: { readonly json?: boolean | undefined },
-  { document, text }: Pick<Answer, 'document' | 'text'>,
+  { document, text, isRefusal = false }: Answer,
 ): void {
-  console.log(json === true ? JSON.stringify(document) : text())
+  if (json === true) console.log(JSON.stringify(document))
+  else if (isRefusal) console.error(`markbridge: ${text()}`)
+  else console.log(text())
 }
 
 /** `1 batch`, `1,200 batches`. */

@@ -18,6 +18,7 @@ export type {
 } from './journal.ts'
 export { isDamagedBatch } from './store-error.ts'
 export { createLateJournal } from './late-journal.ts'
+export { recordStates } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'

@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 
 import { type Command, InvalidArgumentError } from 'commander'
 
@@ -26,11 +25,12 @@ import {
   sampleLearners,
 } from '../../compare/run/index.ts'
 import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
-import { AdapterError, describeFileError, errorRules } from '../../errors.ts'
+import { AdapterError, errorRules } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
 import { readRecordingKey } from '../key-source.ts'
 import { readBase, readPercent } from '../options.ts'
-import { openOffline, openTarget, type RunTarget, type TargetFlags } from '../target.ts'
+import { readGivenFile } from '../recordings/read-recordings.ts'
+import { resolvePartner, resolveSides, type ResolvedSides, type SideFlags } from '../target.ts'
 import { describeCause, describeFailure, formatRun } from '../run-text.ts'
 import { untilSignal } from '../signals.ts'
 import { type Progress, showProgress } from '../progress.ts'
@@ -54,7 +54,7 @@ Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records 
 wrong usage or configuration.`
 
 /** The flags of `compare run`. */
-interface Flags extends TargetFlags {
+interface Flags extends SideFlags {
   /** `YYYY-MM-DD`. */
   readonly from?: string
   readonly to?: string
@@ -140,7 +140,7 @@ async function compareDays(from: string, to: string, options: Flags): Promise<nu
   if (toMs <= fromMs) throw new AdapterError('ADP_USAGE', '--to is before --from.')
   if (options.learners !== undefined && options.sample !== undefined)
     throw new AdapterError('ADP_USAGE', 'Give --learners or --sample, not both: the list is the sample.')
-  const target = await openTarget(options, readEnvironment())
+  const target = await resolveSides(options, readEnvironment())
   const listed = options.learners === undefined ? undefined : await readLearners(options.learners)
   const files = openRunFiles(options.out)
   const digest = digestOf(options, target, listed)
@@ -190,8 +190,8 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
   const target =
     options.v3 === undefined
       ? undefined
-      : await openTarget({ ...options, v2: new URL('http://127.0.0.1') }, readEnvironment())
-  const { config, partner, partnerName } = target ?? (await openOffline(options))
+      : await resolveSides({ ...options, v2: new URL('http://127.0.0.1') }, readEnvironment())
+  const { config, partner, partnerName } = target ?? (await resolvePartner(options))
   const sides = target && openSides({ ...target, onCodesUnknown: () => undefined })
   const rules = rulesOf(partner)
   const source = createRecordingSource(folders, {
@@ -276,12 +276,12 @@ function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules | undefined {
 }
 
 async function readLearners(path: string): Promise<readonly string[]> {
+  const text = (await readGivenFile(path)).toString('utf8')
   try {
-    return parseLearnerList(await readFile(path, 'utf8'))
+    return parseLearnerList(text)
   } catch (cause) {
-    if (cause instanceof AdapterError)
-      throw new AdapterError(cause.code, `${path}: ${cause.message}`, { cause })
-    throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
+    if (!(cause instanceof AdapterError)) throw cause
+    throw new AdapterError(cause.code, `${path}: ${cause.message}`, { cause })
   }
 }
 
@@ -306,7 +306,7 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
 /** SHA-256 over all that decides which records are compared, and how. */
 function digestOf(
   { from, to, sample, registrations, noise }: Flags,
-  { config, partner, partnerName, v2 }: RunTarget,
+  { config, partner, partnerName, v2 }: ResolvedSides,
   listed: readonly string[] | undefined,
 ): string {
   const options = [

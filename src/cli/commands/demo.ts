@@ -11,6 +11,7 @@ import * as z from 'zod'
 import { createApp } from '../../app.ts'
 import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
+import { stages } from '../../rollout/stage.ts'
 import { createSandbox } from '../../sandbox/index.ts'
 import { runUntilStopped } from '../signals.ts'
 import { readPercent, readPort } from '../options.ts'
@@ -35,8 +36,6 @@ const SCHOOL_HEADER = 'X-School'
 
 /** Schools of the line for a share: enough for a fifth of them to be some. */
 const SCHOOLS = 20
-
-const stages = ['legacy', 'shadow', 'canary', 'v3', 'complete'] satisfies DemoOptions['stage'][]
 
 /** Adds `demo`: runs sandbox and adapter on loopback and prints a curl line. */
 export function addDemo(command: Command): void {

@@ -11,6 +11,7 @@ import {
   examineJournal,
   type JournalInspector,
   openInspector,
+  recordStates,
   type RecordState,
 } from '../../journal/index.ts'
 import {
@@ -43,8 +44,6 @@ Examples:
 Every subcommand except adopt works while a server runs. No content of a request is shown, so no key is needed; only
 purge --learner reads requests, with the keys of the configuration.`
 
-const states = ['open', 'confirmed', 'refused', 'unknown', 'parked']
-
 /** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `check`, `purge` and `adopt`. */
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
   journal.addHelpText('after', examples)
@@ -57,7 +56,9 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
       'list batches, newest first, and the balance of each partner; exit status 1 for a balance that does not add up',
     )
     .option('--partner <id>', 'only batches of this partner')
-    .addOption(new Option('--state <state>', 'only batches with a record in this state').choices(states))
+    .addOption(
+      new Option('--state <state>', 'only batches with a record in this state').choices(recordStates),
+    )
     .option('--since <time>', 'only batches received at or after this time (ISO 8601)', readTime)
     .option('--before <batch>', 'only batches with a lower number', readCount)
     .option('--limit <n>', 'maximum number of batches', readCount, 50)

@@ -1,10 +1,16 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 
 import { AdapterError } from '../../errors.ts'
-import type { CertifyOptions, VerifyOptions } from '../rollout/certificate.ts'
-import type { ApproveOptions, DismissOptions, ReasonOptions, SetOptions } from '../rollout/change.ts'
-import type { HistoryOptions } from '../rollout/show.ts'
-import { readCount, readPercent, type Target, withTarget } from '../options.ts'
+import {
+  type CertifyOptions,
+  certifyPartner,
+  verifyCertificate,
+  type VerifyOptions,
+} from '../rollout/certificate.ts'
+import { approveStep, dismissInstance, goBack, setStage } from '../rollout/change.ts'
+import { adviseStep, listStages, readHistory, showStage, verifyTrail } from '../rollout/show.ts'
+import { stages } from '../../rollout/stage.ts'
+import { readCount, readPercent, withTarget } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
@@ -24,7 +30,6 @@ Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says who acts
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage changed meanwhile, an approval is missing, the audit
 trail is broken, a certificate fails); 2 for wrong usage or configuration.`
 
-const stageNames = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 const MAX_REASON = 500
 
 /** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
@@ -34,20 +39,17 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     withTarget(command, 'configuration file with the partners, the journal and the operators')
   const answer = <Args extends readonly unknown[]>(work: (...args: Args) => Promise<Answer>) =>
     answerWith(exitWith, work)
-  const look = async () => import('../rollout/show.ts')
-  const change = async () => import('../rollout/change.ts')
-  const certificate = async () => import('../rollout/certificate.ts')
   target(rollout.command('ls'))
     .description('list the stage of each partner, and whether it comes from the file or from the journal')
-    .action(answer(async (options: Target) => (await look()).listStages(options)))
+    .action(answer(listStages))
   target(rollout.command('show').argument('<partner>', 'id of the partner'))
     .description('show the stage of a partner, a pending change, and the advice on the next step')
-    .action(answer(async (partner: string, options: Target) => (await look()).showStage(partner, options)))
+    .action(answer(showStage))
   target(
     rollout
       .command('set')
       .argument('<partner>', 'id of the partner')
-      .addArgument(new Argument('<stage>', 'the new stage').choices(stageNames)),
+      .addArgument(new Argument('<stage>', 'the new stage').choices(stages)),
   )
     .description('change the stage of a partner; a step forward waits for the instances, or for an approval')
     .option(
@@ -60,39 +62,27 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
     .option('--restart-evidence', 'begin the evidence for the next step anew, at the same stage and share')
     .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
-    .action(async (partner: string, stage: SetOptions['stage'], options: Omit<SetOptions, 'stage'>) =>
-      exitWith(await (await change()).setStage(partner, { ...options, stage })),
-    )
+    .action(answer(setStage))
   target(rollout.command('back').argument('<partner>', 'id of the partner'))
     .description('go back at once: to shadow, and from shadow to legacy')
     .option('--reason <text>', 'reason for the audit trail', readReason)
-    .action(async (partner: string, options: ReasonOptions) =>
-      exitWith(await (await change()).goBack(partner, options)),
-    )
+    .action(answer(goBack))
   target(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
     .option('--despite-hold', 'take the step within the cool-down of a guard')
     .option('--reason <text>', 'reason for the audit trail', readReason)
-    .action(async (partner: string, options: ApproveOptions) =>
-      exitWith(await (await change()).approveStep(partner, options)),
-    )
+    .action(answer(approveStep))
   target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
     .description('confirm that an instance which was lost is off, so that it no longer holds steps to V3 up')
     .requiredOption('--reason <text>', 'how it is known, for the audit trail', readReason)
-    .action(async (instance: number, options: DismissOptions) =>
-      exitWith(await (await change()).dismissInstance(instance, options)),
-    )
+    .action(answer(dismissInstance))
   target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)
-    .action(
-      answer(async (partner: string | undefined, options: HistoryOptions) =>
-        (await look()).readHistory(partner, options),
-      ),
-    )
+    .action(answer(readHistory))
   target(rollout.command('advise').argument('<partner>', 'id of the partner'))
     .description('say whether the next step forward is advised, and what is missing')
-    .action(answer(async (partner: string, options: Target) => (await look()).adviseStep(partner, options)))
+    .action(answer(adviseStep))
   target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
       'print the stage, the advice with its figures and the history as one document, with a digest',
@@ -100,7 +90,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--out <file>', 'write it to a new file')
     .option('--key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
     .action(async (partner: string, options: CertifyOptions) =>
-      exitWith(await (await certificate()).certifyPartner(partner, options)),
+      exitWith(await certifyPartner(partner, options)),
     )
   target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
     .description('check that no entry of the audit trail was changed or removed, and a certificate')
@@ -108,10 +98,10 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--offline', 'check digest and signature of the certificate, without a journal')
     .action(
       answer(async (file: string | undefined, options: VerifyOptions) => {
-        if (file !== undefined) return (await certificate()).verifyCertificate(file, options)
+        if (file !== undefined) return verifyCertificate(file, options)
         if ((options.publicKey ?? options.offline) !== undefined)
           throw new AdapterError('ADP_USAGE', '--public-key and --offline are for a certificate.')
-        return (await look()).verifyTrail(options)
+        return verifyTrail(options)
       }),
     )
 }

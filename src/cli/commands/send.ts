@@ -19,7 +19,7 @@ import {
 import { untilSignal } from '../signals.ts'
 import { showProgress } from '../progress.ts'
 import { contentTypeOf, kindOf, openRecording } from '../recordings/open-recording.ts'
-import { readRecordedFile } from '../recordings/read-recordings.ts'
+import { readGivenFile } from '../recordings/read-recordings.ts'
 import { formatGivenText, formatJson } from '../text.ts'
 
 const examples = `
@@ -67,7 +67,7 @@ interface SendOptions {
 }
 
 async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {
-  const bytes = await readRecordedFile(path)
+  const bytes = await readGivenFile(path)
   if (boundary === undefined && kindOf(bytes) === 'else') {
     throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
   }

@@ -42,7 +42,7 @@ export async function findRecordings(path: string): Promise<RecordedFiles> {
   return { isFolder: false, files: [toFile(path)] }
 }
 
-const toFile = (name: string): RecordedFile => ({ name, read: () => readRecordedFile(name) })
+const toFile = (name: string): RecordedFile => ({ name, read: () => readGivenFile(name) })
 
 const readFolder = (path: string): Promise<Dirent[]> =>
   readdir(path, { withFileTypes: true }).catch((cause: unknown) => {
@@ -87,8 +87,8 @@ function kindOfEntry(entry: Dirent | Stats): string {
   return entry.isCharacterDevice() || entry.isBlockDevice() ? 'a device' : 'not a regular file'
 }
 
-/** Reads a file, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */
-export async function readRecordedFile(path: string): Promise<Buffer> {
+/** Reads a file that an argument names, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */
+export async function readGivenFile(path: string): Promise<Buffer> {
   if (path === '-') return readStandardInput()
   try {
     return await readFile(path)

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 
 import {
   type Certificate,
@@ -13,6 +13,7 @@ import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
 import { readKeySource } from '../key-source.ts'
+import { readGivenFile } from '../recordings/read-recordings.ts'
 import { version } from '../version.ts'
 import { fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
@@ -97,7 +98,7 @@ const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
  * where one of them fails. Error: `ADP_USAGE` for a file that is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
-  const certificate = readCertificate(await readText(file))
+  const certificate = readCertificate((await readGivenFile(file)).toString('utf8'))
   const publicKey = options.publicKey === undefined ? undefined : await readPublicKey(options.publicKey)
   const findings = [
     ...verifyContent(certificate, publicKey),
@@ -151,17 +152,8 @@ async function readSigningKey(source: string): Promise<KeyObject> {
 
 /** Reads a public key: a file with Ed25519 in PEM. Error: `ADP_USAGE`. */
 async function readPublicKey(path: string): Promise<KeyObject> {
-  const text = await readText(path)
+  const text = await readGivenFile(path)
   return expectEd25519(() => createPublicKey(text), `${path} is not a public key in PEM`)
-}
-
-/** Reads a text file that an argument names. Error: `ADP_USAGE`. */
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new AdapterError('ADP_USAGE', `The file ${path} cannot be read.`, { cause })
-  }
 }
 
 function expectEd25519(read: () => KeyObject, otherwise: string): KeyObject {

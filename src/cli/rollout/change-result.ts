@@ -33,9 +33,10 @@ interface DescribedResult {
 }
 
 /** A result as `--json` prints it and as a text; exit status 0 where the partner is where the command wanted it. */
-export function answerOf(result: ChangeResult): Required<Answer> {
+export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)
+  const isDone = word === 'done' || word === 'unchanged'
   return {
     document: {
       result: word,
@@ -47,7 +48,8 @@ export function answerOf(result: ChangeResult): Required<Answer> {
       message,
     },
     text: () => message,
-    status: word === 'done' || word === 'unchanged' ? 0 : 1,
+    status: isDone ? 0 : 1,
+    isRefusal: !isDone,
   }
 }
 

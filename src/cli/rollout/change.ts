@@ -17,11 +17,11 @@ import { expectMay, useStore, operatorsOf } from './open-store.ts'
 import { untilSignal } from '../signals.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { type Answer, print } from '../text.ts'
+import type { Answer } from '../text.ts'
 import { type StageView, viewKnown } from './stage-view.ts'
 
 /** The flags of `rollout back`. */
-export interface ReasonOptions extends Target {
+interface ReasonOptions extends Target {
   readonly reason?: string
 }
 
@@ -31,11 +31,10 @@ interface DespiteHold {
 }
 
 /** The flags of `rollout approve`. */
-export interface ApproveOptions extends ReasonOptions, DespiteHold {}
+interface ApproveOptions extends ReasonOptions, DespiteHold {}
 
-/** The stage and the flags of `rollout set`. */
-export interface SetOptions extends Target, DespiteHold {
-  readonly stage: Stage
+/** The flags of `rollout set`. */
+interface SetOptions extends Target, DespiteHold {
   readonly percent?: number
   readonly always?: readonly string[]
   readonly never?: readonly string[]
@@ -47,9 +46,9 @@ export interface SetOptions extends Target, DespiteHold {
 /** How long a proposal waits for another operator. Instances take no notice of it. */
 const APPROVAL_MS = 24 * 3_600_000
 
-/** Changes the stage of a partner; returns the exit status. */
-export async function setStage(partner: string, options: SetOptions): Promise<number> {
-  const { stage, percent, always, never, restartEvidence = false } = options
+/** Changes the stage of a partner. */
+export async function setStage(partner: string, stage: Stage, options: SetOptions): Promise<Answer> {
+  const { percent, always, never, restartEvidence = false } = options
   if (restartEvidence && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
@@ -60,7 +59,7 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
       return refused(
         `its stage is ${view.stored?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
       )
-    const to = targetOf(view, options)
+    const to = targetOf(view, stage, options)
     const { direction, error } = judgeStep(from, to)
     const { name: by } = expectMay(config, direction === 'back' ? 'back' : 'set')
     if (error !== undefined) return { to, ...refused(error) }
@@ -85,8 +84,8 @@ export async function setStage(partner: string, options: SetOptions): Promise<nu
   })
 }
 
-/** Goes back at once: to `shadow`, and from `shadow` to `legacy`; returns the exit status. */
-export async function goBack(partner: string, options: ReasonOptions): Promise<number> {
+/** Goes back at once: to `shadow`, and from `shadow` to `legacy`. */
+export async function goBack(partner: string, options: ReasonOptions): Promise<Answer> {
   return change(partner, options, async ({ store, config, view }) => {
     const { name: by } = expectMay(config, 'back')
     const stage = backOf((view.stored ?? highest).stage)
@@ -103,8 +102,8 @@ export async function goBack(partner: string, options: ReasonOptions): Promise<n
   })
 }
 
-/** Approves a step of another operator and takes it; returns the exit status. */
-export async function approveStep(partner: string, options: ApproveOptions): Promise<number> {
+/** Approves a step of another operator and takes it. */
+export async function approveStep(partner: string, options: ApproveOptions): Promise<Answer> {
   return change(partner, options, async ({ store, config, view, driving, beforeForward }) => {
     const actor = expectMay(config, 'approve')
     const { pending: to } = view
@@ -145,14 +144,14 @@ const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: 
 /** Stand in for a row that is damaged: from the first any step that V3 serves is forward, from the other any step is back. */
 const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 
-/** Runs a change and prints what became of it; Ctrl+C withdraws one that waits. */
+/** Runs a change, and says what became of it; Ctrl+C withdraws one that waits. */
 async function change(
   partner: string,
   options: Target,
   act: (changing: Changing) => Promise<Changed>,
-): Promise<number> {
+): Promise<Answer> {
   const config = await loadTarget(options)
-  const attempt = async (store: OpenedRolloutStore): Promise<number> => {
+  const attempt = async (store: OpenedRolloutStore): Promise<Answer> => {
     const snapshot = await store.snapshot()
     const view = viewKnown(partner, config, snapshot)
     const beforeForward: Changing['beforeForward'] = async (reason, { despiteHold }) => {
@@ -178,9 +177,8 @@ async function change(
       .finally(() => stopping.stop())
     const result = { partner, from: view.stored, ...changed }
     const answer = answerOf(result)
-    printChange(options, answer)
     if (answer.status === 0) for (const warning of changeWarnings(view, result, config, options)) say(warning)
-    return answer.status
+    return answer
   }
   return useStore(config, attempt).catch((cause: unknown) => {
     throw withRemedy(cause, partner)
@@ -198,12 +196,6 @@ function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
 }
 
 const say = (text: string): void => console.error(`markbridge: ${text}`)
-
-/** What was not done is said on standard error, unless it is asked for as JSON. */
-function printChange(options: Target, answer: Answer): void {
-  if (answer.status === 0 || options.json === true) print(options, answer)
-  else say(answer.text())
-}
 
 function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
   const expectedRevision = view.stored === undefined ? 'damaged' : view.revision
@@ -224,7 +216,8 @@ function withRemedy(cause: unknown, partner: string): unknown {
  */
 function targetOf(
   { stored, file }: StageView,
-  { stage, percent, always, never }: Pick<SetOptions, 'stage' | 'percent' | 'always' | 'never'>,
+  stage: Stage,
+  { percent, always, never }: Pick<SetOptions, 'percent' | 'always' | 'never'>,
 ): StageSetting {
   const { canary } = file?.own ?? {}
   const before = stored?.stage === 'canary' || stage !== 'canary' ? stored?.percent : canary?.percent
@@ -269,19 +262,23 @@ function changeWarnings(
 }
 
 /** The flags of `rollout dismiss`. */
-export interface DismissOptions extends Target {
+interface DismissOptions extends Target {
   readonly reason: string
 }
 
-/** Takes the operator's word that a lost instance is off; returns the exit status. */
-export async function dismissInstance(instance: number, options: DismissOptions): Promise<number> {
+/** Takes the operator's word that a lost instance is off. */
+export async function dismissInstance(instance: number, options: DismissOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { name: by } = expectMay(config, 'set')
   const result = await useStore(config, (store) => store.dismiss(instance, by, options.reason))
   const message = formatDismissed(instance, result)
   const status = result.kind === 'dismissed' ? 0 : 1
-  printChange(options, { document: { result: result.kind, instance, message }, text: () => message, status })
-  return status
+  return {
+    document: { result: result.kind, instance, message },
+    text: () => message,
+    status,
+    isRefusal: status === 1,
+  }
 }
 
 function formatDismissed(instance: number, result: DismissResult): string {

@@ -23,7 +23,7 @@ import {
 } from './stage-view.ts'
 
 /** The flags of `rollout history`. */
-export interface HistoryOptions extends Target {
+interface HistoryOptions extends Target {
   readonly limit?: number
 }
 

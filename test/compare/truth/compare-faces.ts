@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { openSides } from '../../../src/app/comparison/open-sides.ts'
-import { openTarget } from '../../../src/cli/target.ts'
+import { resolveSides } from '../../../src/cli/target.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { readEnvironment } from '../../../src/config/index.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
@@ -22,7 +22,7 @@ import type { CompareFaces } from './run-campaign.ts'
 /** Compares as `markbridge compare run --v2 … --v3 …` does, in this process; `--resume` where the run is interrupted. */
 export const compareFaces: CompareFaces = async ({ v2Url, v3Url }, run, learners) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-truth-'))
-  const target = await openTarget({ v2: new URL(v2Url), v3: new URL(v3Url) }, readEnvironment())
+  const target = await resolveSides({ v2: new URL(v2Url), v3: new URL(v3Url) }, readEnvironment())
   const sides = openSides({ ...target, onCodesUnknown: () => undefined })
   const files = openRunFiles(folder)
   const rules = run.rules ? createOwnRules(partnerRules, today) : undefined
