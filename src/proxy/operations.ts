@@ -28,12 +28,8 @@ export function createOperations(
   ])
 }
 
-/** Longer than every spelling of an operational path. */
-const MAX_LENGTH = 16
-
 /** The operational path that a decoded path is another spelling of; undefined for every other path. */
 export function respelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
-  if (path.length > MAX_LENGTH) return undefined
   const plain = path.toLowerCase().replace(/\/$/, '')
   return operations.has(plain) ? plain : undefined
 }

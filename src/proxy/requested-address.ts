@@ -56,9 +56,6 @@ const V3_LINK_SEGMENT = '/~v3.'
  * text. Clients may escape the tilde (RFC 3986 2.3 calls both forms the same).
  */
 const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=\/(?:[^?#]*\/)?v2\/)/i
-const TILDE = 0x7e
-const PERCENT = 0x25
-const SLASH = 0x2f
 
 /**
  * The first segment of the path of a next link that V3 issued to an owner. It is signed, so that no client chooses V3 by itself at a stage
@@ -79,8 +76,6 @@ export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: 
  */
 export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
   const { url = '' } = request
-  const second = url.charCodeAt(1)
-  if (url.charCodeAt(0) === SLASH && second !== TILDE && second !== PERCENT) return undefined
   const found = MARKED.exec(url)
   if (found === null) return undefined
   const [whole, origin = '', , proof] = found

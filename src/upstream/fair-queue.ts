@@ -94,7 +94,7 @@ interface Supply {
 }
 
 /** A call that asks to leave. One of `admit` and `refuse` is called, once: at once or later. */
-export interface QueuedCall {
+interface QueuedCall {
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */

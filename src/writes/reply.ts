@@ -149,7 +149,7 @@ export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'
 }
 
 /** The part of the reply of a record that was answered before; undefined: it was not. */
-export function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
+function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
   const { answer } = stored
   if (answer === undefined) return undefined
   const end = answer.indexOf(' ')
