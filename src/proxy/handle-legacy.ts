@@ -29,7 +29,7 @@ import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent } from './exchange.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import type { ForwardCall } from './forwarder.ts'
-import { endReply, onceWritten, openReply, toWriteRequest } from './write-handler.ts'
+import { endReply, onceWritten, openReply, writeRequestOf } from './write-handler.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
@@ -117,7 +117,7 @@ async function relayWrite(
   try {
     const sent = await readRawBody(request, maxBodyBytes, onBytes)
     const body = sent && (await decompressed(request, sent, { maxBytes: maxBodyBytes, onBytes, slices }))
-    const form = toWriteRequest(exchange)
+    const form = writeRequestOf(exchange)
     const plan =
       body &&
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))

@@ -21,19 +21,6 @@ export function nextAddressOf(
   return serviceRoot(request, segment + readTarget(request.url ?? '').rawPath)
 }
 
-/**
- * The address of the records, spelt as the client spells the path of its write: that path for a single record, its sibling for a batch.
- * Undefined where the reply has no `Location`: parts of the flat layout are as service.md 4.2 shows them.
- */
-export function recordsUrlOf(
-  request: IncomingMessage,
-  { kind, layout }: { readonly kind: 'batch' | 'record'; readonly layout: 'flat' | 'nested' },
-): string | undefined {
-  const address = addressOf(request).replace(/\/$/, '')
-  if (kind === 'record') return address
-  return layout === 'nested' ? address.replace(/[^/]+$/, 'AttendanceRecords') : undefined
-}
-
 /** The address of the adapter as the client knows it, with `prefix`. The scheme is what `replaceForwarding` left. */
 export function serviceRoot(request: IncomingMessage, prefix: string): string {
   const scheme = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'

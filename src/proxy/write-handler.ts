@@ -1,7 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 
 import { readBody } from '../http/body.ts'
-import { createBatchEncoder, isGenericClient } from '../v2/index.ts'
+import { createBatchEncoder } from '../v2/index.ts'
 import {
   type Answered,
   answerWrites,
@@ -10,13 +10,14 @@ import {
   type Plan,
   type PlannedRequest,
   planWrites,
+  toWriteRequest,
   type WriteRequest,
 } from '../writes/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent, type Handle } from './exchange.ts'
 import { createBatchReply, createMismatchReply, createRecordReply } from './reply-stream.ts'
-import { recordsUrlOf, serviceRoot } from './requested-address.ts'
+import { addressOf, serviceRoot } from './requested-address.ts'
 
 /**
  * `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record: read, decode and plan; then the
@@ -37,7 +38,7 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
       onBytes: (count) => held.take(count),
       slices,
     })
-    const form = toWriteRequest(exchange)
+    const form = writeRequestOf(exchange)
     const plan = await planWrites(form, body, partner, receivedMs, limits, slices)
     observer.decoded(plan)
     const planned = { request: form, body, receivedMs, plan, slices }
@@ -51,31 +52,15 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
 }
 
 /** What decides the posts and the answer of a write, besides its body. */
-export function toWriteRequest({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
-  const { partner } = client
+export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
-  const layout = kind === 'record' ? 'flat' : layoutFor(partner.layout, request)
-  const { prefer, accept = '' } = request.headers
-  return {
-    kind,
-    contentType: request.headers['content-type'],
-    serviceHosts: kind === 'record' ? undefined : partner.serviceHosts,
-    context: `${serviceRoot(request, prefix)}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
-    layout,
-    recordsUrl: recordsUrlOf(request, { kind, layout }),
-    dataEnvelope: partner.dataEnvelope,
-    msgtypeResponse: partner.msgtypeResponse,
-    errorMessages: partner.errorMessages,
-    // Those of a batch are in its parts.
-    prefer: kind === 'record' ? [prefer ?? []].flat().join() : '',
-    accept: kind === 'record' ? accept : '',
-  }
-}
-
-/** The layout of the reply to a batch; `auto`: generic clients get the nested one. */
-function layoutFor(layout: 'flat' | 'nested' | 'auto', { headers }: IncomingMessage): 'flat' | 'nested' {
-  if (layout !== 'auto') return layout
-  return isGenericClient(headers) ? 'nested' : 'flat'
+  // As the client spells the path of its write: that path for a single record, its sibling for a batch.
+  const address = addressOf(request).replace(/\/$/, '')
+  const records = kind === 'record' ? address : address.replace(/[^/]+$/, 'AttendanceRecords')
+  return toWriteRequest(kind, client.partner, request.headers, {
+    root: serviceRoot(request, prefix),
+    records,
+  })
 }
 
 /** Opens the reply to a write that was read and planned. */

@@ -9,6 +9,6 @@ export { type RelayEnd, type ReplyReading, statusesOfParts } from './relayed-rep
 export { beginRelayed, isKnowable, type RelayedBatch } from './relayed-write.ts'
 export { replayBatch } from './replay.ts'
 export { type Answered, type KeptReply, type OpenReply, type Reply } from './reply.ts'
-export type { WriteRequest } from './stored-request.ts'
+export { toWriteRequest, type WriteRequest } from './stored-request.ts'
 export { type ReadMarkOfV2, waitForOlder } from './wait-for-older.ts'
 export { readPaced } from './write-session.ts'

@@ -4,6 +4,8 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
+import type { Partner } from '../partners/partner.ts'
+import { isGenericClient } from '../v2/index.ts'
 
 /** The facts, besides the body, that decide the posts and the answer of a write request. */
 export interface WriteRequest {
@@ -24,6 +26,38 @@ export interface WriteRequest {
   readonly errorMessages?: Readonly<Record<string, string>> | undefined
   readonly prefer: string
   readonly accept: string
+}
+
+/**
+ * The facts of a write. `headers` by their names in lower case. `root`: the address before `/V2/Attendance`. `records`: that of the records; a reply
+ * in the flat layout has no `Location`, as service.md 4.2 shows its parts.
+ */
+export function toWriteRequest(
+  kind: WriteRequest['kind'],
+  partner: Partner,
+  headers: { readonly accept?: string | undefined } & Readonly<
+    Record<string, string | readonly string[] | undefined>
+  >,
+  { root, records }: { readonly root: string; readonly records: string },
+): WriteRequest {
+  const isRecord = kind === 'record'
+  const asked = partner.layout === 'auto' ? (isGenericClient(headers) ? 'nested' : 'flat') : partner.layout
+  const layout = isRecord ? 'flat' : asked
+  const { accept = '', prefer = [], 'content-type': contentType } = headers
+  return {
+    kind,
+    contentType: contentType === undefined ? undefined : String(contentType),
+    serviceHosts: isRecord ? undefined : partner.serviceHosts,
+    context: `${root}/V2/Attendance/$metadata#AttendanceRecords/$entity`,
+    layout,
+    recordsUrl: isRecord || layout === 'nested' ? records : undefined,
+    dataEnvelope: partner.dataEnvelope,
+    msgtypeResponse: partner.msgtypeResponse,
+    errorMessages: partner.errorMessages,
+    // Those of a batch are in its parts.
+    prefer: isRecord ? [prefer].flat().join() : '',
+    accept: isRecord ? accept : '',
+  }
 }
 
 /** The ids of a batch, as its client wrote them. */

@@ -21,11 +21,12 @@ export interface RecordedExchange extends WireExchange {
 
 /** True for a client that `layout: auto` answers in the nested layout. */
 export function isGeneric({ request }: Pick<RecordedExchange, 'request'>): boolean {
-  return isGenericClient({
-    accept: fieldOf(request, 'accept'),
-    'odata-version': fieldOf(request, 'odata-version'),
-    'odata-maxversion': fieldOf(request, 'odata-maxversion'),
-  })
+  return isGenericClient(headersOf(request))
+}
+
+/** The fields of a request that was recorded, none of which it has twice, by their names in lower case. */
+export function headersOf({ fields }: RecordedMessage): Readonly<Record<string, string>> {
+  return Object.fromEntries(pairsOf({ fields }).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 /** Fields of a request that are recorded, in this order. */

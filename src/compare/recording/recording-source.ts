@@ -25,7 +25,7 @@ import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '..
 import { fieldOf } from '../wire-exchange.ts'
 import { isGeneric, type RecordedExchange } from './exchange.ts'
 import { readRecording } from './recording-files.ts'
-import { toWriteRequest } from './v3-script.ts'
+import { recordedRequest } from './v3-script.ts'
 
 interface RecordingSourceOptions {
   readonly partner: Partner
@@ -121,7 +121,7 @@ function compareWrite(
     {
       ...{ kind, served: 'v2', path: exchange.target, client: toClient(partner) },
       ...{ stage: 'shadow', revision: 0, unit: '', receivedMs, repliedMs: receivedMs + durationMs },
-      request: toWriteRequest(exchange, kind, partner),
+      request: recordedRequest(exchange, kind, partner),
       isGeneric: isGeneric(exchange),
       ...{ body: request.body, keys, reply },
     },

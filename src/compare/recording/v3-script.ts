@@ -3,39 +3,26 @@ import type { Slices } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { noBatchLimits, type ReplyPartForm } from '../../v2/index.ts'
 import { encodeRecord, type V3Record } from '../../v3/record.ts'
-import { planWrites, type WriteRequest } from '../../writes/index.ts'
+import { planWrites, toWriteRequest, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import { assumeOutcome, matchParts, readBody, readReply, unwrapped } from '../live/index.ts'
 import { fieldOf } from '../wire-exchange.ts'
-import { isGeneric, type RecordedExchange } from './exchange.ts'
+import { headersOf, type RecordedExchange } from './exchange.ts'
 
 /** No host of an installation is recorded. */
 export const RECORDED_HOST = 'recorded.invalid'
 
 /** The request of a recorded write as the adapter would have taken it, under its own address. */
-export function toWriteRequest(
-  exchange: RecordedExchange,
-  kind: 'batch' | 'record',
+export function recordedRequest(
+  { request, target }: RecordedExchange,
+  kind: WriteRequest['kind'],
   partner: Partner,
 ): WriteRequest {
-  const { request, target } = exchange
-  const layout = partner.layout === 'auto' ? (isGeneric(exchange) ? 'nested' : 'flat') : partner.layout
-  const root = target.slice(0, Math.max(0, target.search(/\/v2\//i)))
-  const address = `http://${RECORDED_HOST}${root}/V2/Attendance`
-  const isRecord = kind === 'record'
-  return {
-    kind,
-    contentType: fieldOf(request, 'content-type'),
-    serviceHosts: isRecord ? undefined : partner.serviceHosts,
-    context: `${address}/$metadata#AttendanceRecords/$entity`,
-    layout: isRecord ? 'flat' : layout,
-    recordsUrl: layout === 'nested' || isRecord ? `${address}/AttendanceRecords` : undefined,
-    dataEnvelope: partner.dataEnvelope,
-    msgtypeResponse: partner.msgtypeResponse,
-    errorMessages: partner.errorMessages,
-    prefer: (isRecord ? fieldOf(request, 'prefer') : undefined) ?? '',
-    accept: (isRecord ? fieldOf(request, 'accept') : undefined) ?? '',
-  }
+  const root = `http://${RECORDED_HOST}${target.slice(0, Math.max(0, target.search(/\/v2\//i)))}`
+  return toWriteRequest(kind, partner, headersOf(request), {
+    root,
+    records: `${root}/V2/Attendance/AttendanceRecords`,
+  })
 }
 
 /** What V3 gets for a recorded write, and what it answers: JSON texts, by position, as test cases of `fixtures/` have them. */
@@ -59,7 +46,7 @@ export async function toV3Script(
   const { kind, receivedMs } = exchange
   const { body } = exchange.request
   if (kind !== 'batch' && kind !== 'record') return undefined
-  const request = toWriteRequest(exchange, kind, partner)
+  const request = recordedRequest(exchange, kind, partner)
   const plan = await planWrites(request, body, partner, receivedMs, noBatchLimits, slices).catch(unlessCoded)
   if (plan === undefined) return undefined
   if (!plan.outcomesShown && partner.mismatch === 'drop') return { requests: [], responses: undefined }
