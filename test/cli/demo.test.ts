@@ -56,16 +56,6 @@ test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects'
   expect(await effects()).toHaveLength(27)
 })
 
-test('send prints one line for each record and exits 1 when one was refused', async () => {
-  await reset()
-  const { status, stdout } = await runCommand(['send', FIXTURE, '--to', adapter()])
-  const lines = stdout.trim().split('\n')
-  expect(status).toBe(1)
-  expect(lines).toHaveLength(32)
-  expect(lines.at(-1)).toBe('27 accepted, 3 not accepted: 3 refused')
-  expect(await effects()).toHaveLength(27)
-})
-
 test('send --json is for programs; a wrong id hides the outcomes, not the effects', async () => {
   await reset()
   const boundary = 'batch_ffffffff-ffff-4fff-8fff-ffffffffffff'

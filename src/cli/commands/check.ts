@@ -179,21 +179,21 @@ function printFile(checked: CheckedFile, withRecords: boolean): void {
   const content = sound
     ? `${records.length} records in ${changesets ?? 0} changeset(s)`
     : 'refused: nothing of it would be posted'
-  print(`${file === '-' ? 'standard input' : file}: ${bytes} bytes, ${content}`)
+  printLine(`${file === '-' ? 'standard input' : file}: ${bytes} bytes, ${content}`)
   for (const { part, contentId, v3 } of withRecords ? records : []) {
     const id = contentId === null ? '' : ` (Content-ID ${contentId})`
-    print(`part ${part}${id}: ${v3 ?? 'refused, see findings'}`)
+    printLine(`part ${part}${id}: ${v3 ?? 'refused, see findings'}`)
   }
-  if (findings.length === 0) print('no findings')
+  if (findings.length === 0) printLine('no findings')
   findings.forEach((finding, index) => {
     const offset = finding.offset === undefined ? '' : ` at offset ${finding.offset}`
     const part = finding.part === undefined ? '' : ` in part ${finding.part}`
-    print(`${index + 1}. ${finding.severity} ${finding.code}${part}${offset}: ${finding.message}`)
-    print(`   remedy: ${finding.remedy}`)
+    printLine(`${index + 1}. ${finding.severity} ${finding.code}${part}${offset}: ${finding.message}`)
+    printLine(`   remedy: ${finding.remedy}`)
   })
 }
 
 /** Names and values of a recording are others' text. */
-function print(line: string): void {
+function printLine(line: string): void {
   console.log(formatGivenText(line))
 }

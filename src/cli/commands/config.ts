@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts'
 import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
 import { printConfig } from '../../config/yaml.ts'
 import { AdapterError } from '../../errors.ts'
-import { print } from '../text.ts'
+import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
@@ -22,7 +22,7 @@ export function addConfig(config: Command, exitWith: (status: number) => void): 
     .command('check <file>')
     .description('validate the file and its secrets, and list every fault')
     .option('--json', 'print one JSON document')
-    .action(async (file: string, options: ConfigOptions) => exitWith(await checkConfigFile(file, options)))
+    .action(answerWith(exitWith, checkConfigFile))
   config
     .command('print <file>')
     .description('print the whole configuration with its defaults; secrets are redacted')
@@ -39,26 +39,23 @@ interface ConfigOptions {
   readonly json?: boolean
 }
 
-/** Validates a file, prints the result, and returns the exit status. */
-async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<number> {
-  const loaded = await loadConfig(file).catch((cause: unknown) => {
+/** Validates a file; status 2 with every fault where it is not valid. Error: that of `loadConfig`, unless faults are wanted as JSON. */
+async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<Answer> {
+  try {
+    const loaded = await loadConfig(file)
+    const partners = loaded.partners.map(({ id }) => id)
+    const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
+    const head = `${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`
+    return {
+      document: { valid: true, partners, warnings },
+      text: () => [head, ...warnings.map((warning) => `warning: ${warning}`)].join('\n'),
+    }
+  } catch (cause) {
     if (json !== true || !(cause instanceof AdapterError)) throw cause
     const { message, details } = cause
     const faults = details.length > 0 ? details : [{ code: 'file', message }]
-    console.log(JSON.stringify({ valid: false, faults }))
-  })
-  if (loaded === undefined) return 2
-  const partners = loaded.partners.map(({ id }) => id)
-  const warnings = warningsOf(loaded, 1, new Date(systemClock.wallMs()).toISOString().slice(0, 10))
-  const head = `${file} is valid: ${partners.length} partner(s): ${partners.join(', ')}`
-  print(
-    { json },
-    {
-      document: { valid: true, partners, warnings },
-      text: () => [head, ...warnings.map((warning) => `warning: ${warning}`)].join('\n'),
-    },
-  )
-  return 0
+    return { document: { valid: false, faults }, text: () => message, status: 2 }
+  }
 }
 
 /** Prints the configuration of a file with its defaults and without its secrets, and the stages that its journal has. */
