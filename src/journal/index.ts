@@ -26,6 +26,7 @@ export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from 
 export {
   dismissLost,
   dropGone,
+  isLive,
   type LostInstance,
   ownIdentity,
   readLiveInstances,
@@ -33,7 +34,7 @@ export {
   readUncleanEnd,
 } from './instances.ts'
 export type { JournalTables } from './tables.ts'
-export { readUnsettled } from './read-records.ts'
+export { unsettledRows } from './read-records.ts'
 export type { JournalKey } from './seal.ts'
 export {
   type BatchReport,

@@ -105,7 +105,7 @@ export async function readLiveInstances(
 }
 
 /** True for the row of a live instance; SQL. */
-const isLive = ({ nowMs }: Now): RawBuilder<boolean> =>
+export const isLive = ({ nowMs }: Now): RawBuilder<boolean> =>
   sql<boolean>`lost = 0 and lease_until + lease_ms * ${sql.lit(LEASES_MISSED - 1)} > ${nowMs()}`
 
 /** How an instance ended without giving its lease up. `killed`: its process is gone. `lost`: it did not renew its lease and may still run. */

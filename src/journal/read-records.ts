@@ -188,7 +188,7 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
 }
 
 /** The counts as rows, which are to be added up by partner. */
-function unsettledRows(
+export function unsettledRows(
   db: Kysely<JournalTables>,
 ): SelectQueryBuilder<JournalTables, never, { partner: string; records: number | string }> {
   // Both parts read a partial index: the work grows with the unsettled records, not with all of them.

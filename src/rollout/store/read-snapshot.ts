@@ -1,19 +1,17 @@
+import { type RawBuilder, sql } from 'kysely'
+
 import { AdapterError } from '../../errors.ts'
-import {
-  type JournalDatabase,
-  type JournalTables,
-  readLiveInstances,
-  readUnsettled,
-} from '../../journal/index.ts'
+import { isLive, type JournalDatabase, type JournalTables, unsettledRows } from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
-import { continues, fits, type Head, isWhole, readLast, readMac, toTrail } from './audit-trail.ts'
+import { continues, fits, type Head, isWhole, toTrail } from './audit-trail.ts'
 import type { KnownTrail, RolloutSnapshot } from './rollout-store.ts'
 import {
   DAMAGED,
+  type FoundStage,
+  fromFoundStage,
   type KeptStage,
-  readNow,
   readStagedPartners,
-  readStages,
+  selectStages,
   toRollout,
   toStageRow,
 } from './stage-rows.ts'
@@ -39,29 +37,48 @@ export async function readSnapshot(
   return (await database.ask(() => readFound(database, known))).snapshot
 }
 
-/** Reads what all tables hold at one moment. */
-function readTables(database: JournalDatabase, known: KnownTrail | undefined) {
-  const { db, macKey } = database
-  const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
-  return reading.execute(async (at) => {
-    const head = await at.selectFrom('rollout_head').selectAll().executeTakeFirst()
-    const stages = await readStages(at, macKey)
-    // Read only where a row may be missing: without its row the stage of the file would count.
-    const isComplete = head !== undefined && fits(macKey, head) && head.partners === stages.size
-    const begins = at.selectFrom('rollout_evidence').selectAll().where('name', 'like', `${BEGIN}%`)
-    return {
-      nowMs: await readNow(database, at),
-      head,
-      last: (await readLast(at))?.entry,
-      knownMac: known && (await readMac(at, known.entries)),
-      stages,
-      missing: isComplete ? [] : [...(await readStagedPartners(at))].filter((one) => !stages.has(one)),
-      begins: await begins.execute(),
-      acknowledgements: await at.selectFrom('rollout_acks').selectAll().execute(),
-      liveInstances: (await readLiveInstances(at, database)).map(({ instance }) => instance),
-      unsettled: await readUnsettled(at),
-    }
-  })
+/** What the rows of each kind hold. */
+interface FoundRows {
+  readonly now: { readonly now: number; readonly last: number | null; readonly known: string | null }
+  readonly head: Head
+  readonly live: { readonly id: number }
+  readonly stage: FoundStage
+  readonly begin: JournalTables['rollout_evidence']
+  readonly acknowledgement: JournalTables['rollout_acks']
+  readonly unsettled: { readonly partner: string; readonly records: number }
+}
+
+/**
+ * Reads the rows of all kinds as JSON. One statement: it sees one moment, and takes one message, since writes wait for it after a pause. A
+ * number that no row ever has does not make the driver refuse all of it.
+ */
+async function readRows(
+  database: JournalDatabase,
+  known: KnownTrail | undefined,
+): Promise<<Kind extends keyof FoundRows>(kind: Kind) => readonly FoundRows[Kind][]> {
+  const { db, dialect } = database
+  const build = sql.raw(dialect === 'sqlite' ? 'json_object' : 'json_build_object')
+  const select = (kind: keyof FoundRows, from: RawBuilder<unknown>, ...columns: string[]) => {
+    const members = columns.flatMap((name) => [sql.lit(name), sql.ref(name)])
+    return sql`select ${sql.lit(kind)} as kind, cast(${build}(${sql.join(members)}) as text) as content from ${from}`
+  }
+  const now = sql`(select ${database.nowMs()} as now, (select max(entry) from rollout_audit) as last,
+    (select mac from rollout_audit where entry = ${known?.entries ?? 0}) as known) as n`
+  const begins = sql`rollout_evidence where name like ${sql.lit(`${BEGIN}%`)}`
+  const all = [
+    select('now', now, 'now', 'last', 'known'),
+    select('head', sql`rollout_head`, 'id', 'entries', 'last_mac', 'keyed_from', 'partners', 'repaired_ms', 'mac'),
+    select('live', sql`journal_instances where ${isLive(database)}`, 'id'),
+    select('stage', sql`(${selectStages(db)}) as s`, 'partner', 'content', 'mac', 'last'),
+    select('begin', begins, 'name', 'text'),
+    select('acknowledgement', sql`rollout_acks`, 'instance', 'partner', 'revision', 'pending_revision', 'writes_v2', 'writes_v3'),
+    select('unsettled', sql`(${unsettledRows(db)}) as u`, 'partner', 'records'),
+  ] // prettier-ignore
+  const { rows } = await sql<{ readonly kind: string; readonly content: string }>`${sql.join(all, sql` union all `)}`.execute(db) // prettier-ignore
+  return (kind) =>
+    rows
+      .filter((row) => row.kind === kind)
+      .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
 }
 
 /** Reads the snapshot without the changes that have expired, and the partners of these. */
@@ -69,14 +86,20 @@ async function readFound(
   database: JournalDatabase,
   known: KnownTrail | undefined,
 ): Promise<{ readonly snapshot: RolloutSnapshot; readonly expired: readonly string[] }> {
-  const { macKey } = database
-  const { nowMs, head, liveInstances, ...found } = await readTables(database, known)
+  const { db, macKey } = database
+  const rows = await readRows(database, known)
+  const [[now], [head]] = [rows('now'), rows('head')]
+  const nowMs = now?.now ?? 0
   const stages = new Map<string, KeptStage>()
-  const damaged = new Set(found.missing)
-  for (const [partner, kept] of found.stages) {
-    if (kept === undefined) damaged.add(partner)
-    else stages.set(partner, kept)
+  const damaged = new Set<string>()
+  for (const row of rows('stage')) {
+    const kept = fromFoundStage(macKey, row)
+    if (kept === undefined) damaged.add(row.partner)
+    else stages.set(row.partner, kept)
   }
+  // Read only where a row may be missing: without its row the stage of the file would count.
+  if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size)
+    for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
   const older = (known?.revisions ?? []).filter(
     ([partner, revision]) => !damaged.has(partner) && (stages.get(partner)?.state.revision ?? 0) < revision,
   )
@@ -84,14 +107,18 @@ async function readFound(
   const isSound =
     head !== undefined &&
     trail !== undefined &&
-    isWhole(macKey, head, found.last) &&
-    (known === undefined || continues(known, trail, found.knownMac))
+    isWhole(macKey, head, now?.last ?? undefined) &&
+    (known === undefined || continues(known, trail, now?.known))
   if (!isSound && head !== undefined) await markHead(database, head)
   for (const [partner] of older) {
     await markStage(database, partner, stages.get(partner))
     stages.delete(partner)
     damaged.add(partner)
   }
+  const unsettled = new Map<string, number>()
+  for (const { partner, records } of rows('unsettled'))
+    unsettled.set(partner, (unsettled.get(partner) ?? 0) + records)
+  const liveInstances = rows('live').map(({ id }) => id)
   const revisions = new Map(known?.revisions)
   for (const [partner, { state }] of stages) if (state.revision > 0) revisions.set(partner, state.revision)
   const expired = new Set<string>()
@@ -106,11 +133,11 @@ async function readFound(
     // The revisions of all partners, also of one that is damaged now.
     trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
     partners: new Map(partners),
-    begins: new Map(found.begins.flatMap(toBegin)),
+    begins: new Map(rows('begin').flatMap(toBegin)),
     damaged,
-    unsettled: found.unsettled,
+    unsettled,
     liveInstances,
-    acknowledgements: found.acknowledgements
+    acknowledgements: rows('acknowledgement')
       .filter(({ instance }) => liveInstances.includes(instance))
       .map((row) => ({
         instance: row.instance,

@@ -74,7 +74,7 @@ export function toPending(kept: KeptChange): PendingChange {
 }
 
 /** Selects the rows of stages, each with the number of the last row of the trail about its partner. */
-const selectStages = (db: Db) =>
+export const selectStages = (db: Db) =>
   db
     .selectFrom('rollout_stages')
     .select(['partner', 'content', 'mac'])
@@ -88,10 +88,10 @@ const selectStages = (db: Db) =>
         .as('last'),
     )
 
-type FoundStage = StageRow & { readonly last: number | null }
+export type FoundStage = StageRow & { readonly last: number | null }
 
 /** Reads a stage; undefined: its row is not as it was written, or is an older one than the trail has. */
-function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
+export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
   const kept = fromStageRow(key, row)
   return kept !== undefined && kept.entry >= (last ?? 0) ? kept : undefined
 }

@@ -15,6 +15,7 @@ import {
   logPrior,
   newTest,
   parseTest,
+  type TestState,
   totalOf,
 } from '../../../src/rollout/guards/sequential-test.ts'
 import { runWithoutFault } from './no-fault.ts'
@@ -51,17 +52,12 @@ const v3Fails =
 
 describe('guards', () => {
   it('go back within a bounded number of records once V3 fails 5 % of them, at any time of a long run', () => {
-    const rows = [
-      { name: '20 schools, 20 % on V3, registers of 30', schools: schoolsOf(20, 4, 0.3, 30), bound: 5_000 },
-      {
-        name: '200 schools, 10 % on V3, registers of 30',
-        schools: schoolsOf(200, 20, 0.3, 30),
-        bound: 4_000,
-      },
-      { name: '20 schools, 50 % on V3, single records', schools: schoolsOf(20, 10, 0.3, 1), bound: 6_000 },
-      { name: '20 schools, 80 % on V3, registers of 5', schools: schoolsOf(20, 16, 0.3, 5), bound: 10_000 },
-    ]
-    for (const { name, schools, bound } of rows) {
+    for (const [name, schools, bound] of [
+      ['20 schools, 20 % on V3, registers of 30', schoolsOf(20, 4, 0.3, 30), 5_000],
+      ['200 schools, 10 % on V3, registers of 30', schoolsOf(200, 20, 0.3, 30), 4_000],
+      ['20 schools, 50 % on V3, single records', schoolsOf(20, 10, 0.3, 1), 6_000],
+      ['20 schools, 80 % on V3, registers of 5', schoolsOf(20, 16, 0.3, 5), 10_000],
+    ] as const) {
       const records = [0, 30, 300, 1_000, 1_000, 1_000, 3_000].map((quietWindows, seed) => {
         const before = runUntilAlarm(schools, quiet, 100 + seed, { windows: quietWindows }).run
         const { state, run } = runUntilAlarm(schools, v3Fails(0.05), 200 + seed, { after: before })
@@ -112,39 +108,26 @@ describe('guards', () => {
 
   it('are inconclusive with no or few trials, however long that lasts', () => {
     expect(judge(newTest).kind).toBe('inconclusive')
-    const rare = simulate(
-      schoolsOf(20, 4, 0.002, 30),
-      quiet,
-      createRandom(1),
-      ({ windows }) => windows >= 4_000,
-    )
-    expect(judge(rare.evidence).kind).toBe('inconclusive')
-    const onlyV2 = simulate(
-      schoolsOf(20, 0, 0.5, 30),
-      quiet,
-      createRandom(1),
-      ({ windows }) => windows >= 1_000,
-    )
-    expect(judge(onlyV2.evidence).kind).toBe('inconclusive')
-    const enough = simulate(schoolsOf(20, 4, 0.5, 1), quiet, createRandom(1), ({ windows }) => windows >= 500)
-    expect(judge(enough.evidence).kind).toBe('ok')
-    expect(judge(atRevision(enough.evidence, 7)).kind).toBe('inconclusive')
+    const after = (windows: number, schools: readonly SimulatedSchool[]): TestState =>
+      runUntilAlarm(schools, quiet, 1, { windows }).run.evidence
+    expect(judge(after(4_000, schoolsOf(20, 4, 0.002, 30))).kind).toBe('inconclusive')
+    expect(judge(after(1_000, schoolsOf(20, 0, 0.5, 30))).kind).toBe('inconclusive')
+    const enough = after(500, schoolsOf(20, 4, 0.5, 1))
+    expect(judge(enough).kind).toBe('ok')
+    expect(judge(atRevision(enough, 7)).kind).toBe('inconclusive')
   })
 
   it('see a V3 that became slow', () => {
-    const windowOf = (v3: 'good' | 'slow') => ({
-      endMs: 10_000,
-      trials: Array.from({ length: 20 }, (_, unit) =>
-        unit < 5
-          ? ({ unit: `${unit}`, side: 'v3', stratum: 1, outcome: v3 } as const)
-          : ({ unit: `${unit}`, side: 'v2', stratum: 1, outcome: 'good' } as const),
-      ),
-    })
-    let evidence = newTest
-    for (let time = 0; time < 500; time++) evidence = addWindow(evidence, windowOf('good'))
-    expect(judge(evidence).kind).toBe('ok')
-    for (let time = 0; time < 10; time++) evidence = addWindow(evidence, windowOf('slow'))
-    expect(judge(evidence).kind).toBe('alarm')
+    const windows = (count: number, onV3: 'good' | 'slow') =>
+      Array.from({ length: count }, () => ({
+        trials: Array.from({ length: 20 }, (_, unit) => {
+          const [side, outcome] = unit < 5 ? (['v3', onV3] as const) : (['v2', 'good'] as const)
+          return { unit: `${unit}`, side, stratum: 1, outcome }
+        }),
+      }))
+    const well = windows(500, 'good').reduce(addWindow, newTest)
+    expect(judge(well).kind).toBe('ok')
+    expect(judge(windows(10, 'slow').reduce(addWindow, well)).kind).toBe('alarm')
   })
 
   it('add the windows of several instances and survive restarts between any two of them', () => {
@@ -326,12 +309,9 @@ describe('evidence of a change', () => {
   })
 })
 
-const sixtySchools = Array.from({ length: 60 }, (_, index) => ({
-  name: index === 0 ? '__proto__' : `school ${index}`,
-  side: index < 50 ? ('v3' as const) : ('v2' as const),
-  batches: 1,
-  records: 5,
-}))
+const sixtySchools = schoolsOf(60, 50, 1, 5).map((school, at) =>
+  at === 0 ? { ...school, name: '__proto__' } : school,
+)
 const { evidence } = simulate(
   sixtySchools,
   () => ({ unknown: 0.02, serverError: 0.03, refused: 0.05 }),
@@ -359,18 +339,9 @@ describe('evidence as a stored text', () => {
 
   it('is refused when it is damaged, never begun anew', () => {
     const text = formatTest(evidence)
-    const damaged = [
-      '',
-      '[]',
-      '{}',
-      '{"version":1}',
-      '{"version":2}',
-      text.slice(0, -1),
-      text.replace('"windows":', '"windows":-'),
-      text.replace('"logs":[', '"logs":["x",'),
-      text.replace('"revision":0', '"revision":null'),
-      text.replace('"version":2', '"version":3'),
-    ]
+    const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
+    const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]
+    damaged.push(...replaced.map(([from, to]) => text.replace(from, to)))
     for (const one of damaged)
       expect(() => parseTest(one)).toThrow(expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }))
   })
