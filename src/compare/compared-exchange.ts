@@ -23,8 +23,8 @@ export interface ComparedRecord extends Comparison {
   readonly errorCodes: readonly string[]
 }
 
-/** A live exchange that was compared. */
-export interface ComparedExchange {
+/** What of a live exchange is kept beside its bodies. */
+export interface ExchangeHead {
   readonly partner: string
   readonly stage: Stage
   readonly revision: number
@@ -33,8 +33,12 @@ export interface ComparedExchange {
   /** The school, as the unit of `canary`. */
   readonly unit: string
   readonly kind: 'batch' | 'record' | 'readFilter' | 'readKey' | 'registrations'
-  readonly check: CheckKind
   readonly receivedMs: number
+}
+
+/** A live exchange that was compared. */
+export interface ComparedExchange extends ExchangeHead {
+  readonly check: CheckKind
   /** Equal for a request that was sent again, such as its digest; its counts count once. Undefined: it counts each time. */
   readonly fingerprint?: string | undefined
   /** Empty: the exchange was sampled and was not compared: it was dropped, skipped, or could not be. */

@@ -14,6 +14,7 @@ import {
   createAskSides,
   createComparisonEngine,
   fingerprintOf,
+  headOf,
   type OfferedExchange,
 } from '../../compare/live/index.ts'
 import { createProcessorShare, threadEarnings } from '../../compare/processor-share.ts'
@@ -111,9 +112,8 @@ function runComparison(
   })
   const learning = createLearning(() => limits)
   const learn = (exchange: OfferedExchange, names: readonly string[]): void => {
-    const { client, stage, revision } = exchange
-    const scope = { partner: client.partner.id, stage, revision }
-    if (names.length > 0) tell(main.call('learned', scope, names))
+    const { partner, stage, revision } = headOf(exchange)
+    if (names.length > 0) tell(main.call('learned', { partner, stage, revision }, names))
   }
   const toPostedEnd = async (
     exchange: OfferedExchange,
@@ -121,17 +121,17 @@ function runComparison(
     result: CheckEnd,
   ): Promise<PostedEnd> => {
     if (result.kind !== 'compared') return result
-    const { client, stage, revision, served, unit, kind, receivedMs } = exchange
     const compared: ComparedExchange = {
-      ...{ partner: client.partner.id, stage, revision, served, unit, kind, check, receivedMs },
+      ...headOf(exchange),
+      check,
       ...{ fingerprint: fingerprintOf(exchange), records: result.records, delaysMs: result.delaysMs ?? [] },
     }
     if (isObserved) tell(main.call('compared', compared))
     const seen = toSeen(compared)
     if (!hasStore || compared.records.length === 0) return { kind: 'compared', seen, evidence: undefined }
-    const scope = { partner: compared.partner, stage, revision }
+    const { partner, stage, revision } = compared
     // The journal reports its own failure.
-    const key = await main.call('evidenceKey', scope).catch(() => undefined)
+    const key = await main.call('evidenceKey', { partner, stage, revision }).catch(() => undefined)
     const evidence = key && { period: key.period, entry: toEntry(compared, toEvidenceKey(key)) }
     return { kind: 'compared', seen, evidence }
   }

@@ -2,11 +2,12 @@ import { constants } from 'node:os'
 import { Worker } from 'node:worker_threads'
 
 import { backgroundClock, type Clock, waitFor } from '../../clock.ts'
-import type { CheckKind, ComparedExchange, OnCompared } from '../../compare/compared-exchange.ts'
+import type { CheckKind, ExchangeHead, OnCompared } from '../../compare/compared-exchange.ts'
 import {
   checksOf,
   comparedPercent,
   createPace,
+  headOf,
   isCompared,
   keysOf,
   type LiveComparison,
@@ -60,9 +61,6 @@ interface ReloadableComparison extends LiveComparison {
   /** Another configuration is in use. */
   reload(config: Config): void
 }
-
-/** What is kept here of an exchange: none of its bodies. */
-type ExchangeHead = Omit<ComparedExchange, 'records' | 'delaysMs' | 'check' | 'fingerprint'>
 
 /** An exchange whose comparison is under way. */
 interface OpenExchange {
@@ -303,11 +301,6 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       safely(() => void thread?.call('use', packConfig(config)).catch(report))
     },
   }
-}
-
-function headOf(exchange: OfferedExchange): ExchangeHead {
-  const { client, stage, revision, served, unit, kind, receivedMs } = exchange
-  return { partner: client.partner.id, stage, revision, served, unit, kind, receivedMs }
 }
 
 /** The thread of comparisons, as the others see it. */

@@ -1,22 +1,16 @@
 import { createHash } from 'node:crypto'
 
 import type { Client } from '../../partners/partner.ts'
-import type { Side, Stage } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/index.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
-import type { ComparedRecord } from '../compared-exchange.ts'
+import type { ComparedRecord, ExchangeHead } from '../compared-exchange.ts'
 import { decodeBody, contentEncoding } from '../plain-body.ts'
 import { fieldOf, type WireReply } from '../wire-exchange.ts'
 
-interface Offered {
+interface Offered extends Pick<ExchangeHead, 'stage' | 'revision' | 'unit' | 'receivedMs'> {
   readonly client: Client
-  readonly stage: Stage
-  readonly revision: number
-  /** The school, as the unit of `canary`. */
-  readonly unit: string
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
   /** When its client had the reply: milliseconds since the epoch. */
   readonly repliedMs: number
 }
@@ -69,6 +63,18 @@ export interface OfferedRead extends Offered {
 }
 
 export type OfferedExchange = OfferedWrite | OfferedServedWrite | OfferedRead
+
+export function headOf({
+  client,
+  stage,
+  revision,
+  served,
+  unit,
+  kind,
+  receivedMs,
+}: OfferedExchange): ExchangeHead {
+  return { partner: client.partner.id, stage, revision, served, unit, kind, receivedMs }
+}
 
 /** About what a part holds besides its text. */
 const RECORD_BYTES = 1_000

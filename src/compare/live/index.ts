@@ -3,7 +3,7 @@ export { assumeOutcome, matchParts } from './assume-reply.ts'
 export { compareAccepted, toFollowed } from './check-marks.ts'
 export { askedKind, compareAnswers, unfitRead } from './compare-answers.ts'
 export { type AcceptedMark, compareReply, readReply } from './compare-reply.ts'
-export { fingerprintOf, type OfferedExchange, type ServedRecord, sizeOf } from './exchange.ts'
+export { fingerprintOf, headOf, type OfferedExchange, type ServedRecord, sizeOf } from './exchange.ts'
 export { type FollowedMark, followMarks } from './follow-marks.ts'
 export { createLatestMarks } from './latest-marks.ts'
 export {

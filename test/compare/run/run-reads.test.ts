@@ -7,13 +7,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
 import {
+  type Checkpoint,
   createWindowSource,
   DAY_MS,
   openRunFiles,
   runComparison,
   type RunResult,
 } from '../../../src/compare/run/index.ts'
-import { type Checkpoint } from '../../../src/compare/run/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { type FakeSide, fakeSide, guid, type Mark, markOf } from './fake-sides.ts'
 
@@ -69,15 +69,31 @@ function contentOf(document: RunDocument): object {
   return { ...document, run: '', startedAt: '', endedAt: '' }
 }
 
+/** A side of the school with some marks otherwise. */
+const schoolWith = (changes: readonly Mark[], options: Parameters<typeof fakeSide>[1] = {}): FakeSide =>
+  fakeSide(
+    () => school.map((mark) => changes.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark),
+    options,
+  )
+const schoolWithout = (mark: Mark): FakeSide =>
+  fakeSide(() => school.filter(({ ExternalID }) => ExternalID !== mark.ExternalID))
+const late = markOf(3, 5, { Comment: 'late bus' })
+
 const checkpointIn = (out: string): Promise<Checkpoint | undefined> =>
   openRunFiles(out).readCheckpoint(undefined)
 
 const gone = (): never => {
   throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
 }
+/** Not available for the window that begins on a day of January, so many times. */
+const goneOn =
+  (day: string, times = Infinity) =>
+  (_call: number, query: string): void => {
+    if (query.includes(`ge 2026-01-${day}T`) && times-- > 0) gone()
+  }
 
 test('two sides with the same marks: every record is same, in windows that follow one another', async () => {
-  const [v2, v3] = [fakeSide(() => school), fakeSide(() => school)]
+  const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document, kind, path } = await run({ v2, v3 })
   expect(kind).toBe('done')
   expect(contentOf(document)).toMatchObject({
@@ -98,10 +114,8 @@ test('two sides with the same marks: every record is same, in windows that follo
 })
 
 test('what differs is asked again by learner and session, and counts where it still differs', async () => {
-  const changed = markOf(3, 5, { Comment: 'late bus' })
-  const v2 = fakeSide(() => school)
-  const v3 = fakeSide(() => school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark)))
-  const { document } = await run({ v2, v3 })
+  const v3 = schoolWith([late])
+  const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({
     verdicts: { same: 299, differs: 1 },
     differences: [{ path: 'Comment', count: 1 }],
@@ -114,15 +128,13 @@ test('what differs is asked again by learner and session, and counts where it st
 })
 
 test('what changed between the two reads is not a difference', async () => {
-  const changed = markOf(3, 5, { Comment: 'late bus' })
-  const after = school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
   let now: readonly Mark[] = school
+  const v3 = fakeSide(() => now)
   // V3 is read before the change, V2 after it.
-  const v3 = fakeSide(() => now, { pageSize: 1_000 })
   const v2 = fakeSide(() => now, {
     before: async () => {
       await new Promise((resolve) => setTimeout(resolve, 5))
-      now = after
+      now = school.map((mark) => (mark.ExternalID === late.ExternalID ? late : mark))
     },
   })
   const { document } = await run({ v2, v3 })
@@ -134,54 +146,48 @@ test.each([
   ['that breaks off three times leaves the record unknown', 3, { same: 299, differs: 0, unknown: 1 }],
 ])('a read of what differs %s', async (_name, times, verdicts) => {
   let left = times
-  const v3 = fakeSide(withChanged(markOf(3, 5, { Comment: 'late bus' })), {
+  const v3 = schoolWith([late], {
     before: (_call, query) => {
       if (!query.includes('Learner eq') || left === 0) return
       left -= 1
       throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The answer breaks off.')
     },
   })
-  const { document } = await run({ v2: fakeSide(() => school), v3 })
+  const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
-/** V3 as a service of its own, with one mark otherwise. */
-const withChanged = (changed: Mark): (() => readonly Mark[]) => {
-  return () => school.map((mark) => (mark.ExternalID === changed.ExternalID ? changed : mark))
+/** Answers with more than it is asked for. */
+function generousSide(): FakeSide {
+  const whole = schoolWith([])
+  const page: FakeSide['page'] = (query, signal) =>
+    whole.page(encodeURIComponent(decodeURIComponent(query).replace(/ and \(Learner.*$/, '')), signal)
+  return { ...whole, page }
 }
 
-test('a service that answers with more than it is asked for counts nothing twice', async () => {
-  const v3 = fakeSide(withChanged(markOf(3, 5, { Comment: 'late bus' })))
-  const whole = fakeSide(() => school)
-  const page: typeof whole.page = (query, signal) => {
-    const range = decodeURIComponent(query).replace(/ and \(Learner.*$/, '')
-    return whole.page(encodeURIComponent(range), signal)
-  }
-  const { document } = await run({ v2: { ...whole, page }, v3 })
-  expect(document).toMatchObject({ compared: 300, verdicts: { same: 299, differs: 1 }, askedAgain: 1 })
-})
-
-test('a service that refuses several keys at once is asked for each', async () => {
-  const changes = [markOf(3, 5, { Comment: 'late bus' }), markOf(4, 5, { Present: false })]
-  const v3 = fakeSide(() =>
-    school.map((mark) => changes.find((changed) => changed.ExternalID === mark.ExternalID) ?? mark),
-  )
-  const before = (_call: number, query: string): void => {
-    if (query.includes(' or ')) throw new AdapterError('ADP_UPSTREAM_REFUSED', 'No or.')
-  }
-  const { document } = await run({ v2: fakeSide(() => school, { before }), v3 })
-  expect(document).toMatchObject({
-    compared: 300,
-    verdicts: { same: 298, differs: 2, unknown: 0 },
-    askedAgain: 2,
+/** Refuses to be asked for several keys at once. */
+const strictSide = (): FakeSide =>
+  schoolWith([], {
+    before: (_call, query) => {
+      if (query.includes(' or ')) throw new AdapterError('ADP_UPSTREAM_REFUSED', 'No or.')
+    },
   })
-})
 
-test.each([['Learner'], ['AttendableEvent']])(
+test.each([
+  ['one that answers with more than it is asked for', generousSide(), schoolWith([late]), { same: 299, differs: 1 }, 1],
+  ['one that refuses several keys at once', strictSide(), schoolWith([late, markOf(4, 5, { Present: false })]), { same: 298, differs: 2, unknown: 0 }, 2],
+  ['each lacks another mark', schoolWithout(markOf(0, 2)), schoolWithout(markOf(1, 20)), { same: 298, onlyV2: 1, onlyV3: 1 }, 2],
+])('two sides, %s: no mark counts twice', async (_name, v2, v3, verdicts, askedAgain) => {
+  expect((await run({ v2, v3 })).document).toMatchObject({ compared: 300, verdicts, askedAgain })
+}) // prettier-ignore
+
+test.each(['Learner', 'AttendableEvent'])(
   'another %s of one mark is a difference, and no two marks',
   async (name) => {
-    const v3 = fakeSide(withChanged(markOf(3, 5, { [name]: guid(9, 9) })))
-    const { document } = await run({ v2: fakeSide(() => school), v3 })
+    const { document } = await run({
+      v2: schoolWith([]),
+      v3: schoolWith([markOf(3, 5, { [name]: guid(9, 9) })]),
+    })
     expect(document).toMatchObject({
       ...{ compared: 300, verdicts: { same: 299, differs: 1 } },
       differences: [{ path: name, kind: 'value', v2Class: 'guid', v3Class: 'guid', count: 1 }],
@@ -189,25 +195,13 @@ test.each([['Learner'], ['AttendableEvent']])(
   },
 )
 
-test('a mark that one side lacks, and one that came meanwhile', async () => {
-  const v2 = fakeSide(() => school.filter((mark) => mark.ExternalID !== markOf(0, 2).ExternalID))
-  const v3 = fakeSide(() => school.filter((mark) => mark.ExternalID !== markOf(1, 20).ExternalID))
-  const { document } = await run({ v2, v3 })
-  expect(document).toMatchObject({
-    compared: 300,
-    verdicts: { same: 298, onlyV2: 1, onlyV3: 1 },
-    askedAgain: 2,
-  })
-})
-
 test('noise: what V2 contradicts itself in is named and no difference', async () => {
   let calls = 0
   const v2 = fakeSide(
     () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
     { before: () => void (calls += 1) },
   )
-  const other = markOf(7, 7, { Comment: 'only here' })
-  const v3 = fakeSide(() => school.map((mark) => (mark.ExternalID === other.ExternalID ? other : mark)))
+  const v3 = schoolWith([markOf(7, 7, { Comment: 'only here' })])
   const { document } = await run({ v2, v3, selection: { noise: true } })
   expect(document).toMatchObject({
     verdicts: { same: 299, differs: 1 },
@@ -219,7 +213,7 @@ test('noise: what V2 contradicts itself in is named and no difference', async ()
 test('learners: one list after another, each as long as a query may be', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
-  const [v2, v3] = [fakeSide(() => school), fakeSide(() => school)]
+  const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document } = await run({ v2, v3, selection: { learners: lists } })
   expect(document).toMatchObject({ compared: 300, verdicts: { same: 300 } })
   // The second list begins with the length that fitted the first.
@@ -232,19 +226,13 @@ test('a run that is killed between two windows goes on, and its document is that
   const differing = days
     .filter((day) => day % 4 === 0)
     .map((day) => markOf(day % 10, day, { Present: false, Absent: true }))
-  const other = school.map(
-    (mark) => differing.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark,
-  )
-  const sides = (): Pick<Setup, 'v2' | 'v3'> => ({
-    v2: fakeSide(() => school),
-    v3: fakeSide(() => other),
-  })
+  const sides = (): Pick<Setup, 'v2' | 'v3'> => ({ v2: schoolWith([]), v3: schoolWith(differing) })
   const whole = await run(sides())
   const out = folder()
   // As kill -9 would leave it: the checkpoint after the first window, and nothing later.
   const killed = { ...sides(), out }
   const crash = new Error('killed')
-  killed.v3 = fakeSide(() => other, {
+  killed.v3 = schoolWith(differing, {
     before: (_call, query) => {
       if (query.includes('ge 2026-01-08T')) throw crash
     },
@@ -269,23 +257,19 @@ test('a run that is stopped has a document of what was done, and goes on', async
   const stopping = (_call: number, query: string): void => {
     if (query.includes('ge 2026-01-08T')) controller.abort()
   }
-  const v2 = fakeSide(() => school, { before: stopping })
-  const v3 = fakeSide(() => school)
+  const v2 = schoolWith([], { before: stopping })
+  const v3 = schoolWith([])
   const stopped = await run({ v2, v3, out, signal: controller.signal })
   expect(stopped.kind).toBe('stopped')
   expect(stopped.document).toMatchObject({ complete: false, compared: 70, verdicts: { same: 70 } })
-  const rest = { v2: fakeSide(() => school), v3, out, resumed: await checkpointIn(out) }
+  const rest = { v2: schoolWith([]), v3, out, resumed: await checkpointIn(out) }
   const { document } = await run(rest)
   expect(document).toMatchObject({ complete: true, compared: 300, run: stopped.document.run })
 })
 
 test('a side that is gone for a window: its records are unknown, the others are compared', async () => {
-  const v2 = fakeSide(() => school)
-  const v3 = fakeSide(() => school, {
-    before: (_call, query) => {
-      if (query.includes('ge 2026-01-01T')) gone()
-    },
-  })
+  const v2 = schoolWith([])
+  const v3 = schoolWith([], { before: goneOn('01') })
   const out = folder()
   const { document, failures } = await run({ v2, v3, out })
   expect(document).toMatchObject({
@@ -295,28 +279,23 @@ test('a side that is gone for a window: its records are unknown, the others are 
   })
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
   // What failed is read again when the run goes on.
-  const again = { v2, v3: fakeSide(() => school), out, resumed: await checkpointIn(out) }
+  const again = { v2, v3: schoolWith([]), out, resumed: await checkpointIn(out) }
   expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
 test('a window that failed is read once more at the end of the run', async () => {
-  let failures = 0
-  const v3 = fakeSide(() => school, {
-    before: (_call, query) => {
-      if (query.includes('ge 2026-01-01T') && failures++ === 0) gone()
-    },
-  })
-  const { document } = await run({ v2: fakeSide(() => school), v3 })
+  const v3 = schoolWith([], { before: goneOn('01', 1) })
+  const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
 test('credentials that are refused end the run at once', async () => {
-  const v3 = fakeSide(() => school, {
+  const v3 = schoolWith([], {
     before: () => {
       throw new AdapterError('ADP_TOKEN', 'The service denied the credentials (401).')
     },
   })
-  const v2 = fakeSide(() => school)
+  const v2 = schoolWith([])
   const { kind, failures, document } = await run({ v2, v3 })
   expect([kind, ...failures]).toMatchObject(['refused', { side: 'V3', cause: { code: 'ADP_TOKEN' } }])
   expect(document).toMatchObject({ complete: false, compared: 0 })
@@ -324,9 +303,9 @@ test('credentials that are refused end the run at once', async () => {
 })
 
 test('window after window fails: the run ends', async () => {
-  const v3 = fakeSide(() => school, { before: gone })
+  const v3 = schoolWith([], { before: gone })
   const toMs = JANUARY + 3_650 * DAY_MS
-  const { kind, document } = await run({ v2: fakeSide(() => school), v3, selection: { toMs } })
+  const { kind, document } = await run({ v2: schoolWith([]), v3, selection: { toMs } })
   expect(kind).toBe('failing')
   expect(document.complete).toBe(false)
   expect(v3.queries.length).toBeLessThan(6)
@@ -351,13 +330,9 @@ test('a window with more rows than are held is divided, to hours where it must b
 
 test('no id and no value is in the files of a run', async () => {
   const marked = school.map((mark) => ({ ...mark, Comment: 'SECRETWORD' }))
-  const v3 = fakeSide(() => marked, {
-    before: (_call, query) => {
-      if (query.includes('ge 2026-01-08T')) gone()
-    },
-  })
+  const v3 = fakeSide(() => marked, { before: goneOn('08') })
   const out = folder()
-  await run({ v2: fakeSide(() => school), v3, out, selection: { noise: true } })
+  await run({ v2: schoolWith([]), v3, out, selection: { noise: true } })
   const files = readdirSync(out)
   expect(files).toHaveLength(2)
   for (const file of files) {
