@@ -1,12 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createServer as createHttpServer } from 'node:http'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import { type Mark, marksOf, type Service, startService } from '../clients/support/start-service.ts'
+import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
+import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 
 interface Run {
   readonly code: number | null
@@ -60,49 +59,19 @@ function run(
   })
 }
 
-/** A service whose reply ends before its length, on a port of its own until the end of the test. */
-async function startTorn(rest: string): Promise<string> {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined)
-    socket.once('data', () =>
-      socket.end(`HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n${rest}`),
-    )
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-  })
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === 'object' ? (address?.port ?? 0) : 0}`
-}
-
-/** A service that refuses batches in this order, and takes them from then on; it keeps each body, with its type in front. */
+/** A service that refuses batches in this order, and takes them from then on; `seen` has each body, with its type in front. */
 async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
-  const seen: string[] = []
-  const server = createHttpServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const refusal = refusals[seen.length]
-      seen.push(`${request.headers['content-type'] ?? ''}\n${Buffer.concat(chunks).toString()}`)
-      if (refusal === undefined) {
-        const part = '--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}\r\n'
-        response.writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=b' }).end(`${part}--b--\r\n`)
-      } else {
-        const [status, code] = refusal
-        response.writeHead(status, { 'Retry-After': '0' }).end(JSON.stringify({ error: { code } }))
-      }
-    })
+  const part = '--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}\r\n'
+  const taken = replyWith(200, `${part}--b--\r\n`, { 'Content-Type': 'multipart/mixed; boundary=b' })
+  const upstream = await startUpstream((seen, response) => {
+    const [status, code] = refusals[seen.index] ?? []
+    if (status === undefined) return taken(seen, response)
+    return replyWith(status, { error: { code } }, { 'Retry-After': '0' })(seen, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
-  return { settings: { V2_URL: `http://127.0.0.1:${port}`, V2_KEY: 'k', V2_TOKEN: 't' }, seen }
+  return {
+    settings: { V2_URL: upstream.url, V2_KEY: 'k', V2_TOKEN: 't' },
+    seen: () => upstream.seen.map(({ headers, body }) => `${headers['content-type'] ?? ''}\n${body}`),
+  }
 }
 
 const settingsOf = ({ root }: Service): Settings => ({ V2_URL: root, V2_KEY: 'sandbox', V2_TOKEN: 'sandbox' })
@@ -160,11 +129,11 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       [504, 'ADP_JOURNAL_LOST'],
     ])
     expect(await run(recipe, [], settings, '{}\n')).toMatchObject({ code: 0, out: '1 201\n' })
-    expect(seen).toHaveLength(4)
-    expect(new Set(seen).size).toBe(1)
+    expect(seen()).toHaveLength(4)
+    expect(new Set(seen()).size).toBe(1)
     // Another run is another batch.
     await run(recipe, [], settings, '{}\n')
-    expect(new Set(seen).size).toBe(2)
+    expect(new Set(seen()).size).toBe(2)
   })
 
   test.each([
@@ -174,7 +143,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
   ])(title('does not repeat, and shows the answer, where %s'), async (_name, status, code, count) => {
     const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [status, code] as const))
     const result = await run(recipe, [], settings, '{}\n')
-    expect([result.code, result.out, seen.length]).toEqual([1, '', count])
+    expect([result.code, result.out, seen().length]).toEqual([1, '', count])
     expect(result.err).toContain(`refused as a whole: ${status} {"error":{"code":"${code}"`)
   })
 
@@ -182,7 +151,17 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     ['nobody listens', undefined],
     ['the reply breaks off', 'Content-Length: 500\r\n\r\n--batchresponse_1\r\n'],
   ])(title('exits 1 when there is no whole answer, without the token: %s'), async (_name, reply) => {
-    const url = reply === undefined ? 'http://127.0.0.1:1' : await startTorn(reply)
+    const url =
+      reply === undefined
+        ? 'http://127.0.0.1:1'
+        : (
+            await startRawUpstream(
+              replyWithBytes(
+                `HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n${reply}`,
+                true,
+              ),
+            )
+          ).url
     const settings = { V2_URL: url, V2_KEY: 'k', V2_TOKEN: 'secret-token' }
     const { code, out, err } = await run(recipe, [], settings, '{}\n')
     expect([code, out]).toEqual([1, ''])

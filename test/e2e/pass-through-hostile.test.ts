@@ -1,25 +1,15 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
+import { startRawUpstream as startSockets } from '../support/raw-upstream.ts'
 import { startRawUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 
-/** A service that speaks bytes: `serve` is given each connection and what came first on it. */
-async function startBytes(serve: (socket: Socket, first: string) => void): Promise<string> {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined)
-    socket.on('data', (chunk: Buffer) => serve(socket, chunk.toString('latin1')))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+/** A service that is given each piece that comes. */
+const startBytes = async (serve: (socket: Socket, piece: string) => void): Promise<string> =>
+  (await startSockets((socket, _seen, piece) => serve(socket, piece))).url
 
 /** An adapter whose service answers every request with these bytes; `end` says how the connection ends after them. */
 async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'keep'): Promise<Adapter> {

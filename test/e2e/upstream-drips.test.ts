@@ -1,28 +1,16 @@
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
 
-import { expect, it, onTestFinished } from 'vitest'
-
+import { drip, startRawUpstream } from '../support/raw-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 /** A service that answers with `first` and then sends `again` every 20 ms, until the other side has gone. */
 async function startDripping(first: string, again: string): Promise<string> {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined)
-    socket.once('data', () => {
-      socket.write(first)
-      const timer = setInterval(() => {
-        if (socket.destroyed) clearInterval(timer)
-        else socket.write(again)
-      }, 20)
-    })
+  const { url } = await startRawUpstream((socket, seen, piece) => {
+    if (seen !== piece) return
+    socket.write(first)
+    drip(socket, again)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return url
 }
 
 const ways: [what: string, first: string, again: string][] = [

@@ -61,3 +61,11 @@ export function replyWithBytes(reply: string, ends = false): (socket: Socket, se
     else socket.write(bytes)
   }
 }
+
+/** Writes the text again and again until the other side has gone. */
+export function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => {
+    if (socket.destroyed) clearInterval(timer)
+    else socket.write(text)
+  }, 20)
+}

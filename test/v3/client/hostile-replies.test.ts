@@ -1,43 +1,23 @@
-import { once } from 'node:events'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { createV3Client, createV3Reader, type PostOutcome, type ReadOutcome } from '../../../src/v3/index.ts'
 import { systemClock } from '../../../src/clock.ts'
+import { drip, startRawUpstream } from '../../support/raw-upstream.ts'
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
 const BUDGET_MS = 400
 
 /** A service that does with each connection what the test says once a request has begun; `closed`: the client closed one. */
-async function startRaw(serve: (socket: Socket) => void): Promise<{ url: URL; closed: Promise<void> }> {
-  let close = (): void => undefined
-  const closed = new Promise<void>((resolve) => (close = resolve))
-  const sockets: Socket[] = []
-  const server = createServer((socket) => {
-    sockets.push(socket)
-    socket.on('error', () => undefined)
-    socket.once('close', close)
-    socket.once('data', () => {
-      serve(socket)
-    })
+async function startRaw(serve: (socket: Socket) => void): Promise<{ url: URL; closed: Promise<undefined> }> {
+  const { promise: closed, resolve } = Promise.withResolvers<undefined>()
+  const { url } = await startRawUpstream((socket, seen, piece) => {
+    if (seen !== piece) return
+    socket.once('close', () => resolve(undefined))
+    serve(socket)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: new URL(`http://127.0.0.1:${port}`), closed }
-}
-
-/** Writes the text again and again until the other side has gone. */
-function drip(socket: Socket, text: string): void {
-  const timer = setInterval(() => {
-    if (socket.destroyed) clearInterval(timer)
-    else socket.write(text)
-  }, 20)
+  return { url: new URL(url), closed }
 }
 
 function optionsFor(baseUrl: URL) {
