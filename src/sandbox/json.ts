@@ -12,11 +12,7 @@ export type Entity = Readonly<Record<string, Json>>
 /** True for a JSON object. */
 export const isEntity = (value: Json): value is Record<string, Json> => isMembers(value)
 
-/** Members of a JSON object that a client sent. */
-export type Members = Readonly<Record<string, unknown>>
-
-/** True for a JSON object. */
-export const isMembers = (value: unknown): value is Members =>
+const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 // ISO 8601 with an offset, as Edm.DateTimeOffset has it (OData ABNF dateTimeOffsetValue).

@@ -78,8 +78,9 @@ export const selectStages = (db: Db) =>
   db
     .selectFrom('rollout_stages')
     .select(['partner', 'content', 'mac'])
-    .select(({ selectFrom }) =>
-      selectFrom('rollout_audit as a')
+    .select((eb) =>
+      eb
+        .selectFrom('rollout_audit as a')
         .select('a.entry')
         .whereRef('a.partner', '=', 'rollout_stages.partner')
         .where('a.action', '<>', 'hold')

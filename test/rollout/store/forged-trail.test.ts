@@ -6,7 +6,7 @@ import { describe, expect } from 'vitest'
 import type { JournalTables } from '../../../src/journal/index.ts'
 import { macOfEntry, writeHead } from '../../../src/rollout/store/audit-trail.ts'
 import type { KnownTrail } from '../../../src/rollout/store/rollout-store.ts'
-import { fromStageRow, toStageRow } from '../../../src/rollout/store/stage-rows.ts'
+import { fromStageRow, type KeptStage, toStageRow } from '../../../src/rollout/store/stage-rows.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import {
   canary,
@@ -69,7 +69,7 @@ async function forge(db: Db, stage: string): Promise<void> {
       .execute()
   }
   for (const row of await db.selectFrom('rollout_stages').selectAll().execute()) {
-    const kept = JSON.parse(row.content)
+    const kept = JSON.parse(row.content) as KeptStage
     const forged = toStageRow(key, { ...kept, state: { ...kept.state, stage: 'v3' } })
     expect(fromStageRow(key, forged)).toBeDefined()
     await db.updateTable('rollout_stages').set(forged).where('partner', '=', row.partner).execute()
