@@ -56,6 +56,8 @@ describe('V2 that fails', () => {
   it.each([
     ['with a length', 'Content-Length: 9\r\n\r\nabc', false],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', false],
+    ['with a length, by a reset', 'Content-Length: 9\r\n\r\nabc', true],
+    ['in chunks, by a reset', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', true],
     ['with neither', 'x: 1\r\n\r\nabc', true],
   ])('in a reply %s never gives it a clean end', async (_name, rest, resets) => {
     const upstream = await startRawUpstream((socket) => {
