@@ -70,8 +70,11 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
 interface Standing {
   /** `same`: the posted values, as this service is known to store them. `alike`: they may be, if it changes values by a rule that is not known. */
   readonly content: 'none' | 'same' | 'alike' | 'other'
-  /** `confirmed`: the mark of an older record, as the journal knows it. `sameId`: it has that id, and another time. */
-  readonly identity: 'confirmed' | 'sameId' | 'unknown'
+  /**
+   * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: it has that id, and that time at another precision or in
+   * another zone. `sameId`: it has that id, and another time.
+   */
+  readonly identity: 'confirmed' | 'perhaps' | 'sameId' | 'unknown'
   /** Against the time at which the record was sent, beyond what the clock of the service was seen to be off. `exact`: the posted time; `longBefore`: in any zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
@@ -90,9 +93,15 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
-  // Two records within the precision of the shown time: it may be the mark of either.
-  { content: ['alike'], identity: ['confirmed'], time: ['exact', 'unclear'], then: 'unclear' },
-  { identity: ['confirmed'], then: 'absent' },
+  // It may be the mark of either record.
+  {
+    content: ['alike'],
+    identity: ['perhaps'],
+    time: ['exact', 'older', 'later', 'unclear'],
+    then: 'unclear',
+  },
+  { content: ['alike'], identity: ['confirmed'], time: ['exact'], then: 'unclear' },
+  { identity: ['confirmed', 'perhaps'], then: 'absent' },
   { content: ['alike'], time: ['exact'], then: 'applied' },
   { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
   { newer: ['open'], then: 'superseded' },
@@ -130,7 +139,7 @@ export function decideReadBack(
   const kind = readBackRules.find((rule) => fits(rule, standing))?.then ?? 'unclear'
   if (kind !== 'applied' || mark === undefined) return { kind: kind === 'applied' ? 'unclear' : kind }
   const { identity, time } = standing
-  const certain = identity !== 'confirmed' && (time === 'exact' || time === 'later')
+  const certain = !isKnown(identity) && (time === 'exact' || time === 'later')
   return { kind, reply: toReply(mark), certain, proof: certain ? proofOf(posted, mark) : undefined }
 }
 
@@ -154,11 +163,14 @@ function findStanding(
   facts: ReadBackFacts,
 ): FlatReply | undefined {
   const made = marks.filter(({ RecordedBy, RecordedOn }) => RecordedBy !== null || RecordedOn !== null)
-  const mayBePosted = (mark: FlatReply): boolean =>
-    identify(mark, facts) !== 'confirmed' &&
-    compareContent(posted, mark, facts.profile) === 'same' &&
-    compareTime(posted, mark, facts) !== 'longBefore'
-  return newestOf(made.filter(mayBePosted)) ?? newestOf(made)
+  const mayBePosted = (content: Standing['content']): readonly FlatReply[] =>
+    made.filter(
+      (mark) =>
+        !isKnown(identify(mark, facts)) &&
+        compareContent(posted, mark, facts.profile) === content &&
+        compareTime(posted, mark, facts) !== 'longBefore',
+    )
+  return newestOf(mayBePosted('same')) ?? newestOf(mayBePosted('alike')) ?? newestOf(made)
 }
 
 function newestOf(marks: readonly FlatReply[]): FlatReply | undefined {
@@ -176,9 +188,14 @@ function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['id
   const times = confirmedAt(mark.ExternalID)
   if (times.length === 0) return 'unknown'
   const markMs = parseTime(mark.RecordedOn)
-  const isKnown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
-  return times.some(isKnown) ? 'confirmed' : 'sameId'
+  // At a coarser precision than milliseconds two records may have one time.
+  if (markMs % 1_000 > 0 && times.includes(markMs)) return 'confirmed'
+  const isShown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
+  return times.some(isShown) ? 'perhaps' : 'sameId'
 }
+
+const isKnown = (identity: Standing['identity']): boolean =>
+  identity === 'confirmed' || identity === 'perhaps'
 
 function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): Standing['content'] {
   if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'

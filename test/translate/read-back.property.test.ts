@@ -7,6 +7,7 @@ import { decideReadBack, type ReadBackFacts, readMarks } from '../../src/transla
 import type { V3Record } from '../../src/v3/index.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 import { guid } from '../support/batch-request.ts'
+import { runs } from '../support/long-run.ts'
 
 const comment = fc.option(
   fc
@@ -74,7 +75,7 @@ const kindOf = (posted: V3Record, row: object, profile = freshProfile): string =
   const sentMs = Date.parse(posted.RecordedOn ?? '')
   const facts: ReadBackFacts = {
     profile,
-    sent: { fromMs: sentMs, toMs: sentMs + 5_000 },
+    sent: { fromMs: sentMs, toMs: sentMs + 100_000 },
     confirmedAt: () => [],
     newer: 'none',
     byV2: false,
@@ -91,7 +92,7 @@ const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: num
 describe('decideReadBack', () => {
   it('recognises every mark in what a service made of it, before and after it learned', () => {
     fc.assert(
-      fc.property(record, record, rules, fc.integer({ min: 0, max: 5_000 }), (posted, other, ruled, ms) => {
+      fc.property(record, record, rules, fc.integer({ min: 0, max: 100_000 }), (posted, other, ruled, ms) => {
         const row = store(posted, ruled, ms)
         expect(kindOf(posted, row)).toBe('applied')
         expect(kindOf(posted, row, learned(other, store(other, ruled, ms), ms))).toBe('applied')
@@ -140,5 +141,104 @@ describe('decideReadBack', () => {
           expect(kindOf(intent, row)).not.toBe('applied')
       }),
     )
+  })
+
+  describe('of a mark after an older one of its learner and event, which was confirmed', () => {
+    const long = 'a long comment that many services would cut somewhere '
+    const text = fc.constantFrom(null, '', 'late', 'late bus', `${long}1`, `${long}2`, ' late ', 'LATE')
+    const two = fc.record({
+      texts: fc.tuple(text, text),
+      minutes: fc.tuple(fc.constantFrom(null, 0, 5), fc.constantFrom(null, 0, 5)),
+      sameCode: fc.boolean(),
+      /** From the receipt of the older one to that of the newer one; records of one batch have one time. */
+      gapMs: fc.constantFrom(0, 40, 400, 1_000, 3_000, 61_000, 900_000, 3_600_000),
+      atMs: fc.integer({ min: receivedMs, max: receivedMs + 3_600_000 }),
+      latencyMs: fc.integer({ min: 0, max: 900 }),
+      cut: fc.option(fc.constantFrom(10, 64)),
+      echo: fc.constantFrom('stored', 'posted'),
+      /** A mark keeps its id when it is replaced, or gets a new one. */
+      newIds: fc.boolean(),
+      keepsAll: fc.boolean(),
+      /** How the service treats times since the older one. */
+      since: fc.option(rules),
+    })
+
+    const timesOf = ({ times, clock, offsetMs }: ValueRules) => ({
+      times,
+      clock,
+      offsetMs,
+    })
+
+    function play(
+      drawn: typeof two extends fc.Arbitrary<infer Two> ? Two : never,
+      ruled: ValueRules,
+      isApplied: boolean,
+    ) {
+      const { texts, minutes, gapMs, atMs, latencyMs, cut, newIds, keepsAll, sameCode } = drawn
+      const own = { ...ruled, comments: cut === null ? ruled.comments : [...ruled.comments, { cut }] }
+      const make = (index: 0 | 1, ms: number): V3Record => ({
+        ...nestedRecord(1),
+        RecordedOn: new Date(ms).toISOString(),
+        Qualifier: { MinutesLate: minutes[index], Comment: texts[index] },
+        ...(index === 1 && !sameCode ? { AttendanceCode: { ExternalID: guid(999) } } : {}),
+      })
+      const [older, newer] = [make(0, atMs), make(1, atMs + gapMs)]
+      const sentMs = atMs + Math.max(gapMs, latencyMs)
+      const storedOlder = store(older, own, latencyMs)
+      const storedNewer = {
+        ...store(newer, { ...own, ...timesOf(drawn.since ?? ruled) }, sentMs - (atMs + gapMs) + latencyMs),
+        ...(newIds || keepsAll ? { ExternalID: guid(78) } : {}),
+      }
+      const echoed = drawn.echo === 'posted' ? { ...older, ExternalID: storedOlder.ExternalID } : storedOlder
+      const shown = {
+        RecordedOn: echoed.RecordedOn ?? null,
+        Qualifier: echoed.Qualifier,
+      }
+      const profile = learnEcho(freshProfile, {
+        posted: older,
+        postedOn: older.RecordedOn ?? undefined,
+        shown,
+        nowMs: atMs + latencyMs,
+        proven: false,
+      })
+      const facts: ReadBackFacts = {
+        profile,
+        sent: { fromMs: sentMs, toMs: sentMs + 1_000 },
+        confirmedAt: (id) => (id === storedOlder.ExternalID ? [Date.parse(shown.RecordedOn ?? '')] : []),
+        newer: 'none',
+        byV2: false,
+      }
+      const marks = !isApplied ? [storedOlder] : keepsAll ? [storedOlder, storedNewer] : [storedNewer]
+      const contentOf = ({ Qualifier, AttendanceCode }: V3Record): readonly unknown[] => [
+        AttendanceCode.ExternalID,
+        Qualifier.MinutesLate ?? 0,
+        (Qualifier.Comment ?? '').replaceAll(/\s+/g, ' ').trim(),
+      ]
+      const isEqual = (one: V3Record, other: V3Record): boolean =>
+        JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other))
+      const isSame = isEqual(older, newer) || isEqual(storedOlder, storedNewer)
+      return { kind: decideReadBack(newer, readMarks(newer, { value: marks }) ?? [], facts).kind, isSame }
+    }
+
+    it('never posts it again where it was applied', () => {
+      fc.assert(
+        fc.property(two, rules, (drawn, ruled) => {
+          expect(['applied', 'unclear']).toContain(play(drawn, ruled, true).kind)
+        }),
+        { numRuns: runs(5_000, 100_000) },
+      )
+    })
+
+    it('never accepts it where it was not applied, except where the older one is the same', () => {
+      fc.assert(
+        fc.property(two, rules, (drawn, ruled) => {
+          // What such a service shows may have the posted time by chance.
+          fc.pre(drawn.echo === 'stored' || ruled.clock === 'client')
+          const { kind, isSame } = play(drawn, ruled, false)
+          if (!isSame) expect(kind).not.toBe('applied')
+        }),
+        { numRuns: runs(5_000, 100_000) },
+      )
+    })
   })
 })
