@@ -63,8 +63,10 @@ describe('the request around a batch', () => {
     const adapter = await startAdapter((await startUpstream()).url)
     const { headers, body } = batchOf([flatRecord(1)])
     const paths = ['/V2/Attendance/$batch', '/v2/attendance/%24BATCH', '/a/b%20c/V2/Attendance/$batch/', '/x/V2/Attendance/$batch?y=%zz'] // prettier-ignore
-    for (const path of paths)
-      expect([path, (await adapter.request('POST', path, { headers, body })).status]).toEqual([path, 200])
+    for (const path of paths) {
+      const parts = readBatchReply(await adapter.request('POST', path, { headers, body }))
+      expect([path, parts.map(({ status }) => status)]).toEqual([path, [201]])
+    }
   })
 
   it.each(['GET', 'PUT', 'DELETE', 'PATCH'] as const)('answers %s of $batch with 405', async (method) => {
@@ -159,6 +161,12 @@ describe('the request around a batch', () => {
 })
 
 describe('the form of the reply', () => {
+  it('batch-wire A6: is flat in layout flat, also for a client that names an OData version', async () => {
+    const adapter = await startAdapter((await startUpstream()).url, onePartner({ layout: 'flat' }))
+    const reply = await postBatch(adapter, batchOf(flatRecords(2)), { 'OData-MaxVersion': '4.0' })
+    expect(readBatchReply(reply).length).toBe(2)
+  })
+
   const other = 'batch_ffffffff-0000-4000-8000-00000000000f'
   it.each([
     ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
