@@ -59,7 +59,8 @@ export async function useStore<Result>(
   try {
     return await work(store)
   } finally {
-    await store.close()
+    // What was done is said in any case.
+    await store.close().catch(() => undefined)
   }
 }
 

@@ -169,7 +169,7 @@ const COLLECTION = 'attendancerecords'
  * are the host names that count, in lower case without port; undefined: any. Errors: `ADP_TARGET` for another host, a URL with
  * credentials, which are not repeated, a path outside the attendance records, or a `..` segment, also when encoded.
  */
-export function checkTarget(
+function checkTarget(
   target: string,
   serviceHosts: ReadonlySet<string> | undefined,
   at: ErrorLocation,
