@@ -147,31 +147,37 @@ describe('decodeBatch', () => {
     expect([boundary, parts.length]).toEqual(['batch_{1}', 2])
   })
 
-  const refused: [what: string, text: string, code: string, part: number | undefined][] = [
-    ['F8: zero bytes', '', 'ADP_TRUNCATED', undefined],
-    ['F8: no closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined],
-    ['F8: no closing delimiter of the changeset', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined],
-    ['F8: no delimiter of the changeset', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined],
-    ['F9: batch and changeset have one boundary', flat(changeset('B', part(1))), 'ADP_NESTING', 1],
-    ['F9: a changeset in a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1],
-    ['F5: a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1],
-    ['F6: a changeset without boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1],
-    ['F13: a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2],
-    ['F13: a part without type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1],
-    ['F13: a part whose type cannot be read', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1],
-    ['F13: a multipart part of another kind', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1],
-    ['F14: base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1],
-    ['F14: a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1],
-    ['F18: no blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1],
-    ['F18: a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1],
-    ['F18: a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1],
-    ['F21: another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1],
+  const refused: [what: string, text: string, code: string, part: number | undefined, where: string][] = [
+    ['F8: zero bytes', '', 'ADP_TRUNCATED', undefined, ''],
+    ['F8: no closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined, ''],
+    ['F8: no closing delimiter of the changeset', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['F8: no delimiter of the changeset', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['F9: batch and changeset have one boundary', flat(changeset('B', part(1))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['F9: a changeset in a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['F5: a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['F6: a changeset without boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['F13: a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2, 'Content-Type: application/json'],
+    ['F13: a part without type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1, 'Content-Transfer-Encoding: binary'],
+    ['F13: a part whose type cannot be read', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1, 'Content-Type: application/'],
+    ['F13: a multipart part of another kind', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
+    ['F14: base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
+    ['F14: a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
+    ['F18: no blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
+    ['F18: a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['F18: a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['F21: another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1, 'POST http:'],
   ] // prettier-ignore
-  it.each(refused)('batch-wire %s: refuses the whole request', (_, text, code, index) => {
-    const options = { serviceHosts: new Set(['service.example']) }
-    const fault = faultOf(() => decode(text, options))
-    expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
-  })
+  it.each(refused)(
+    'batch-wire %s: refuses the whole request, and says where',
+    (_, text, code, index, where) => {
+      const options = { serviceHosts: new Set(['service.example']) }
+      const fault = faultOf(() => decode(text, options))
+      expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
+      const rest = crlf(text).subarray(fault.at.offset).toString()
+      expect(where === '' ? rest : rest.slice(0, where.length)).toBe(where)
+      expect(fault.at.offset).toBeDefined()
+    },
+  )
 
   const limited: [what: string, limits: Partial<typeof defaultBatchLimits>, text: string, code: string][] = [
     ['body bytes', { maxBodyBytes: 100 }, flat(part(1)), 'ADP_TOO_LARGE'],
