@@ -98,7 +98,8 @@ export function createResolveUnknown(
       const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - clock.nowMs())) : spaceMs
       if (leftMs() <= pauseMs) return unclear
       await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
-      const isSure = clock.nowMs() >= sureMs
+      // After one that was sent just now, all reads are made, however late they come.
+      const isSure = index === spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs)
       const outcome = await read(query, task.record)
       seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
