@@ -220,7 +220,6 @@ function compose(config: Config, overrides: AppOverrides) {
     ...{ relays, passThrough, comparison, recording, accepted, seen, queueKeys, byteBudget, slicing, events },
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
-    rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
     upstream: v3.baseUrl.href,

@@ -23,8 +23,6 @@ import { serviceRoot } from './requested-address.ts'
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
-  /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
-  readonly rewriteLinks: boolean
   readonly accepted: AcceptedCredentials
   readonly queueKeys: QueueKeys
   /** Milliseconds since the epoch. */
@@ -128,7 +126,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
           budget,
           credentials,
           withheld,
-          links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
+          links: [...links, { from: '', to: serviceRoot(request, '') }],
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
           onReplyHead: ({ status, headers }) => {
             if (status === 429) holdBack(authorisation, headers['retry-after'])
