@@ -1,6 +1,5 @@
 import { formatCount } from '../compare/report/format.ts'
-import { headlineOf } from '../compare/report/headline.ts'
-import { publishRun } from '../compare/report/published-run.ts'
+import { createReport } from '../compare/report/report.ts'
 import type { RunDocument } from '../compare/run-document.ts'
 import { DAY_MS, formatDay, type RunResult } from '../compare/run/index.ts'
 import { verdictTexts, verdicts } from '../compare/verdict.ts'
@@ -14,8 +13,7 @@ const MAX_CLASSES = 10
 export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path'>): string {
   const { run, compared, partner, from, to, complete, differences, equivalences } = document
   const who = partner === null ? '' : `, partner ${partner}`
-  const published = publishRun(document, { exact: true })
-  const { title, sentence, doubts } = headlineOf(published)
+  const { title, headline, limits, outcome } = createReport(document, { exact: true })
   const more = differences.length - MAX_CLASSES
   return [
     `${run}: ${from} to ${to}${who}${complete ? '' : ' (not complete)'}`,
@@ -36,8 +34,8 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
     ]),
     ...formatNoise(document),
     '',
-    [`${title}: ${sentence}`, ...doubts].join(' '),
-    ...(published.outcome !== 'differs'
+    [`${title}: ${headline}`, ...limits].join(' '),
+    ...(outcome !== 'differs'
       ? []
       : [`markbridge compare report ${run} says what each class may mean, and what to do.`]),
     `The report on ${formatCounted(compared, 'record')} is in ${path}.`,

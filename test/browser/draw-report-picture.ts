@@ -1,4 +1,4 @@
-import { writeReport } from '../../src/compare/report/index.ts'
+import { writeReport } from '../../src/compare/report/write-report.ts'
 import { termRun } from '../compare/report/sample-runs.ts'
 import { startBrowser } from './start-browser.ts'
 

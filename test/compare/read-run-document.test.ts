@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { readRunDocument } from '../../src/compare/run-document.ts'
 import { AdapterError } from '../../src/errors.ts'
 import { runs } from '../support/long-run.ts'
-import { writeReport } from '../../src/compare/report/index.ts'
+import { writeReport } from '../../src/compare/report/write-report.ts'
 import { emptyRun, hostileRun, liveRun, schoolRun, termRun } from './report/sample-runs.ts'
 
 test.each([emptyRun, termRun(), schoolRun(), liveRun(), hostileRun()])(

@@ -1,7 +1,5 @@
-import type { ReportedClass } from './published-run.ts'
-
 /** What a class of differences means and what to do about it. */
-interface Explanation {
+export interface Explanation {
   readonly title: string
   readonly meaning: string
   readonly cause: string
@@ -9,10 +7,8 @@ interface Explanation {
 }
 
 interface ExplanationRow extends Explanation {
-  readonly path?: RegExp
-  readonly kind?: readonly ReportedClass['kind'][]
-  readonly v2Class?: RegExp
-  readonly v3Class?: RegExp
+  /** Fits `path kind v2Class v3Class`. */
+  readonly when: RegExp
 }
 
 const ownRule = 'accept it with a rule of the partner (compare.rules: name, reason, owner, expiry)'
@@ -20,7 +16,7 @@ const ownRule = 'accept it with a rule of the partner (compare.rules: name, reas
 /** The first row that fits a class of differences explains it; the last ones, by kind alone, fit every class. */
 const rows: readonly ExplanationRow[] = [
   {
-    kind: ['onlyV2'],
+    when: /^\(row\) onlyV2 /,
     title: 'Records that V3 does not have',
     meaning: 'V2 returned these records, and V3 through the adapter did not.',
     cause:
@@ -29,7 +25,7 @@ const rows: readonly ExplanationRow[] = [
       'Check on a few days which it is. Set reads.needsRecordedBy: false if V3 leaves RecordedBy empty on real marks; correct reads.unmarkedCodes; else ask the operator of the service to carry the records over.',
   },
   {
-    kind: ['onlyV3'],
+    when: /^\(row\) onlyV3 /,
     title: 'Records that V2 does not have',
     meaning: 'V3 through the adapter returned these records, and V2 did not.',
     cause:
@@ -38,16 +34,14 @@ const rows: readonly ExplanationRow[] = [
       'List the codes that mean "no mark" in reads.unmarkedCodes and keep reads.needsRecordedBy: true. Marks that other clients record in V3 are correct.',
   },
   {
-    kind: ['unknown'],
+    when: /^\(row\) unknown /,
     title: 'Records that could not be compared',
     meaning: 'One side did not answer for these records, or answered without a key to align them by.',
     cause: 'A service was unavailable or over its rate, V2 is switched off for them, or a reply was broken.',
     remedy: 'Run again with --resume, or later. The verdict stays open until they are compared.',
   },
   {
-    path: /^RecordedOn$|^AttendableEventStart$/,
-    kind: ['value'],
-    v3Class: /^time:[+-](?:3600|7200)s$/,
+    when: /^(?:RecordedOn|AttendableEventStart) value .* time:[+-](?:3600|7200)s$/,
     title: 'Times are shifted by an hour',
     meaning: 'Both sides have a time, and the instants are exactly one or two hours apart.',
     cause:
@@ -56,16 +50,14 @@ const rows: readonly ExplanationRow[] = [
       'Confirm in the chart by day that it begins on the last Sunday of March or ends on that of October. Ask the operator of the service which side is right; clients that show times have to know before the change.',
   },
   {
-    path: /^RecordedOn$/,
-    kind: ['value'],
-    v3Class: /^time:[+-]<1s$/,
+    when: /^RecordedOn value .* time:[+-]<1s$/,
     title: 'Fractions of a second are cut',
     meaning: 'The times are less than a second apart.',
     cause: 'One side stores a coarser precision than the other.',
     remedy: `If no client compares these times for equality, ${ownRule} with v3Class: time:*<1s.`,
   },
   {
-    path: /^RecordedOn$/,
+    when: /^RecordedOn /,
     title: 'The time of recording differs',
     meaning: 'The same mark has another RecordedOn.',
     cause: 'V3 records its own time of arrival, or a mark was recorded again on one side.',
@@ -73,58 +65,49 @@ const rows: readonly ExplanationRow[] = [
       'See which side has the time that the client sent. Clients that order corrections by RecordedOn are affected.',
   },
   {
-    path: /^AttendableEventStart$/,
+    when: /^AttendableEventStart /,
     title: 'The session starts at another time',
     meaning: 'Both sides know the session and give it another start.',
     cause: 'The timetable of the school was changed on one side.',
     remedy: 'Have the timetable corrected in the service: clients find sessions by this time.',
   },
   {
-    path: /^Comment$/,
-    kind: ['value'],
-    v3Class: /cut$/,
+    when: /^Comment value .* cut$/,
     title: 'Comments are cut',
     meaning: 'V3 has the beginning of the comment that V2 has.',
     cause: 'V3 keeps fewer characters than V2.',
     remedy: `Text is lost. Shorten comments in the client, or ${ownRule} with v3Class: "* cut" if the rest is not needed.`,
   },
   {
-    path: /^Comment$/,
-    kind: ['value'],
-    v3Class: /trimmed$|spaces$/,
+    when: /^Comment value .* (?:trimmed|spaces)$/,
     title: 'Blanks of comments are removed',
     meaning: 'The comments are equal but for blanks.',
     cause: 'V3 trims text, or V2 stored what the client sent unchanged.',
     remedy: `No word is lost: ${ownRule} with v3Class: "* trimmed".`,
   },
   {
-    path: /^Comment$/,
-    kind: ['value'],
-    v3Class: /normalised$|case$/,
+    when: /^Comment value .* (?:normalised|case)$/,
     title: 'Comments have another form of the same letters',
     meaning: 'The comments are equal after Unicode normalisation, or in another case.',
     cause: 'One side normalises text when it stores it.',
     remedy: `Harmless unless a client searches comments by bytes: ${ownRule}.`,
   },
   {
-    path: /^Comment$/,
-    kind: ['null', 'missing', 'extra', 'value'],
-    v2Class: /^null$|^missing$|^length:0$/,
-    v3Class: /^null$|^missing$|^length:0$/,
+    when: /^Comment (?:null|missing|extra|value) (?:null|missing|length:0) (?:null|missing|length:0)$/,
     title: 'No comment is written in another way',
     meaning: 'One side has null or nothing where the other has an empty text.',
     cause: 'The services store the absence of a comment differently.',
     remedy: `Clients that test for null only are affected; else ${ownRule}.`,
   },
   {
-    path: /^Comment$/,
+    when: /^Comment /,
     title: 'Comments differ',
     meaning: 'The same mark has another comment, or a comment on one side only.',
     cause: 'A correction reached one side only, or V3 refuses some characters.',
     remedy: 'Compare the days: few and recent ones point to replication, all days to a rule of the service.',
   },
   {
-    path: /^(?:SchoolAttendanceCode|Present|Absent)$/,
+    when: /^(?:SchoolAttendanceCode|Present|Absent) /,
     title: 'The attendance code differs',
     meaning:
       'The same mark has another code, or is present on one side and absent on the other. This changes attendance figures.',
@@ -133,15 +116,14 @@ const rows: readonly ExplanationRow[] = [
       'Stop here. Compare the code tables of the school on both sides and have them aligned before a partner moves; this should never become a rule.',
   },
   {
-    path: /^MinutesLate$/,
-    kind: ['null', 'missing', 'extra'],
+    when: /^MinutesLate (?:null|missing|extra) /,
     title: 'Not late is null on one side and 0 on the other',
     meaning: 'One side leaves MinutesLate empty where the other has a number.',
     cause: 'V3 stores a default of 0, or drops it for codes that are not late.',
     remedy: `If the number is 0, ${ownRule}. With other numbers lateness is lost: ask the operator of the service.`,
   },
   {
-    path: /^MinutesLate$/,
+    when: /^MinutesLate /,
     title: 'Minutes of lateness differ',
     meaning: 'Both sides have a number of minutes, and not the same one.',
     cause: 'One side rounds or caps the minutes, or a correction reached one side only.',
@@ -149,7 +131,7 @@ const rows: readonly ExplanationRow[] = [
       'Look at the classes of numbers: a cap shows as one class on V3. Statutory returns use this figure.',
   },
   {
-    path: /^ExternalID$/,
+    when: /^ExternalID /,
     title: 'The same mark has another id',
     meaning: 'Learner and session agree, and the id of the mark does not.',
     cause: 'The mark was recorded again in V3, or V3 gives ids of its own.',
@@ -157,28 +139,28 @@ const rows: readonly ExplanationRow[] = [
       'Clients that keep ids of marks will not find them by id after the change: have them read by learner and session, or have the ids carried over.',
   },
   {
-    path: /^(?:Learner|AttendableEvent)$/,
+    when: /^(?:Learner|AttendableEvent) /,
     title: 'The mark belongs to another learner or session',
     meaning: 'The id of the mark agrees, and its learner or session does not.',
     cause: 'Ids were given twice, or records were merged on one side.',
     remedy: 'Stop here and have the records of the service examined: this must never become a rule.',
   },
   {
-    path: /^RecordedBy$/,
+    when: /^RecordedBy /,
     title: 'Who recorded the mark differs',
     meaning: 'RecordedBy is empty on one side, or names another account.',
     cause: 'V3 records the account of the adapter or of the client, V2 that of the user.',
     remedy: `If no client shows it, ${ownRule}. With V3 rows without RecordedBy, set reads.needsRecordedBy: false, or marks vanish from reads.`,
   },
   {
-    path: /^ChangeProcessName$/,
+    when: /^ChangeProcessName /,
     title: 'The name of the process differs',
     meaning: 'The mark names another program as its origin.',
     cause: "V3 gets the partner's changeProcessName from the configuration, V2 had the client's own.",
     remedy: `Set changeProcessName of the partner to the name that V2 shows, or ${ownRule}.`,
   },
   {
-    path: /^AttendanceHistorys(?:\/|$)/,
+    when: /^AttendanceHistorys[/ ]/,
     title: 'Histories of marks differ',
     meaning: 'The list of earlier states of a mark is not the same.',
     cause: 'V3 keeps histories in a set of its own, which the adapter reads only on request.',
@@ -186,8 +168,7 @@ const rows: readonly ExplanationRow[] = [
       'If clients read histories, set reads.histories: true (one more call for 40 marks); else the lists stay empty, which counts as equivalent.',
   },
   {
-    path: /^\(row\)$/,
-    kind: ['count'],
+    when: /^\(row\) count /,
     title: 'A record occurs several times',
     meaning: 'One side returns the same record more often than the other.',
     cause: 'Overlapping pages of one service, or a mark that was recorded twice.',
@@ -195,8 +176,7 @@ const rows: readonly ExplanationRow[] = [
       'Run again with --noise: if V2 repeats itself, it is noise. Else have the duplicates removed in the service.',
   },
   {
-    path: /^\(row\)$/,
-    kind: ['order'],
+    when: /^\(row\) order /,
     title: 'Records come in another order',
     meaning: 'An order was asked for, and the two sides do not agree on it.',
     cause: 'The sides sort equal values, letters or null differently.',
@@ -204,14 +184,14 @@ const rows: readonly ExplanationRow[] = [
       'Clients that page with $top and $skip need an order that is unique: let them add a key to $orderby.',
   },
   {
-    path: /^reply\/(?:layout|changesets|boundary)$|^part\/changeset$/,
+    when: /^(?:reply\/(?:layout|changesets|boundary)|part\/changeset) /,
     title: 'The layout of the batch reply differs',
     meaning: "The adapter's reply nests its parts otherwise than V2's.",
     cause: "The partner's layout is not the one that V2 uses for it.",
     remedy: 'Run compare learn for the partner and take over the line layout that it proposes.',
   },
   {
-    path: /^reply\/status$/,
+    when: /^reply\/status /,
     title: 'The status of whole replies differs',
     meaning: 'V2 answered the request as a whole with another status.',
     cause:
@@ -220,7 +200,7 @@ const rows: readonly ExplanationRow[] = [
       'A 5xx class of V2 is a fault of V2 and needs nothing. For 4xx classes compare docs/replies.md with what the client expects.',
   },
   {
-    path: /^part\/status$/,
+    when: /^part\/status /,
     title: 'The status of records differs',
     meaning:
       'V2 accepted a record that the adapter refuses, or the other way round, or refused it with another status.',
@@ -229,7 +209,7 @@ const rows: readonly ExplanationRow[] = [
       'Find the codes of the errors in the classes of errors/…: refused fields are unmappedFields and quirks of the partner.',
   },
   {
-    path: /^part\/(?:reason|http|order|Content-ID)/,
+    when: /^part\/(?:reason|http|order|Content-ID)/,
     title: 'Heads of parts differ',
     meaning: 'Parts of the reply have other headers, another status phrase, or another order.',
     cause: 'V2 writes the heads of parts in a form of its own.',
@@ -237,14 +217,14 @@ const rows: readonly ExplanationRow[] = [
       'Run compare learn for the partner. Strict clients read these lines; most ignore them, and then a rule of the partner accepts it.',
   },
   {
-    path: /^part\/(?:envelope|body|@|odata)|^part\//,
+    when: /^part\//,
     title: 'Bodies of parts have another form',
     meaning: 'The JSON of a part is wrapped, annotated or typed otherwise.',
     cause: 'The quirks of this partner\'s V2 are not configured, such as the data envelope {"d": …}.',
     remedy: 'Run compare learn for the partner and take over the quirks that it proposes.',
   },
   {
-    path: /^errors(?:\/|$)/,
+    when: /^errors[/ ]/,
     title: 'Errors are worded or coded differently',
     meaning: 'Both sides refuse the record, with another code, message or number of errors.',
     cause: "V3's error is mapped to the default of V2, which this partner's V2 words otherwise.",
@@ -252,21 +232,21 @@ const rows: readonly ExplanationRow[] = [
       'Run compare learn for the partner: it proposes the messages that V2 really sends. Clients that branch on codes are affected.',
   },
   {
-    path: /\(other\)/,
+    when: /\(other\)/,
     title: 'Members that the model does not know',
     meaning: 'One side returns members that the description of the service does not have.',
     cause: 'An extension of the service, or more classes of differences than a run tells apart.',
     remedy: 'Read one record of each side by hand and see whether a client uses the member.',
   },
   {
-    kind: ['order'],
+    when: /^\S+ order /,
     title: 'The order differs',
     meaning: 'The same elements come in another order.',
     cause: 'The sides sort differently, or not at all.',
     remedy: `Clients that read lists by position are affected; else ${ownRule}.`,
   },
   {
-    kind: ['missing'],
+    when: /^\S+ missing /,
     title: 'V3 lacks a field',
     meaning: 'V2 has a value for this field, and V3 through the adapter does not have the field.',
     cause:
@@ -275,14 +255,14 @@ const rows: readonly ExplanationRow[] = [
       'Check the security domains of the V3 key and docs/protocol.md for the field; tell clients that read it.',
   },
   {
-    kind: ['extra'],
+    when: /^\S+ extra /,
     title: 'V2 lacks a field',
     meaning: 'V3 through the adapter has a field that V2 does not have.',
     cause: 'V3 knows more, or V2 leaves out what is empty.',
     remedy: `Clients that ignore unknown fields need nothing: ${ownRule}.`,
   },
   {
-    kind: ['null'],
+    when: /^\S+ null /,
     title: 'A value is null on one side',
     meaning: 'One side has a value where the other has null.',
     cause: 'The value was not carried over, or one side stores a default.',
@@ -290,14 +270,14 @@ const rows: readonly ExplanationRow[] = [
       'Compare the days: all of them point to a default of the service, few to records that were not carried over.',
   },
   {
-    kind: ['type'],
+    when: /^\S+ type /,
     title: 'A value has another type',
     meaning: 'The sides give the field as another JSON type, such as text against number.',
     cause: 'The services serialise the field differently.',
     remedy: 'Strictly typed clients fail on this. Report it: the adapter has to convert the field.',
   },
   {
-    kind: ['count'],
+    when: /^\S+ count /,
     title: 'Another number of elements',
     meaning: 'A list has more or fewer elements on one side.',
     cause: 'Elements were not carried over, or ended ones are left out on one side.',
@@ -314,13 +294,14 @@ const other: Explanation = {
 }
 
 /** Explains a class of differences; there is an explanation for every one. */
-export function explain(one: Pick<ReportedClass, 'path' | 'kind' | 'v2Class' | 'v3Class'>): Explanation {
-  const fits = (row: ExplanationRow): boolean =>
-    (row.path?.test(one.path) ?? true) &&
-    (row.kind?.includes(one.kind) ?? true) &&
-    (row.v2Class?.test(one.v2Class) ?? true) &&
-    (row.v3Class?.test(one.v3Class) ?? true)
-  const { title, meaning, cause, remedy } = rows.find(fits) ?? other
+export function explain({
+  path,
+  kind,
+  v2Class,
+  v3Class,
+}: Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class', string>>): Explanation {
+  const text = `${path} ${kind} ${v2Class} ${v3Class}`
+  const { title, meaning, cause, remedy } = rows.find(({ when }) => when.test(text)) ?? other
   return { title, meaning, cause, remedy }
 }
 

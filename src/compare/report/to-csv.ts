@@ -3,7 +3,7 @@ import { stringify } from 'csv-stringify/sync'
 import type { CountedGroup } from '../run-document.ts'
 import { verdicts } from '../verdict.ts'
 import { explain } from './explanations.ts'
-import type { PublishedRun } from './published-run.ts'
+import type { Report } from './report.ts'
 
 /** One count with all that names it; columns that a section does not use are empty. */
 interface Row {
@@ -21,8 +21,8 @@ interface Row {
 const columns = ['section', 'name', 'path', 'kind', 'v2Class', 'v3Class', 'verdict', 'count', 'note']
 
 /** A report as a table with one count a line, as spreadsheets read it: cells that begin as a formula get a quote in front. */
-export function toCsv(run: PublishedRun): string {
-  return stringify([...rowsOf(run)], {
+export function toCsv(report: Report): string {
+  return stringify([...rowsOf(report)], {
     header: true,
     columns,
     record_delimiter: 'windows',
@@ -31,9 +31,9 @@ export function toCsv(run: PublishedRun): string {
   })
 }
 
-function* rowsOf(run: PublishedRun): Generator<Row> {
+function* rowsOf({ run, outcome }: Report): Generator<Row> {
   const { offered, compared, dropped, skipped, askedAgain, noise } = run
-  yield { section: 'run', name: run.run, kind: run.kind, count: compared, note: run.outcome }
+  yield { section: 'run', name: run.run, kind: run.kind, count: compared, note: outcome }
   const totals = { offered, compared, dropped, skipped, askedAgain, noisy: noise.records }
   for (const [name, count] of Object.entries(totals)) yield { section: 'total', name, count }
   for (const verdict of verdicts) yield { section: 'verdict', verdict, count: run.verdicts[verdict] }

@@ -1,213 +1,65 @@
 import type { CountedGroup } from '../../run-document.ts'
 import { addVerdicts } from '../../tally.ts'
-import { verdicts, verdictTexts } from '../../verdict.ts'
-import { formatBound, formatCount, formatLongDay, formatShare } from '../format.ts'
-import type { PublishedRun } from '../published-run.ts'
-import { attention, bar, legend, swatch } from './bars.ts'
+import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
+import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
-import { barTable, codePath, verdictTable } from './tables.ts'
 
-const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
-/** Records of a group that ask for attention. */
-const attentionOf = (group: CountedGroup): number =>
-  sumOf(attention.map((verdict) => group.verdicts[verdict]))
-/** A legend of the verdicts that occur. */
-const legendOf = (groups: readonly CountedGroup[]): Markup =>
-  legend(attention.filter((verdict) => groups.some((group) => group.verdicts[verdict] > 0)))
+/** The verdicts that ask for attention, in the order in which charts stack them. */
+const attention: readonly Verdict[] = verdicts.slice(2)
 
-const chart = (title: string, text: Content, body: Content): Markup =>
-  html`<figure class="chart">
-    <figcaption>
-      <h3>${title}</h3>
-      <p>${text}</p>
-    </figcaption>
-    ${body}
-  </figure>`
+export const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
-/** One bar of all verdicts, and their counts below it. */
-export function chartVerdicts({ verdicts: counts, compared }: PublishedRun): Markup {
-  const seen = verdicts.filter((verdict) => counts[verdict] > 0)
-  const words = seen.map((verdict) => `${verdictTexts[verdict].label} ${formatCount(counts[verdict])}`)
-  const parts = seen.map((verdict) => ({ name: verdict, count: counts[verdict] }))
-  return html`<figure class="verdicts">
-    ${seen.length > 0 && bar(parts, sumOf(parts.map(({ count }) => count)), `Verdicts: ${words.join(', ')}`)}
-    <dl class="tiles">
-      ${verdicts.map((verdict) => {
-        const count = counts[verdict]
-        const { label, meaning } = verdictTexts[verdict]
-        return html`<div class="tile${count === 0 && ' zero'}">
-          <dt>${swatch(verdict)}${label}</dt>
-          <dd>
-            <b>${formatCount(count)}</b>
-            <span class="share">${count > 0 && formatShare(count, compared)}</span>
-          </dd>
-          <dd class="note">${meaning}</dd>
-        </div>`
-      })}
-    </dl>
-  </figure>`
+/** The records of a group that ask for attention, as parts of a bar. */
+export const attentionOf = ({ verdicts: counts }: CountedGroup): readonly BarPart[] =>
+  attention.map((verdict) => ({ name: verdict, count: counts[verdict] }))
+
+/** A part of a bar, by the name of its style. */
+interface BarPart {
+  readonly name: string
+  readonly count: number
 }
 
-const MOST_FIELDS = 12
+export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map(({ count }) => count))
 
-/** The fields with the most differences. */
-export function chartFields({ differences }: PublishedRun): Markup | undefined {
-  const fields = [...Map.groupBy(differences, ({ path }) => path)]
-    .map(([path, classes]) => ({
-      path,
-      classes: classes.length,
-      count: sumOf(classes.map(({ count }) => count)),
-    }))
-    .sort((one, other) => other.count - one.count)
-  if (fields.length === 0) return undefined
-  return chart(
-    'By field',
-    html`Records that differ in a field. A record that differs in two counts in both.
-    ${fields.length > MOST_FIELDS && `The ${MOST_FIELDS} largest of ${fields.length} fields.`}`,
-    barTable(
-      ['Field', 'Records', 'Classes'],
-      fields.slice(0, MOST_FIELDS).map(({ path, classes, count }) => ({
-        name: codePath(path),
-        parts: [{ name: 'differs', count }],
-        cells: [formatCount(count), String(classes)],
-      })),
-    ),
-  )
-}
-
-/** Records that ask for attention by group, such as the class of the attendance code. */
-export function chartGroups(
-  title: string,
-  heading: string,
-  groups: readonly CountedGroup[],
-  nameOf: (name: string) => string,
-): Markup | undefined {
-  if (groups.length === 0) return undefined
-  const rows = groups.map((group) => ({
-    name: nameOf(group.name),
-    parts: attention.map((verdict) => ({ name: verdict, count: group.verdicts[verdict] })),
-    cells: [
-      formatCount(attentionOf(group)),
-      formatShare(attentionOf(group), sumOf(Object.values(group.verdicts))) ?? '–',
-    ] as const,
-  }))
-  return chart(
-    title,
-    'Records that ask for attention, and their share.',
-    html`${legendOf(groups)} ${barTable([heading, 'Records', 'Share'], rows)}
-      <details>
-        <summary>Table: verdicts ${title.toLowerCase()}</summary>
-        ${verdictTable(heading, groups, nameOf)}
-      </details>`,
-  )
-}
-
-/** How long marks took to be visible on the other side. */
-export function chartDelays({ delays }: PublishedRun): Markup | undefined {
-  const total = sumOf(delays.map(({ count }) => count))
-  if (total === 0) return undefined
-  let soFar = 0
-  const rows = delays.map(({ upToMs, count }) => {
-    soFar += count
-    return {
-      name: upToMs === null ? 'longer' : formatBound(upToMs),
-      parts: [{ name: 'delay', count }],
-      cells: [formatCount(count), formatShare(soFar, total) ?? '–'] as const,
-    }
+/** One horizontal bar of the width that `most` has as 100 %; a part with a record never vanishes. `label` describes it where no figures stand beside it. */
+export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
+  const shown = parts.filter(({ count }) => count > 0)
+  const widths = shown.map(({ count }) => Math.max(1.2, (count / most) * 100))
+  const fit = Math.min(1, 100 / sumOf(widths))
+  let x = 0
+  const rects = shown.map(({ name }, index) => {
+    const width = (widths[index] ?? 0) * fit
+    x += width
+    return rectangle(name, x - width, 0, width, 100)
   })
-  return chart(
-    'Delay',
-    'Time until a mark that one side had accepted was visible on the other.',
-    barTable(['Up to', 'Marks', 'Visible by then'], rows),
-  )
+  const role = label === undefined ? html`aria-hidden="true"` : html`role="img" aria-label="${label}"`
+  return html`<svg class="bar" ${role} focusable="false">${rects}</svg>`
 }
+
+/** A part of a chart; place and size in percent. */
+function rectangle(name: string, x: number, y: number, width: number, height: number): Markup {
+  const [left, top, across, down] = [x, y, width, height].map((value) => `${value.toFixed(2)}%`)
+  return html`<rect class="f-${name}" x="${left}" y="${top}" width="${across}" height="${down}" />`
+}
+
+/** What the colours of a chart stand for. */
+export function legendOf(groups: readonly CountedGroup[]): Markup {
+  const shown = attention.filter((verdict) => groups.some((group) => group.verdicts[verdict] > 0))
+  return html`<ul class="legend">
+    ${shown.map((verdict) => html`<li>${swatch(verdict)}${verdictTexts[verdict].label}</li>`)}
+  </ul>`
+}
+
+/** The colour of a verdict, before its name. */
+export const swatch = (verdict: Verdict): Markup =>
+  html`<svg class="swatch" aria-hidden="true" focusable="false">
+    <rect class="f-${verdict}" width="100%" height="100%" />
+  </svg>`
 
 const MOST_COLUMNS = 75
 
-/** The records that ask for attention over time; by week or month where there are too many days. */
-export function chartDays({ kind, days }: PublishedRun): Markup | undefined {
-  if (days.length === 0) return undefined
-  const { unit, groups } = grouped(days)
-  const totals = groups.map(attentionOf)
-  const highest = Math.max(...totals)
-  const worst = groups[totals.indexOf(highest)]?.name ?? ''
-  const [first = '', last = ''] = [groups[0]?.name, groups.at(-1)?.name]
-  const summary =
-    highest === 0
-      ? `None in ${groups.length} ${unit}s.`
-      : `Highest: ${formatCount(highest)} ${unit === 'day' ? 'on' : `in the ${unit} of`} ${formatLongDay(worst)}.`
-  const heading = unit === 'day' ? 'Day' : `${unit === 'week' ? 'Week' : 'Month'} of`
-  const columns = html`${legendOf(groups)}
-    <svg
-      class="columns"
-      role="img"
-      aria-label="Records that ask for attention by ${unit}, ${formatLongDay(first)} to ${formatLongDay(last)}. ${summary}"
-      focusable="false"
-    >
-      ${gridOf(niceTop(highest))}
-      ${groups.map((group, index) => column(group, index, groups.length, niceTop(highest)))}
-    </svg>
-    <p class="ends" aria-hidden="true">
-      <span>${formatLongDay(first)}</span><span>${formatLongDay(last)}</span>
-    </p>`
-  return chart(
-    'Over time',
-    html`Records that ask for attention, by ${unit} of the ${kind === 'live' ? 'comparison' : 'session'}.
-    ${summary}`,
-    html`${highest > 0 && columns}
-      <details>
-        <summary>Table: verdicts by ${unit}</summary>
-        ${verdictTable(heading, groups, formatLongDay)}
-      </details>`,
-  )
-}
-
-/** Percent of the height that columns take: the rest has the figures of the axis. */
-const HEIGHT = 88
-const BASE = 99.5
-
-function gridOf(top: number): Content {
-  return [0, 0.5, 1].map((share) => {
-    const y = BASE - share * HEIGHT
-    return html`<line class="grid" x1="0" x2="100%" y1="${y}%" y2="${y}%" /><text
-        class="axis"
-        x="0"
-        y="${y}%"
-        dy="-4"
-      >
-        ${formatCount(share * top)}
-      </text>`
-  })
-}
-
-function column({ verdicts: counts }: CountedGroup, index: number, count: number, top: number): Content {
-  const step = 94 / count
-  const width = Math.min(step * 0.78, 6)
-  const x = 6 + step * index + (step - width) / 2
-  let y = BASE
-  return attention
-    .filter((verdict) => counts[verdict] > 0)
-    .map((verdict) => {
-      const height = Math.max(0.9, (counts[verdict] / top) * HEIGHT)
-      y -= height
-      return html`<rect
-        class="f-${verdict} edge"
-        x="${x.toFixed(2)}%"
-        y="${y.toFixed(2)}%"
-        width="${width.toFixed(2)}%"
-        height="${height.toFixed(2)}%"
-      />`
-    })
-}
-
-/** The next of 2, 4, 6, 8, 10, 20, 40, …, so that its half is whole. */
-function niceTop(value: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, value)))
-  return [2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value
-}
-
-/** Days as they are, or added up by week (from its Monday) or month (from its first day). */
-function grouped(days: readonly CountedGroup[]): {
+/** Days as they are, or added up by week (from its Monday) or month (from its first day) where they are too many for a chart. */
+export function toColumns(days: readonly CountedGroup[]): {
   readonly unit: 'day' | 'week' | 'month'
   readonly groups: readonly CountedGroup[]
 } {
@@ -217,6 +69,13 @@ function grouped(days: readonly CountedGroup[]): {
   return { unit: 'month', groups: merge(days, (day) => `${day.slice(0, 7)}-01`).slice(-MOST_COLUMNS) }
 }
 
+function merge(days: readonly CountedGroup[], nameOf: (day: string) => string): readonly CountedGroup[] {
+  return [...Map.groupBy(days, ({ name }) => nameOf(name))].map(([name, group]) => ({
+    name,
+    verdicts: addVerdicts(group.map((day) => day.verdicts)),
+  }))
+}
+
 function mondayOf(day: string): string {
   const time = Date.parse(`${day}T00:00:00Z`)
   // Not every name is that of a day.
@@ -224,9 +83,45 @@ function mondayOf(day: string): string {
   return new Date(time - ((new Date(time).getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10)
 }
 
-function merge(days: readonly CountedGroup[], nameOf: (day: string) => string): readonly CountedGroup[] {
-  return [...Map.groupBy(days, ({ name }) => nameOf(name))].map(([name, group]) => ({
-    name,
-    verdicts: addVerdicts(group.map((day) => day.verdicts)),
-  }))
+/** Percent of the height that columns take: the rest has the figures of the axis. */
+const HEIGHT = 88
+const BASE = 99.5
+
+/** The records that ask for attention as columns over time, and the highest of them in words. */
+export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
+  readonly summary: string
+  readonly chart: Content
+} {
+  const totals = groups.map((group) => lengthOf(attentionOf(group)))
+  const highest = Math.max(...totals)
+  if (highest === 0) return { summary: `None in ${groups.length} ${unit}s.`, chart: undefined }
+  const worst = formatLongDay(groups[totals.indexOf(highest)]?.name ?? '')
+  const summary = `Highest: ${formatCount(highest)} ${unit === 'day' ? 'on' : `in the ${unit} of`} ${worst}.`
+  const [first, last] = [groups[0], groups.at(-1)].map((group) => formatLongDay(group?.name ?? ''))
+  const top = niceTop(highest)
+  const grid = [0, 0.5, 1].map((share) => {
+    const y = `${BASE - share * HEIGHT}%`
+    return html`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}" />
+      <text class="axis" x="0" y="${y}" dy="-4">${formatCount(share * top)}</text>`
+  })
+  const step = 94 / groups.length
+  const columns = groups.map((group, index) => {
+    let y = BASE
+    return attentionOf(group).map(({ name, count }) => {
+      const height = count === 0 ? 0 : Math.max(0.9, (count / top) * HEIGHT)
+      y -= height
+      return height > 0 && rectangle(name, 6 + step * (index + 0.1), y, step * 0.8, height)
+    })
+  })
+  const label = `Records that ask for attention by ${unit}, ${first} to ${last}. ${summary}`
+  const chart = html`${legendOf(groups)}
+    <svg class="columns" role="img" aria-label="${label}" focusable="false">${grid} ${columns}</svg>
+    <p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p>`
+  return { summary, chart }
+}
+
+/** The next of 2, 4, 6, 8, 10, 20, 40, …, so that its half is whole. */
+function niceTop(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, value)))
+  return [2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value
 }

@@ -1,100 +1,104 @@
-import { explain, explainRule } from '../explanations.ts'
-import { formatCount, formatLongDay, formatDuration, formatInstant, formatShare } from '../format.ts'
-import { headlineOf } from '../headline.ts'
-import { type ReportedClass, reportedClasses, type PublishedRun } from '../published-run.ts'
-import { bar } from './bars.ts'
-import { chartVerdicts } from './charts.ts'
+import type { CountedGroup } from '../../run-document.ts'
+import { verdicts, verdictTexts } from '../../verdict.ts'
+import { explainRule } from '../explanations.ts'
+import { formatBound, formatCount, formatLongDay, formatShare } from '../format.ts'
+import type { Report, ReportedClass } from '../report.ts'
+import { attentionOf, bar, columnChart, legendOf, lengthOf, sumOf, swatch, toColumns } from './charts.ts'
 import { type Content, html, type Markup } from './markup.ts'
-import { codePath, scrollTable } from './tables.ts'
 
-const signs = {
-  ready: html`<path d="M13 25l7 7 15-16" />`,
-  differs: html`<path d="M13 19h22M13 29h22M31 11L17 37" />`,
-  inconclusive: html`<path d="M17.5 19a6.5 6.5 0 1 1 9.6 5.7c-2 1.1-3.1 2.4-3.1 4.3M24 34.6v.4" />`,
+type Run = Report['run']
+
+/** A part of the page below a heading of its own. */
+const section = (id: string, title: string, lead: Content, body: Content): Markup =>
+  html`<section aria-labelledby="${id}">
+    <h2 id="${id}">${title}</h2>
+    <p class="lead">${lead}</p>
+    ${body}
+  </section>`
+
+const MOST_LISTED = 200
+
+/** A table that scrolls by itself. The first cell of a row is its header; `numbers` of the last columns are aligned to the right. */
+function table(
+  name: string,
+  headings: readonly Content[],
+  numbers: number,
+  rows: readonly (readonly Content[])[],
+): Markup {
+  const classOf = (column: number): Content => column >= headings.length - numbers && html` class="n"`
+  const cell = (content: Content, column: number): Markup =>
+    column === 0 ? html`<th scope="row">${content}</th>` : html`<td${classOf(column)}>${content}</td>`
+  const more = rows.length - MOST_LISTED
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table: ${name}">
+      <table>
+        <thead>
+          <tr>
+            ${headings.map((heading, column) => html`<th scope="col" ${classOf(column)}>${heading}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.slice(0, MOST_LISTED).map(
+            (cells) =>
+              html`<tr>
+                ${cells.map(cell)}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${more > 0 && html`<p class="note">${more} more are in the report as CSV or JSON.</p>`}`
 }
 
-const sources = {
-  reads: 'both services were read',
-  recording: 'recorded exchanges',
-  live: 'live traffic of a running adapter',
+const folded = (summary: string, body: Content): Markup =>
+  html`<details>
+    <summary>Table: ${summary}</summary>
+    ${body}
+  </details>`
+
+/** A path of member names, which may break after each slash. */
+function codePath(path: string): Markup {
+  const [first = '', ...others] = path.split('/')
+  return html`<code>${first}${others.map((name) => html`/<wbr />${name}`)}</code>`
 }
 
-/** The outcome, in one sentence, and the figures behind it. */
-export function sectionHeadline(run: PublishedRun): Markup {
-  const { title, sentence, doubts } = headlineOf(run)
-  const facts: readonly (readonly [string, string])[] = [
-    ...(run.partner === null ? [] : [['Partner', run.partner] as const]),
-    ['Records of', `${formatLongDay(run.from)} – ${formatLongDay(run.to)}`],
-    ['Run', run.run],
-    ['Source', sources[run.kind]],
-    [
-      'Ended',
-      `${formatInstant(run.endedAt)}, after ${formatDuration(Date.parse(run.endedAt) - Date.parse(run.startedAt))}`,
-    ],
-  ]
-  return html`<header>
-      <p class="kicker">Comparison of V2 with V3 through Markbridge</p>
-      <div class="outcome ${run.outcome}">
-        <svg class="sign" viewBox="0 0 48 48" aria-hidden="true" focusable="false">
-          <circle cx="24" cy="24" r="21" />
-          ${signs[run.outcome]}
-        </svg>
-        <div>
-          <h1>${title}</h1>
-          <p class="sentence">${sentence}</p>
-          ${doubts.map((doubt) => html`<p class="doubt">${doubt}</p>`)}
-        </div>
-      </div>
-      <dl class="meta">
-        ${facts.map(
-          ([name, value]) =>
-            html`<div>
-              <dt>${name}</dt>
-              <dd>${value}</dd>
-            </div>`,
-        )}
-      </dl>
-    </header>
-    <section aria-labelledby="verdicts">
-      <h2 id="verdicts">Verdicts</h2>
-      <p class="lead">Records compared: ${formatCount(run.compared)}, each with exactly one verdict.</p>
-      ${chartVerdicts(run)}
-    </section>
-    <section aria-labelledby="trust">
-      <h2 id="trust">How far to trust it</h2>
-      <ul class="trust">
-        ${trustOf(run).map(
-          ([level, name, value, text]) =>
-            html`<li class="${level}">
-              <span class="mark"><span class="hidden">${levels[level]}: </span></span>
-              <div>
-                <h3>${name}</h3>
-                <p class="value">${value}</p>
-                <p class="note">${text}</p>
-              </div>
-            </li>`,
-        )}
-      </ul>
-    </section>`
+/** One bar of all verdicts, and their counts below it. */
+export function verdictSection({ verdicts: counts, compared }: Run): Markup {
+  const parts = verdicts
+    .map((verdict) => ({ name: verdict, count: counts[verdict] }))
+    .filter(({ count }) => count > 0)
+  const words = parts.map(({ name, count }) => `${verdictTexts[name].label} ${formatCount(count)}`)
+  const rows = verdicts.map((verdict) => [
+    html`${swatch(verdict)} ${verdictTexts[verdict].label}`,
+    verdictTexts[verdict].meaning,
+    formatCount(counts[verdict]),
+    counts[verdict] > 0 && formatShare(counts[verdict], compared),
+  ])
+  return section(
+    'verdicts',
+    'Verdicts',
+    `Records compared: ${formatCount(compared)}, each with exactly one verdict.`,
+    html`${parts.length > 0 && bar(parts, lengthOf(parts), `Verdicts: ${words.join(', ')}`)}
+    ${table('Verdicts', ['Verdict', 'Meaning', 'Records', 'Share'], 2, rows)}`,
+  )
 }
 
+type TrustRow = readonly [level: 'good' | 'note' | 'bad', name: string, value: string, text: string]
 const levels = { good: 'Good', note: 'Note', bad: 'Attention' }
-type TrustRow = readonly [level: keyof typeof levels, name: string, value: string, text: string]
 
 /** How far the verdicts can be trusted. */
-function trustOf(run: PublishedRun): readonly TrustRow[] {
-  const { complete, offered, compared, dropped, skipped, doubts, askedAgain } = run
+export function trustSection({ run, outcome, doubts }: Report): Markup {
+  const { complete, offered, compared, dropped, skipped, askedAgain } = run
   const isEnough = complete && !doubts.includes('tooFewCompared') && compared > 0
   const left = `${formatCount(dropped)} dropped, ${formatCount(skipped)} skipped`
   const end = complete ? 'The run came to its end.' : 'The run was stopped before its end.'
-  return [
+  const trust: readonly TrustRow[] = [
     [
       isEnough ? 'good' : 'bad',
       'Completeness',
       formatShare(compared, offered) ?? 'nothing',
       `${formatCount(compared)} of ${formatCount(offered)} offered records compared; ${left}. ${end}`,
     ],
-    noiseOf(run),
+    noiseOf(run, outcome),
     ownRulesOf(run),
     [
       'good',
@@ -105,9 +109,16 @@ function trustOf(run: PublishedRun): readonly TrustRow[] {
         : 'records were read again before they were judged, since they seemed to differ or had changed meanwhile.',
     ],
   ]
+  const rows = trust.map(([level, name, value, text]) => [
+    name,
+    html`<span class="hidden">${levels[level]}: </span><strong class="${level}">${value}</strong>`,
+    text,
+  ])
+  const lead = 'What the verdicts rest on, and what limits them.'
+  return section('trust', 'How far to trust it', lead, table('Trust', ['What', 'Result', 'Meaning'], 0, rows))
 }
 
-function noiseOf({ noise: { measured, records }, outcome, kind }: PublishedRun): TrustRow {
+function noiseOf({ noise: { measured, records }, kind }: Run, outcome: Report['outcome']): TrustRow {
   const name = 'Noise of V2'
   if (!measured) {
     const advice =
@@ -120,89 +131,69 @@ function noiseOf({ noise: { measured, records }, outcome, kind }: PublishedRun):
   return ['good', name, formatCount(records), text]
 }
 
-function ownRulesOf({ ownRules: rules }: PublishedRun): TrustRow {
+function ownRulesOf({ ownRules: rules }: Run): TrustRow {
   const name = 'Own rules'
   const expired = rules.filter((rule) => rule.expired).length
   if (rules.length === 0) return ['good', name, 'none', 'Only the built-in rules made records equivalent.']
-  if (expired > 0)
-    return ['bad', name, `${expired} of ${rules.length} expired`, 'What expired rules had accepted counts as different again.'] // prettier-ignore
+  if (expired > 0) {
+    const text = 'What expired rules had accepted counts as different again.'
+    return ['bad', name, `${expired} of ${rules.length} expired`, text]
+  }
   const text = 'Differences that the partner has accepted, each with an owner and an end; listed below.'
   return ['note', name, `${rules.length}`, text]
 }
 
 const MOST_EXPLAINED = 10
-const MOST_LISTED = 200
 
 /** The largest classes of difference with what they mean and what to do, then the others as a table. */
-export function sectionClasses(run: PublishedRun): Markup {
-  const reported = reportedClasses(run)
-  if (reported.length === 0)
-    return html`<section aria-labelledby="classes">
-      <h2 id="classes">Differences</h2>
-      <p class="lead">No record differs.</p>
-    </section>`
-  const [explained, others] = [reported.slice(0, MOST_EXPLAINED), reported.slice(MOST_EXPLAINED)]
+export function classSection({ classes, run }: Report): Markup {
+  if (classes.length === 0) return section('classes', 'Differences', 'No record differs.', undefined)
+  const [explained, others] = [classes.slice(0, MOST_EXPLAINED), classes.slice(MOST_EXPLAINED)]
   const most = Math.max(1, ...explained.map(({ count }) => count))
-  const classes = reported.length === 1 ? 'One class' : `${reported.length} classes`
-  return html`<section aria-labelledby="classes">
-    <h2 id="classes">What differs, and what to do</h2>
-    <p class="lead">
-      ${others.length > 0 ? `The ten largest of ${reported.length} classes.` : `${classes} of differences.`} A
-      class describes values without showing them.
-    </p>
-    <ol class="classes">
-      ${explained.map((one) => explainClass(one, run, most))}
-    </ol>
-    ${
-      others.length > 0 &&
-      html`<details>
-        <summary>Table: the other ${others.length === 1 ? 'class' : `${others.length} classes`}</summary>
-        ${listTable(
-          'Other classes of differences',
-          ['Field', 'Kind', 'V2', 'V3', 'Meaning'],
-          others.map((one) => [
-            codePath(one.path),
-            rowNames.get(one.kind) ?? one.kind,
-            html`<code>${one.v2Class}</code>`,
-            html`<code>${one.v3Class}</code>`,
-            explain(one).title,
-            formatCount(one.count),
-          ]),
-        )}
-      </details>`
-    }
-  </section>`
+  const number = classes.length === 1 ? 'One class' : `${classes.length} classes`
+  const lead =
+    others.length > 0 ? `The ten largest of ${classes.length} classes.` : `${number} of differences.`
+  const rows = others.map(({ path, kind, v2Class, v3Class, explanation, count }) => [
+    ...[
+      codePath(path),
+      rowNames.get(kind) ?? kind,
+      html`<code>${v2Class}</code>`,
+      html`<code>${v3Class}</code>`,
+    ],
+    ...[explanation.title, formatCount(count)],
+  ])
+  const headings = ['Field', 'Kind', 'V2', 'V3', 'Meaning', 'Records']
+  const rest = table('Other classes of differences', headings, 1, rows)
+  return section(
+    'classes',
+    'What differs, and what to do',
+    `${lead} A class describes values without showing them.`,
+    html`<ol class="classes">
+        ${explained.map((one) => explainedClass(one, run.compared, most))}
+      </ol>
+      ${others.length > 0 && folded(`the other ${others.length === 1 ? 'class' : `${others.length} classes`}`, rest)}`,
+  )
 }
 
-function explainClass(one: ReportedClass, { compared }: PublishedRun, most: number): Markup {
-  const { path, kind, v2Class, v3Class, count } = one
-  const { title, meaning, cause, remedy } = explain(one)
+function explainedClass(one: ReportedClass, compared: number, most: number): Markup {
+  const { path, kind, v2Class, v3Class, count, explanation } = one
+  const { title, meaning, cause, remedy } = explanation
   const rowName = rowNames.get(kind)
-  const share = formatShare(count, compared)?.replaceAll(' ', '\u00a0')
-  const pair = html`${codePath(path)} <span class="kind">${kind}</span>
-    <span class="pair"
-      >V2 <code>${v2Class}</code> <span class="hidden">and</span><span aria-hidden="true">→</span> V3
-      <code>${v3Class}</code></span
-    >`
+  const share = formatShare(count, compared)
+  const pair = html`${codePath(path)} ${kind}: V2 <code>${v2Class}</code>, V3 <code>${v3Class}</code>`
   return html`<li>
-    <article>
-      <div class="size">
-        <p class="count">${formatCount(count)}</p>
-        <p class="note">records${share !== undefined && `, ${share}`}</p>
-        ${bar([{ name: rowName === undefined ? 'differs' : kind, count }], most)}
-      </div>
-      <div class="what">
-        <h3>${title}</h3>
-        <p class="class">${rowName === undefined ? pair : html`<span class="kind">${rowName}</span>`}</p>
-        <p>${meaning}</p>
-      </div>
-      <dl class="why">
-        <dt>Likely cause</dt>
-        <dd>${cause}</dd>
-        <dt>What to do</dt>
-        <dd>${remedy}</dd>
-      </dl>
-    </article>
+    <h3>${title}</h3>
+    <p class="note">
+      ${formatCount(count)} records${share !== undefined && ` (${share})`}: ${rowName ?? pair}
+    </p>
+    ${bar([{ name: rowName === undefined ? 'differs' : kind, count }], most)}
+    <p>${meaning}</p>
+    <dl>
+      <dt>Likely cause</dt>
+      <dd>${cause}</dd>
+      <dt>What to do</dt>
+      <dd>${remedy}</dd>
+    </dl>
   </li>`
 }
 
@@ -212,56 +203,177 @@ const rowNames: ReadonlyMap<ReportedClass['kind'], string> = new Map([
   ['unknown', 'unknown'],
 ])
 
-/** What made records equivalent, the partner's own rules, and the noise of V2. */
-export function sectionRules({ equivalences, verdicts, ownRules, noise }: PublishedRun): Content {
-  const lists = [
-    {
-      id: 'equivalences',
-      table: 'Equivalences',
-      title: 'What counts as equivalent',
-      lead: `${formatCount(verdicts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`,
-      headings: ['Rule', 'Meaning', 'Field'],
-      rows: equivalences.map(({ rule, path, count }) => [
-        html`<code>${rule}</code>`,
-        explainRule(rule) ?? 'a rule of the partner’s own',
-        codePath(path),
-        formatCount(count),
-      ]),
-    },
-    {
-      id: 'own-rules',
-      table: 'Own rules',
-      title: 'Own rules of the partner',
-      headings: ['Rule', 'Field', 'Reason', 'Owner', 'Counts until'],
-      rows: ownRules.map(({ name, path, reason, owner, expires, expired, count }) => [
-        ...[name, codePath(path), reason, owner],
-        html`${formatLongDay(expires)}${expired && html` <strong class="expired">expired</strong>`}`,
-        formatCount(count),
-      ]),
-    },
-    {
-      id: 'noise',
-      table: 'Noise',
-      title: 'Noise: V2 against itself',
-      lead: 'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
-      headings: ['Field', 'Kind'],
-      rows: noise.differences.map(({ path, kind, count }) => [codePath(path), kind, formatCount(count)]),
-    },
-  ]
-  return lists
-    .filter(({ rows }) => rows.length > 0)
-    .map(
-      ({ id, table, title, lead, headings, rows }) =>
-        html`<section aria-labelledby="${id}">
-          <h2 id="${id}">${title}</h2>
-          ${lead !== undefined && html`<p class="lead">${lead}</p>`} ${listTable(table, headings, rows)}
-        </section>`,
-    )
+const names = new Map([
+  ['code:present', 'Present codes'],
+  ['code:absent', 'Absent codes'],
+  ['code:neither', 'Codes that are neither'],
+  ['marks', 'Marks'],
+  ['registrations', 'Registrations'],
+  ['batch', 'Batches of marks'],
+  ['record', 'Single marks'],
+  ['readFilter', 'Reads by filter'],
+  ['readKey', 'Reads by key'],
+  ['reply', 'reply'],
+  ['visible', 'seen on V3'],
+  ['readBack', 'read back on V2'],
+  ['answers', 'answers'],
+])
+
+/** A class of codes, or a kind of record or request, in words; for live checks with what was checked. A name that is not known stays. */
+function wordsOf(name: string): string {
+  const parts = name.split('/')
+  return parts.every((part) => names.has(part)) ? parts.map((part) => names.get(part)).join(', ') : name
 }
 
-/** The first rows of a list, with the number of records in the last column. */
-function listTable(name: string, headings: readonly string[], rows: readonly (readonly Content[])[]): Markup {
-  const more = rows.length - MOST_LISTED
-  return html`${scrollTable(name, [...headings, 'Records'], 1, rows.slice(0, MOST_LISTED))}
-  ${more > 0 && html`<p class="note">${more} more are in the report as CSV or JSON.</p>`}`
+const figure = (title: string, text: Content, body: Content): Markup =>
+  html`<figure class="chart">
+    <figcaption>
+      <h3>${title}</h3>
+      <p>${text}</p>
+    </figcaption>
+    ${body}
+  </figure>`
+
+const chartHeading = html`<span class="hidden">Chart</span>`
+
+/** Groups as rows, verdicts as columns; with a bar of those that ask for attention where any does. */
+function groupTable(
+  heading: string,
+  groups: readonly CountedGroup[],
+  nameOf: (name: string) => string,
+): Markup {
+  const most = Math.max(...groups.map((group) => lengthOf(attentionOf(group))))
+  const rows = groups.map((group) => [
+    nameOf(group.name),
+    ...(most === 0 ? [] : [bar(attentionOf(group), most)]),
+    ...verdicts.map((verdict) => formatCount(group.verdicts[verdict])),
+  ])
+  const labels = verdicts.map((verdict) => verdictTexts[verdict].label)
+  const headings = [heading, ...(most === 0 ? [] : [chartHeading]), ...labels]
+  return html`${most > 0 && legendOf(groups)} ${table(`${heading}: verdicts`, headings, labels.length, rows)}`
+}
+
+const groupChart = (title: string, heading: string, groups: readonly CountedGroup[]): Content =>
+  groups.length > 0 &&
+  figure(
+    title,
+    'Records by verdict. Bars have those that ask for attention.',
+    groupTable(heading, groups, wordsOf),
+  )
+
+/** Where records differ, or, where none does, what was compared: by day, field, class of the code and kind, and how long marks took. */
+export function chartSection({ run, classes }: Report): Content {
+  const charts = [
+    dayChart(run),
+    fieldChart(run.differences),
+    groupChart('By code class', 'Class', run.codeClasses),
+    groupChart('By kind', 'Kind', run.kinds),
+    delayChart(run.delays),
+  ].filter((chart) => chart !== false)
+  if (charts.length === 0) return undefined
+  return classes.length === 0
+    ? section('charts', 'What was compared', 'The records that the verdicts cover.', charts)
+    : section('charts', 'Where it differs', 'The same records by what they are of.', charts)
+}
+
+function dayChart({ kind, days }: Run): Content {
+  if (days.length === 0) return false
+  const columns = toColumns(days)
+  const { unit, groups } = columns
+  const { summary, chart } = columnChart(columns)
+  const of = kind === 'live' ? 'comparison' : 'session'
+  const heading = unit === 'day' ? 'Day' : `${unit === 'week' ? 'Week' : 'Month'} of`
+  return figure('Over time', `Records that ask for attention, by ${unit} of the ${of}. ${summary}`, [
+    chart,
+    folded(`verdicts by ${unit}`, groupTable(heading, groups, formatLongDay)),
+  ])
+}
+
+const MOST_FIELDS = 12
+
+function fieldChart(differences: Run['differences']): Content {
+  const fields = [...Map.groupBy(differences, ({ path }) => path)]
+    .map(([path, classes]) => ({
+      path,
+      classes: classes.length,
+      count: sumOf(classes.map(({ count }) => count)),
+    }))
+    .sort((one, other) => other.count - one.count)
+  const [largest] = fields
+  if (largest === undefined) return false
+  const rows = fields.slice(0, MOST_FIELDS).map(({ path, classes, count }) => {
+    const parts = [{ name: 'differs', count }]
+    return [codePath(path), bar(parts, largest.count), formatCount(count), String(classes)]
+  })
+  const more = fields.length > MOST_FIELDS && ` The ${MOST_FIELDS} largest of ${fields.length} fields.`
+  return figure(
+    'By field',
+    ['Records that differ in a field. A record that differs in two counts in both.', more],
+    table('Fields', ['Field', chartHeading, 'Records', 'Classes'], 2, rows),
+  )
+}
+
+function delayChart(delays: Run['delays']): Content {
+  const counts = delays.map(({ count }) => count)
+  const total = sumOf(counts)
+  if (total === 0) return false
+  const rows = delays.map(({ upToMs, count }, index) => {
+    const parts = [{ name: 'delay', count }]
+    const visible = formatShare(sumOf(counts.slice(0, index + 1)), total)
+    const upTo = upToMs === null ? 'longer' : formatBound(upToMs)
+    return [upTo, bar(parts, Math.max(...counts)), formatCount(count), visible]
+  })
+  return figure(
+    'Delay',
+    'Time until a mark that one side had accepted was visible on the other.',
+    table('Delay', ['Up to', chartHeading, 'Marks', 'Visible by then'], 2, rows),
+  )
+}
+
+/** What made records equivalent, the partner's own rules, and the noise of V2. */
+export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, noise } }: Report): Content {
+  return [
+    equivalences.length > 0 &&
+      section(
+        'equivalences',
+        'What counts as equivalent',
+        `${formatCount(counts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`,
+        table(
+          'Equivalences',
+          ['Rule', 'Meaning', 'Field', 'Records'],
+          1,
+          equivalences.map(({ rule, path, count }) => {
+            const meaning = explainRule(rule) ?? 'a rule of the partner’s own'
+            return [html`<code>${rule}</code>`, meaning, codePath(path), formatCount(count)]
+          }),
+        ),
+      ),
+    ownRules.length > 0 &&
+      section(
+        'own-rules',
+        'Own rules of the partner',
+        'Differences that the partner accepts.',
+        table(
+          'Own rules',
+          ['Rule', 'Field', 'Reason', 'Owner', 'Counts until', 'Records'],
+          1,
+          ownRules.map(({ name, path, reason, owner, expires, expired, count }) => {
+            const until = html`${formatLongDay(expires)}${expired && html` <strong class="bad">expired</strong>`}`
+            return [name, codePath(path), reason, owner, until, formatCount(count)]
+          }),
+        ),
+      ),
+    noise.differences.length > 0 &&
+      section(
+        'noise',
+        'Noise: V2 against itself',
+        'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
+        table(
+          'Noise',
+          ['Field', 'Kind', 'Records'],
+          1,
+          noise.differences.map(({ path, kind, count }) => [codePath(path), kind, formatCount(count)]),
+        ),
+      ),
+  ]
 }

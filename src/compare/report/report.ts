@@ -1,0 +1,135 @@
+import {
+  doubtsOf,
+  LEAST_COMPARED_PERCENT,
+  outcomeOf,
+  type RunDocument,
+  type RunDoubt,
+  type RunOutcome,
+} from '../run-document.ts'
+import type { DifferenceKind } from '../verdict.ts'
+import { explain, type Explanation } from './explanations.ts'
+import { formatCount, formatShare } from './format.ts'
+
+/** A class of differences, or of records that one side lacks, or that could not be compared. */
+export interface ReportedClass {
+  /** As in `FieldDifference`; `(row)` for the record as a whole. */
+  readonly path: string
+  readonly kind: DifferenceKind | 'onlyV2' | 'onlyV3' | 'unknown'
+  readonly v2Class: string
+  readonly v3Class: string
+  readonly count: number
+  readonly explanation: Explanation
+}
+
+/** All that a report prints of a run, in every form. */
+export interface Report {
+  /** Counts are multiples of 5 unless `exact`; texts have no characters that hide or reorder others. */
+  readonly run: RunDocument
+  readonly exact: boolean
+  readonly outcome: RunOutcome
+  readonly doubts: readonly RunDoubt[]
+  /** The outcome in a word, and in a sentence for a decision. */
+  readonly title: string
+  readonly headline: string
+  /** What limits it, a sentence for each doubt. */
+  readonly limits: readonly string[]
+  /** Everything that asks for an explanation, the largest first. */
+  readonly classes: readonly ReportedClass[]
+}
+
+/**
+ * Makes the report of a run: unless `exact`, each count is rounded to a multiple of 5, and only 0 is printed as 0, since a small count may
+ * point to a single child.
+ */
+export function createReport(document: RunDocument, { exact }: { readonly exact: boolean }): Report {
+  const run = publish(document, '', exact) as RunDocument
+  const [outcome, doubts] = [outcomeOf(document), doubtsOf(document)]
+  const classes = classesOf(run)
+  return {
+    ...{ run, exact, outcome, doubts, title: titles[outcome] },
+    headline: headlineOf(run, outcome, classes),
+    limits: doubts.map((doubt) => limitOf(run, doubt)),
+    classes,
+  }
+}
+
+/** Numbers that count nothing. */
+const notCounts: ReadonlySet<string> = new Set(['schema', 'upToMs'])
+
+function publish(value: unknown, name: string, exact: boolean): unknown {
+  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'number') return exact || notCounts.has(name) ? value : roundCount(value)
+  if (Array.isArray(value)) return value.map((one) => publish(one, name, exact))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([member, one]) => [member, publish(one, member, exact)]),
+  )
+}
+
+const roundCount = (count: number): number => (count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5))
+
+const MAX_SHOWN = 300
+/** Control characters, marks that hide or turn the direction of text, separators of lines, and halves of surrogate pairs. */
+const unprintable =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu
+
+/** A foreign text as it may stand in a report: on one line, at most 300 characters, without those that hide or reorder others. */
+function cleanText(text: string): string {
+  const printable = text.replaceAll(/[\t\r\n]+/g, ' ').replaceAll(unprintable, '\ufffd')
+  const characters = Array.from(printable)
+  return characters.length <= MAX_SHOWN ? printable : `${characters.slice(0, MAX_SHOWN).join('')}…`
+}
+
+function classesOf({ differences, verdicts }: RunDocument): readonly ReportedClass[] {
+  const row = { path: '(row)', v2Class: 'record', v3Class: 'record' }
+  const rows: readonly Omit<ReportedClass, 'explanation'>[] = [
+    { ...row, kind: 'onlyV2', v3Class: 'missing', count: verdicts.onlyV2 },
+    { ...row, kind: 'onlyV3', v2Class: 'missing', count: verdicts.onlyV3 },
+    { ...row, kind: 'unknown', count: verdicts.unknown },
+  ]
+  return [...differences, ...rows.filter(({ count }) => count > 0)]
+    .sort((one, other) => other.count - one.count)
+    .map((one) => ({ ...one, explanation: explain(one) }))
+}
+
+const titles = { ready: 'Ready', differs: 'Differs', inconclusive: 'Inconclusive' }
+
+function headlineOf(
+  { compared, verdicts }: RunDocument,
+  outcome: RunOutcome,
+  classes: readonly ReportedClass[],
+): string {
+  if (outcome === 'ready') {
+    const records =
+      compared === 1 ? 'the one compared record is' : `all ${formatCount(compared)} compared records are`
+    return `V3 through the adapter gives what V2 gives: ${records} the same, or equivalent by a named rule.`
+  }
+  if (outcome === 'inconclusive')
+    return 'This run cannot say whether V3 through the adapter gives what V2 gives; no difference was found so far.'
+  // Rounded counts may add up to more.
+  const unlike = Math.min(compared, verdicts.differs + verdicts.onlyV2 + verdicts.onlyV3)
+  const share = formatShare(unlike, compared)
+  const largest = classes.find(({ kind }) => kind !== 'unknown')
+  const cause = largest && `, most often: ${lower(largest.explanation.title)} (${formatCount(largest.count)})`
+  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${cause ?? ''}.`
+}
+
+const lower = (text: string): string =>
+  /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
+
+function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {
+  switch (doubt) {
+    case 'nothingCompared':
+      return 'Nothing was compared.'
+    case 'incomplete':
+      return 'The run was stopped before its end: it covers a part of the records.'
+    case 'tooFewCompared':
+      return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, less than ${LEAST_COMPARED_PERCENT} %.`
+    case 'unknown':
+      return `${formatCount(verdicts.unknown)} records could not be compared.`
+    case 'expiredRules': {
+      const expired = ownRules.filter((rule) => rule.expired && rule.count > 0)
+      return `${expired.length === 1 ? 'One own rule has' : `${expired.length} own rules have`} expired, and the fields count as differences again: ${expired.map(({ name }) => name).join(', ')}.`
+    }
+  }
+}
