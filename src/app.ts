@@ -10,7 +10,7 @@ import {
   openJournalLater,
   type SharedStores,
 } from './app/journal.ts'
-import { batchLimitsOf, createReloadTarget, noteCredentials, toPartners } from './app/partners.ts'
+import { batchLimitsOf, createReloadTarget, toPartners } from './app/partners.ts'
 import { createReload, createReloadReport, type PreparedReload, type Reload } from './app/reload.ts'
 import { createStages, expectOwnStageFile } from './app/stages.ts'
 import { toRecording } from './app/to-recording.ts'
@@ -38,7 +38,6 @@ import {
   createAcceptedCredentials,
   createRegistry,
   longestReadBackMs,
-  createQueueKeys,
   createTokenVerdicts,
 } from './partners/index.ts'
 import { createByteBudget, createInFlight, createProxyApp, type Readiness } from './proxy/index.ts'
@@ -201,9 +200,15 @@ function compose(config: Config, overrides: AppOverrides) {
     acquireMs: config.tuning.acquireMs,
     onRefusal: countRefusals(metrics, 'read'),
   })
-  const queueKeys = createQueueKeys()
-  const accepted = noteCredentials(createAcceptedCredentials(), seen, queueKeys, events)
-  const forwarding = { config, accepted, queueKeys, byteBudget, metrics, events, nowMs }
+  const accepted = createAcceptedCredentials({
+    accepted: (partner) => seen.credentials(partner, 'accepted'),
+    denied: (partner) => seen.credentials(partner, 'refused'),
+    ownDenied: (partner, what) => {
+      seen.credentials(partner, 'ownRefused')
+      events.ownCredentialsDenied({ partner, what })
+    },
+  })
+  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs }
   const { passThrough, relays } = createForwarding(forwarding)
 
   const comparison = toComparison({
@@ -217,7 +222,7 @@ function compose(config: Config, overrides: AppOverrides) {
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
-    ...{ relays, passThrough, comparison, recording, accepted, seen, queueKeys, byteBudget, slicing, events },
+    ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events },
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
     enterPartner: registry.enter,

@@ -5,7 +5,7 @@ import type { Config, Tuning } from '../config/index.ts'
 import { answerUnreadable, MAX_HEADER_BYTES, refuseTunnel } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
-import type { AcceptedCredentials, createQueueKeys } from '../partners/index.ts'
+import type { AcceptedCredentials } from '../partners/index.ts'
 import { type createByteBudget, createPassThrough, createRelays, type ProxyApp } from '../proxy/index.ts'
 import type { Refusal } from '../upstream/index.ts'
 
@@ -76,7 +76,6 @@ export function countRefusals(
 interface ForwardingParts {
   readonly config: Config
   readonly accepted: AcceptedCredentials
-  readonly queueKeys: ReturnType<typeof createQueueKeys>
   readonly byteBudget: ReturnType<typeof createByteBudget>
   readonly metrics: Pick<Metrics, 'shareRefused' | 'called' | 'relayed'>
   readonly events: Events
@@ -88,14 +87,13 @@ export function createForwarding(parts: ForwardingParts): {
   readonly passThrough: ReturnType<typeof createPassThrough>
   readonly relays: ReturnType<typeof createRelays>
 } {
-  const { config, accepted, queueKeys, byteBudget, metrics, events, nowMs } = parts
+  const { config, accepted, byteBudget, metrics, events, nowMs } = parts
   const { v3, v2 } = config.upstreams
   const { acquireMs } = config.tuning
   const shared = { byteBudget, acquireMs, clock: systemClock, events, uploads: new WeakMap() }
   const passThrough = createPassThrough({
     ...shared,
     accepted,
-    queueKeys,
     nowMs,
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,

@@ -10,11 +10,9 @@ import {
 } from '../config/index.ts'
 import type { Journal } from '../journal/index.ts'
 import { isLoopback } from '../http/address.ts'
-import type { Events } from '../observability/events.ts'
 import { isGuid } from '../odata/index.ts'
-import type { AcceptedCredentials, Partner, PartnerRegistry, QueueKeys } from '../partners/index.ts'
+import type { Partner, PartnerRegistry } from '../partners/index.ts'
 import type { FileStage } from '../rollout/index.ts'
-import type { LiveSeen } from '../rollout/evidence/seen-writes.ts'
 import type { RecordMapping } from '../translate/index.ts'
 import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
@@ -147,33 +145,6 @@ export const batchLimitsOf = ({ limits, tuning }: Pick<Config, 'limits' | 'tunin
 export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConfig): RecordMapping {
   const { eventType, codeType } = v3
   return { eventType, codeType, changeProcessName, unmappedFields }
-}
-
-/**
- * The credentials of clients, with a note of what V3 says last to those of each partner. A refusal of credentials that no service has
- * accepted says nothing of the partner's.
- */
-export function noteCredentials(
-  accepted: AcceptedCredentials,
-  seen: Pick<LiveSeen, 'credentials'>,
-  queueKeys: Pick<QueueKeys, 'of'>,
-  events: Pick<Events, 'ownCredentialsDenied'>,
-): AcceptedCredentials {
-  return {
-    ...accepted,
-    accept: (client) => {
-      accepted.accept(client)
-      seen.credentials(client.partner.id, 'accepted')
-    },
-    deny: (client) => {
-      accepted.deny(client)
-      if (queueKeys.of(client).isAccepted()) seen.credentials(client.partner.id, 'refused')
-    },
-    ownDenied: (partner, what) => {
-      seen.credentials(partner, 'ownRefused')
-      events.ownCredentialsDenied({ partner, what })
-    },
-  }
 }
 
 /** The rate that the service allows one integrator (service-facts 9). */

@@ -7,53 +7,88 @@ import type { Authorisation, Partner } from './partner.ts'
 
 /** A client as far as its credentials are judged by the service. */
 interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
-  readonly partner: Pick<Partner, 'id'>
+  readonly partner: Pick<Partner, 'id' | 'tokens'>
 }
 
 /** What the configuration lends a partner for its calls of V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
+
+/** Receives what V3 says to the credentials of a partner. */
+interface VerdictNotes {
+  readonly accepted: (partner: string) => void
+  /** Credentials that it had accepted before: a refusal of others says nothing of the partner's. */
+  readonly denied: (partner: string) => void
+  readonly ownDenied: (partner: string, what: OwnCredential) => void
+}
+
+const noNotes: VerdictNotes = {
+  accepted: () => undefined,
+  denied: () => undefined,
+  ownDenied: () => undefined,
+}
 
 const MAX_OWNERS = 4_096
 /** Of one owner: several machines of a client may hold a token each. */
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
 const MAX_OPAQUE = 4_096
+/** With more of them the oldest are newcomers again until the next answer. */
+const MAX_ACCEPTED = 10_000
 
 interface Accepted {
   readonly hash: string
   readonly credentials: V3Credentials
 }
 
-/** The credentials that may finish the open records of a client. Kept in memory only. */
+/** What the services have said to the credentials of clients: whose share a request uses, and what may finish open records. */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** Creates the credentials of a process that has seen none. */
-export function createAcceptedCredentials() {
+/** Creates the credentials of a process that has seen none. They are kept in memory only. */
+export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
   const senders = new BoundedMap<number, V3Credentials>(MAX_BATCHES)
+  const known = new BoundedMap<string, true>(MAX_ACCEPTED)
   const without = (owner: string, hash: string): readonly Accepted[] =>
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
-  const ownDenied: (partner: string, what: OwnCredential) => void = () => undefined
-  return {
-    /** The service answered 2xx under these credentials. */
-    accept: ({ owner, identity, client }: JudgedClient): void => {
-      const hash = identity.credentialsHash
-      // An opaque token may be of any client that has the key.
-      if (!identity.isNamed) {
-        if (!opaque.has(hash)) opaque.set(hash, client)
-        return
-      }
-      if (owners.get(owner)?.[0]?.hash === hash) return
+  const keep = ({ owner, identity, client }: JudgedClient): void => {
+    const hash = identity.credentialsHash
+    // An opaque token may be of any client that has the key.
+    if (!identity.isNamed) {
+      if (!opaque.has(hash)) opaque.set(hash, client)
+    } else if (owners.get(owner)?.[0]?.hash !== hash)
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
+  }
+  return {
+    /** V3 answered 2xx under these credentials. */
+    accept: (client: JudgedClient): void => {
+      known.set(nameOf(client), true)
+      keep(client)
+      notes.accepted(client.partner.id)
     },
-    /** The service answered 401 under these credentials. */
-    deny: ({ owner, identity }: JudgedClient & QueueKeyOwner): void => {
+    /** V2 answered 2xx: requests with the same credentials use the share of their owner, and V3 has still to judge them. */
+    acceptByV2: (client: JudgedClient): void => {
+      known.set(nameOf(client), true)
+    },
+    /** V3 answered 401 under these credentials. */
+    deny: (client: JudgedClient): void => {
+      const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
+      if (known.has(nameOf(client))) notes.denied(partner.id)
     },
-    /** The service denied what the adapter lends a partner: that says nothing of its clients. */
-    ownDenied,
+    /** V3 denied what the adapter lends a partner: that says nothing of its clients. */
+    ownDenied: notes.ownDenied,
+    /** Whose share of connections, bytes and time a request uses. Credentials are accepted, not owners: V3 verifies the claims of a token. */
+    queueKey: (client: JudgedClient): QueueKey => {
+      const name = nameOf(client)
+      let isAccepted = false
+      return {
+        partner: client.partner.id,
+        owner: client.owner,
+        isAccepted: () => (isAccepted ||= known.get(name) === true),
+      }
+    },
     /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
     of: (owner: string): readonly V3Credentials[] =>
       (owners.get(owner) ?? []).map(({ credentials }) => credentials),
@@ -70,6 +105,11 @@ export function createAcceptedCredentials() {
       senders.delete(batch)
     },
   }
+}
+
+/** With tokens of the adapter's own, V3 sees no credentials of the client. */
+function nameOf({ partner, owner, identity }: JudgedClient): string {
+  return partner.tokens === undefined ? identity.credentialsHash : owner
 }
 
 /** True for the same key and token. */
@@ -95,42 +135,6 @@ export function ownDenialOf(
     'ADP_V3_CREDENTIALS',
     `V3 denies the ${what} that the adapter is configured with for this partner. Nothing was applied now; its operator has to mend that.`,
   )
-}
-
-/** The part of an authorisation that selects the share of a request. */
-interface QueueKeyOwner extends Pick<Authorisation, 'owner' | 'identity'> {
-  readonly partner: Pick<Partner, 'id' | 'tokens'>
-}
-
-/** Credentials that V3 has accepted; with more of them the oldest are newcomers again until the next answer. */
-const MAX_ACCEPTED = 10_000
-
-/** Whose share of connections, bytes and time a request uses. */
-export type QueueKeys = ReturnType<typeof createQueueKeys>
-
-/** Creates the shares. Credentials are accepted, not owners: V3 verifies the claims of a token. */
-export function createQueueKeys() {
-  const accepted = new BoundedMap<string, true>(MAX_ACCEPTED)
-  return {
-    of: (authorisation: QueueKeyOwner): QueueKey => {
-      const name = nameOf(authorisation)
-      let isAccepted = false
-      return {
-        partner: authorisation.partner.id,
-        owner: authorisation.owner,
-        isAccepted: () => (isAccepted ||= accepted.get(name) === true),
-      }
-    },
-    /** Says that V3, or V2, answered with success: requests with the same credentials use the share of their owner from now on. */
-    accept: (authorisation: QueueKeyOwner): void => {
-      accepted.set(nameOf(authorisation), true)
-    },
-  }
-}
-
-/** With tokens of the adapter's own, V3 sees no credentials of the client. */
-function nameOf({ partner, owner, identity }: QueueKeyOwner): string {
-  return partner.tokens === undefined ? identity.credentialsHash : owner
 }
 
 /** The service's verdict on a token for one batch: accepted, or the refusal that the client gets. */

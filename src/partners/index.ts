@@ -1,11 +1,9 @@
 export {
   type AcceptedCredentials,
   createAcceptedCredentials,
-  createQueueKeys,
   createTokenVerdicts,
   isSameCredentials,
   ownDenialOf,
-  type QueueKeys,
   type TokenVerdict,
   type TokenVerdicts,
 } from './credentials.ts'

@@ -64,17 +64,17 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */
 function toForwardCall(
-  { queueKeys, comparison }: ProxyContext,
+  { accepted, comparison }: ProxyContext,
   { client, request, observer, entry }: Exchange,
 ): ForwardCall {
   const base = serviceRoot(request, '')
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   return {
-    queueKey: queueKeys.of(client),
+    queueKey: accepted.queueKey(client),
     links: isRead ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
     onReplyHead: ({ status }) => {
       observer.served('v2')
-      if (showsAcceptance(request, status)) queueKeys.accept(client)
+      if (showsAcceptance(request, status)) accepted.acceptByV2(client)
       if (status === 429) comparison.throttled(client.partner, entry.stage)
     },
   }
@@ -110,7 +110,7 @@ async function relayWrite(
 ): Promise<void> {
   const { request, response, client, receivedMs, observer } = exchange
   const slices = context.slicing.open()
-  const held = context.byteBudget.open(context.queueKeys.of(client))
+  const held = context.byteBudget.open(context.accepted.queueKey(client))
   const onBytes = (count: number): void => held.take(count)
   const limits = context.limits()
   const { maxBodyBytes } = limits
@@ -208,7 +208,7 @@ async function mayBeSent(
   }
   const keys = plan.records.map(({ key }) => key)
   let isSent = false
-  const giveWay = watchGiveWay(context, relayed.batch, context.queueKeys.of(client))
+  const giveWay = watchGiveWay(context, relayed.batch, context.accepted.queueKey(client))
   try {
     const waited = waitForOlder(context, relayed.batch, keys, reading)
     const gaveWay = giveWay === undefined ? [] : [giveWay.due.then(() => false)]
@@ -236,7 +236,7 @@ function createV3MarkReader(
     try {
       asked ??= context.authorise(request, client)
       const { rateLimit, credentials } = await asked
-      const queueKey = context.queueKeys.of(client)
+      const queueKey = context.accepted.queueKey(client)
       return await readPaced(context, rateLimit, queueKey, credentials, query, timeoutMs)
     } catch (cause) {
       if (cause instanceof AdapterError) return { kind: 'overdue' }

@@ -57,20 +57,16 @@ const CLIENT_GONE = 499
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   return async (context, exchange, authorisation) => {
-    const { reads, byteBudget, queueKeys, accepted, events, nowMs } = context
+    const { reads, byteBudget, accepted, events, nowMs } = context
     const { response, receivedMs, observer } = exchange
     const { partner, credentials, renew, rateLimit } = authorisation
     const { reader, clock } = reads
-    const queueKey = queueKeys.of(authorisation)
+    const queueKey = accepted.queueKey(authorisation)
     const held = byteBudget.open(queueKey)
     const signal = untilGone(response)
     const priority = 'read'
     const { budgetMs } = partner
     const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs, clock, signal: () => signal })
-    const onAccepted = (): void => {
-      queueKeys.accept(authorisation)
-      accepted.accept(authorisation)
-    }
     const session: ReadSession = {
       reader,
       queueKey,
@@ -78,7 +74,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       renew,
       budget,
       signal,
-      onAccepted,
+      onAccepted: () => accepted.accept(authorisation),
       ownDenial: (error) => ownDenialOf(accepted, partner, error),
       pages: 0,
     }

@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { untilGone } from '../http/server.ts'
 import { isFramed } from '../http/body.ts'
 import type { PassedThrough } from '../observability/events.ts'
-import { type AcceptedCredentials, ownDenialOf, type QueueKeys } from '../partners/index.ts'
+import { type AcceptedCredentials, ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { openCallBudget, readRetryAfter, retryWaitMs } from '../upstream/index.ts'
 import { readUpstreamError, type V3Credentials } from '../v3/index.ts'
@@ -24,7 +24,6 @@ interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | '
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
   readonly accepted: AcceptedCredentials
-  readonly queueKeys: QueueKeys
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
@@ -58,7 +57,7 @@ const CLIENT_GONE = 499
  * since its body has been streamed.
  */
 export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const { accepted, queueKeys, events, clock, nowMs } = options
+  const { accepted, events, clock, nowMs } = options
   const forwarder = createForwarder({
     ...options,
     outcomeUnknown: 'ADP_OUTCOME_UNKNOWN',
@@ -96,7 +95,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       const startedMs = nowMs()
       const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
       const isRead = method === 'GET' || method === 'HEAD'
-      const queueKey = queueKeys.of(authorisation)
+      const queueKey = accepted.queueKey(authorisation)
       const budget = openCallBudget({
         rateLimit: authorisation.rateLimit,
         queueKey,
@@ -130,9 +129,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
           onReplyHead: ({ status, headers }) => {
             if (status === 429) holdBack(authorisation, headers['retry-after'])
-            if (!showsAcceptance(request, status)) return
-            queueKeys.accept(authorisation)
-            accepted.accept(authorisation)
+            if (showsAcceptance(request, status)) accepted.accept(authorisation)
           },
         })
       }

@@ -134,7 +134,7 @@ async function serveObserved(
   route: Route | undefined,
 ): Promise<void> {
   const { request, response, client, target } = received
-  const queueKey = context.queueKeys.of(client)
+  const queueKey = context.accepted.queueKey(client)
   const isAccepted = (): boolean => queueKey.isAccepted()
   const copies = context.recording.open(client.partner, request.method ?? '', target.rawPath)
   const observer = observeAll([

@@ -29,7 +29,7 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
   const { partner } = authorisation
   const slices = context.slicing.open()
   const limits = context.limits()
-  const held = context.byteBudget.open(context.queueKeys.of(authorisation))
+  const held = context.byteBudget.open(context.accepted.queueKey(authorisation))
   try {
     const body = await readBody(request, {
       maxBytes: kind === 'record' ? limits.maxPartBytes : limits.maxBodyBytes,

@@ -64,7 +64,7 @@ export async function answerWrites(
       instead: sentToV2?.batch,
       partner: partner.id,
       credentials: JSON.stringify(client),
-      newcomer: !context.queueKeys.of(authorisation).isAccepted(),
+      newcomer: !context.accepted.queueKey(authorisation).isAccepted(),
       records: toNewRecords(plan, refused, isDropped),
       payload: await toPayload(context, authorisation, planned, replyId, sentToV2),
     }

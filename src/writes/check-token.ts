@@ -64,7 +64,7 @@ async function askService(
   plan: Plan,
 ): Promise<TokenVerdict> {
   const { partner, credentials, rateLimit } = authorisation
-  const queueKey = context.queueKeys.of(authorisation)
+  const queueKey = context.accepted.queueKey(authorisation)
   const { clock } = context
   const endMs = clock.nowMs() + partner.budgetMs
   const posted = ({ position }: StoredRecord): V3Record | undefined => plan.records[position]?.record

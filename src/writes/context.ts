@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Slicing } from '../http/slices.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import type { AcceptedCredentials, QueueKeys, TokenVerdicts } from '../partners/index.ts'
+import type { AcceptedCredentials, TokenVerdicts } from '../partners/index.ts'
 import { type Echo, type EchoProfile, freshProfile, learnEcho } from '../translate/index.ts'
 import type { V3Client, V3Reader, V3Record, V3Reply } from '../v3/index.ts'
 import type { ActiveRecords, Orphans } from './active-records.ts'
@@ -17,7 +17,7 @@ export interface WriteContext {
   readonly upstream: string
   readonly journal: Journal
   readonly predecessors: PredecessorWatch
-  /** Credentials that finish writes whose own credentials are not kept. */
+  /** Whose share a request uses, and credentials that finish writes whose own credentials are not kept. */
   readonly accepted: AcceptedCredentials
   /** V3's verdicts on tokens that asked for stored answers. */
   readonly verdicts: TokenVerdicts
@@ -32,7 +32,6 @@ export interface WriteContext {
   readonly onVisible: (afterMs: number) => void
   /** The records that runs of this process work on. */
   readonly active: ActiveRecords
-  readonly queueKeys: QueueKeys
   readonly slicing: Slicing
   readonly events: Events
   readonly clock: Clock

@@ -108,7 +108,7 @@ function ignoreUnavailable(cause: unknown): undefined {
 }
 
 async function toNewBatch(
-  { upstream, newId, queueKeys }: WriteContext,
+  { upstream, newId, accepted }: WriteContext,
   client: Client,
   { body, plan, receivedMs, slices }: PlannedRequest,
   { known, resendOf }: RelayOptions,
@@ -128,7 +128,7 @@ async function toNewBatch(
     receivedMs,
     payload: NOTHING,
     credentials: undefined,
-    newcomer: !queueKeys.of(client).isAccepted(),
+    newcomer: !accepted.queueKey(client).isAccepted(),
     records: keys.map((key, position) => ({ key: key === '' ? unread(position) : key })),
   }
 }

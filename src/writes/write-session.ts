@@ -82,7 +82,7 @@ export function openWriteSession(
 ): WriteSession {
   const { partner, rateLimit, renew } = authorisation
   const { clock, echoes } = context
-  const queueKey = context.queueKeys.of(authorisation)
+  const queueKey = context.accepted.queueKey(authorisation)
   const slices = context.slicing.open()
   const { promise: withdrawn, resolve: withdraw } = Promise.withResolvers<undefined>()
   let queuedMs = 0
@@ -102,7 +102,6 @@ export function openWriteSession(
   const noteAccepted = (): void => {
     if (isAccepted) return
     isAccepted = true
-    context.queueKeys.accept(authorisation)
     context.verdicts.accept(batch, authorisation.identity)
     context.accepted.accept(authorisation)
   }

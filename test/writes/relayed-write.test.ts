@@ -21,7 +21,7 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
     journal: {
       begin: () => new Promise((resolve) => void clock.after(answerMs, () => resolve(batch('known')))),
     },
-    queueKeys: { of: () => ({ isAccepted: () => true }) },
+    accepted: { queueKey: () => ({ isAccepted: () => true }) },
   } as unknown as WriteContext
   const slices = createSlicing().open()
   const client = { partner: { id: 'acme' }, owner: 'owner' } as unknown as Client

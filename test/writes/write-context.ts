@@ -4,7 +4,7 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials, createQueueKeys, createTokenVerdicts } from '../../src/partners/index.ts'
+import { createAcceptedCredentials, createTokenVerdicts } from '../../src/partners/index.ts'
 import {
   createActiveRecords,
   createEchoLearning,
@@ -32,7 +32,6 @@ export function createWriteContext(own: Partial<WriteContext> = {}): WriteContex
     echoes: createEchoLearning(() => 0),
     onVisible: () => undefined,
     active: createActiveRecords(),
-    queueKeys: createQueueKeys(),
     slicing: createSlicing(),
     events: createEvents(createLogger('silent')),
     clock,

@@ -164,7 +164,7 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       const token = await partner.tokens.renew(refused.authorization.replace(/^Bearer /, ''))
       return { ...credentials, authorization: `Bearer ${token}` }
     },
-    accepted: (client) => parts.accepted.accept({ ...client, partner: { id: client.partner } }),
+    accepted: (client) => parts.accepted.accept({ ...client, partner: partnerOf(client.partner) }),
     acquire: async (client, side, timeMs) => {
       const { rateLimit } = side === 'v3' ? await authorise(client) : { rateLimit: undefined }
       return pace.acquire(partnerOf(client.partner), side, timeMs, rateLimit)
