@@ -7,42 +7,42 @@ import type { ProxyContext } from '../proxy/index.ts'
 import type { StoredStages } from '../rollout/index.ts'
 import type { Connections, RateLimits } from '../upstream/index.ts'
 
+type Gauges = Pick<Metrics, 'addGauge'>
+
 /** The longest time that a page of metrics waits for the journal. */
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
 const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
+const sides = ['v2', 'v3'] as const
 
 /** Adds gauges of the requests and the queue. */
 export function addGauges(
-  metrics: Metrics,
+  { addGauge }: Gauges,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
   registry: Pick<PartnerRegistry, 'underWay'>,
   rateLimits: RateLimits,
   connections: Readonly<Record<'pass_through' | 'read' | 'relay', Pick<Connections, 'held'>>>,
 ): void {
-  metrics.addGauge({ name: 'in_flight_requests', help: 'Requests in flight.' }, () => inFlight.count())
-  metrics.addGauge(
-    {
-      name: 'partner_requests',
-      help: 'Requests in flight by partner and revision of its settings.',
-      labels: ['partner', 'revision'],
-    },
-    () =>
-      registry
-        .underWay()
-        .map(({ partner, revision, requests }) => ({ labels: { partner, revision }, value: requests })),
+  addGauge('in_flight_requests', 'Requests in flight.', () => inFlight.count())
+  addGauge(
+    'partner_requests',
+    'Requests in flight by partner and revision of its settings.',
+    () => registry.underWay().map(({ requests, ...of }) => ({ ...of, value: requests })),
+    { labels: ['partner', 'revision'] },
   )
-  metrics.addGauge({ name: 'in_flight_bytes', help: 'Bytes of request bodies in memory.' }, () =>
-    byteBudget.held(),
+  addGauge('in_flight_bytes', 'Bytes of request bodies in memory.', () => byteBudget.held())
+  addGauge(
+    'connections_in_use',
+    'Connections to V3 and V2 in use.',
+    () => Object.entries(connections).map(([kind, own]) => ({ kind, value: own.held() })),
+    { labels: ['kind'] },
   )
-  metrics.addGauge(
-    { name: 'connections_in_use', help: 'Connections to V3 and V2 in use.', labels: ['kind'] },
-    () => Object.entries(connections).map(([kind, own]) => ({ labels: { kind }, value: own.held() })),
-  )
-  metrics.addGauge(
-    { name: 'queue_length', help: 'Calls that wait in the queue of the rate limit.', labels: ['priority'] },
-    () => priorities.map((priority) => ({ labels: { priority }, value: rateLimits.waiting(priority) })),
+  addGauge(
+    'queue_length',
+    'Calls that wait in the queue of the rate limit.',
+    () => priorities.map((priority) => ({ priority, value: rateLimits.waiting(priority) })),
+    { labels: ['priority'] },
   )
 }
 
@@ -51,7 +51,7 @@ export function addGauges(
  * received = confirmed + refused + unknown + parked + open holds on it.
  */
 export function addJournalGauges(
-  metrics: Metrics,
+  { addGauge }: Gauges,
   journal: Pick<Journal, 'balances' | 'isAvailable'>,
   clock: Clock,
 ): void {
@@ -62,76 +62,60 @@ export function addJournalGauges(
     (asked ??= inTime(journal.balances(), JOURNAL_MS, clock, late).finally(() => {
       asked = undefined
     }))
-  metrics.addGauge(
-    {
-      name: 'journal_received',
-      help: 'Records received since the journal was created.',
-      labels: ['partner'],
-      shared: true,
-    },
-    async () => (await balances()).map(({ partner, received }) => ({ labels: { partner }, value: received })),
+  addGauge(
+    'journal_received',
+    'Records received since the journal was created.',
+    async () => (await balances()).map(({ partner, received }) => ({ partner, value: received })),
+    { labels: ['partner'], shared: true },
   )
-  metrics.addGauge(
-    {
-      name: 'journal_records',
-      help: 'Records in each state.',
-      labels: ['partner', 'state'],
-      shared: true,
-    },
+  addGauge(
+    'journal_records',
+    'Records in each state.',
     async () =>
       (await balances()).flatMap((balance) =>
-        states.map((state) => ({ labels: { partner: balance.partner, state }, value: balance[state] })),
+        states.map((state) => ({ partner: balance.partner, state, value: balance[state] })),
       ),
+    { labels: ['partner', 'state'], shared: true },
   )
-  metrics.addGauge({ name: 'journal_available', help: 'Processes that can write to the journal.' }, () =>
+  addGauge('journal_available', 'Processes that can write to the journal.', () =>
     journal.isAvailable() ? 1 : 0,
   )
 }
 
 /** Adds what this instance knows of the stages of partners. */
 export function addStageGauges(
-  metrics: Pick<Metrics, 'addGauge'>,
+  { addGauge }: Gauges,
   stages: Pick<StoredStages, 'describe' | 'viewAgeMs'>,
 ): void {
-  metrics.addGauge(
-    {
-      name: 'stage_current',
-      help: '1 for the stage of each partner.',
-      labels: ['partner', 'stage', 'source'],
-      shared: true,
-    },
+  addGauge(
+    'stage_current',
+    '1 for the stage of each partner.',
+    () => stages.describe().map(({ partner, stage, source }) => ({ partner, stage, source, value: 1 })),
+    { labels: ['partner', 'stage', 'source'], shared: true },
+  )
+  addGauge(
+    'stage_percent',
+    'Share of units that V3 serves at canary.',
+    () => stages.describe().map(({ partner, percent }) => ({ partner, value: percent })),
+    { labels: ['partner'], shared: true },
+  )
+  addGauge(
+    'stage_writes',
+    'Writes under way on each side.',
     () =>
       stages
         .describe()
-        .map(({ partner, stage, source }) => ({ labels: { partner, stage, source }, value: 1 })),
+        .flatMap(({ partner, underWay }) => sides.map((side) => ({ partner, side, value: underWay[side] }))),
+    { labels: ['partner', 'side'] },
   )
-  metrics.addGauge(
-    {
-      name: 'stage_percent',
-      help: 'Share of units that V3 serves at canary.',
-      labels: ['partner'],
-      shared: true,
-    },
-    () => stages.describe().map(({ partner, percent }) => ({ labels: { partner }, value: percent })),
+  addGauge(
+    'stage_held_writes',
+    'Writes that wait for their stage.',
+    () => stages.describe().map(({ partner, held }) => ({ partner, value: held })),
+    { labels: ['partner'] },
   )
-  metrics.addGauge(
-    { name: 'stage_writes', help: 'Writes under way on each side.', labels: ['partner', 'side'] },
-    () =>
-      stages
-        .describe()
-        .flatMap(({ partner, underWay }) =>
-          (['v2', 'v3'] as const).map((side) => ({ labels: { partner, side }, value: underWay[side] })),
-        ),
-  )
-  metrics.addGauge(
-    { name: 'stage_held_writes', help: 'Writes that wait for their stage.', labels: ['partner'] },
-    () => stages.describe().map(({ partner, held }) => ({ labels: { partner }, value: held })),
-  )
-  metrics.addGauge(
-    { name: 'stage_age_seconds', help: 'Time since the stages were read.', shared: true },
-    () => {
-      const ageMs = stages.viewAgeMs()
-      return ageMs === undefined ? [] : ageMs / 1_000
-    },
-  )
+  const ageOf = (ageMs: number | undefined) => (ageMs === undefined ? [] : ageMs / 1_000)
+  addGauge('stage_age_seconds', 'Time since the stages were read.', () => ageOf(stages.viewAgeMs()), {
+    shared: true,
+  })
 }

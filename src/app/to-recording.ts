@@ -20,7 +20,7 @@ import type { LiveRecording } from '../proxy/index.ts'
 interface RecordingParts {
   readonly config: Pick<Config, 'partners'>
   readonly slicing: Slicing
-  readonly metrics: Pick<Metrics, 'record' | 'addGauge'>
+  readonly metrics: Pick<Metrics, 'recorded' | 'addGauge'>
   readonly events: Pick<Events, 'recordingStopped'>
   /** Its timers do not keep the process alive. */
   readonly clock: Clock
@@ -87,25 +87,18 @@ export function toRecording(parts: RecordingParts): ReloadableRecording {
     cancel = clock.after(HOUR_MS, removeOld)
   }
   metrics.addGauge(
-    {
-      name: 'record_stopped',
-      help: 'Processes in which the recording of a partner has stopped.',
-      labels: ['partner'],
-    },
-    () =>
-      [...recorded].map(([partner, { target }]) => ({
-        labels: { partner },
-        value: target.isStopped() ? 1 : 0,
-      })),
+    'record_stopped',
+    'Processes in which the recording of a partner has stopped.',
+    () => [...recorded].map(([partner, { target }]) => ({ partner, value: target.isStopped() ? 1 : 0 })),
+    { labels: ['partner'] },
   )
-  metrics.addGauge({ name: 'record_waiting', help: 'Exchanges that wait to be recorded.' }, () =>
-    recorder.waiting(),
-  )
+  metrics.addGauge('record_waiting', 'Exchanges that wait to be recorded.', () => recorder.waiting())
   return {
     open: (partner, method, path) => {
       const own = recorded.get(partner.id)
       if (own === undefined || recordedKindOf(method, path) === undefined) return undefined
-      const onFate = (fate: RecordFate | 'incomplete'): void => metrics.record(partner.id, fate)
+      const onFate = (fate: RecordFate | 'incomplete'): void =>
+        metrics.recorded({ partner: partner.id, fate })
       let held = 0
       let isFull = false
       return {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 
-import { createInstruments, type Instruments, statusClass, statusClasses } from './instruments.ts'
+import { createInstruments, type Instruments, statusClass, statusClasses, unlisted } from './instruments.ts'
 
 /** The number of records of a batch with each outcome; the sum is the number of its records. */
 export interface BatchTally {
@@ -108,7 +108,9 @@ interface OfPartner {
   readonly partner: string
 }
 
-const outcomes = ['accepted', 'refused', 'not_applied', 'unknown']
+const partner = unlisted
+const outcomes: readonly string[] = ['accepted', 'refused', 'not_applied', 'unknown']
+const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
 /**
  * The events of the adapter: what each writes to the log, and the counters that it adds to. The parameters are the allow-list of
@@ -119,7 +121,7 @@ export type Events = ReturnType<typeof createEvents>
 
 /** Creates the events over a logger; without `instruments` nothing is counted. */
 export function createEvents(logger: Logger, instruments: Instruments = createInstruments(new Registry())) {
-  const { counter, histogram } = instruments
+  const { counter, timer } = instruments
   /** An event with fields. */
   const event =
     <Event extends object>(
@@ -137,46 +139,37 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     logger[level](message)
     count?.()
   }
-  /** Adds one to the series that these fields of an event name. */
-  const one = <Label extends string>(
-    name: string,
-    help: string,
-    labels: Label[],
-    values?: Readonly<Partial<Record<Label, readonly string[]>>>,
-  ): ((event: Readonly<Record<Label, string>>) => void) => {
-    const made = counter(name, help, labels, values)
-    return (event) => made.labels(...labels.map((label): string => event[label])).inc()
-  }
   /** Adds the number in a field. */
   const sum = <Field extends string>(name: string, help: string, field: Field) => {
-    const made = counter(name, help, ['partner'])
-    return (event: OfPartner & Readonly<Record<Field, number>>): void =>
-      made.inc({ partner: event.partner }, event[field])
+    const add = counter(name, help, { partner })
+    return (fields: OfPartner & Readonly<Record<Field, number>>): void => add(fields, fields[field])
   }
   /** Adds the records of each outcome. */
   const tally = (name: string, help: string) => {
-    const made = counter(name, help, ['partner', 'outcome'], { outcome: outcomes })
-    return ({ partner, accepted, refused, notApplied, unknown }: OfPartner & Readonly<BatchTally>): void => {
+    const add = counter(name, help, { partner, outcome: outcomes })
+    return (fields: OfPartner & Readonly<BatchTally>): void => {
+      const { accepted, refused, notApplied, unknown } = fields
       const counts = { accepted, refused, not_applied: notApplied, unknown }
-      for (const [outcome, count] of Object.entries(counts)) made.inc({ partner, outcome }, count)
+      for (const [outcome, count] of Object.entries(counts)) add({ partner: fields.partner, outcome }, count)
     }
   }
-  const requests = counter('requests_total', 'Requests that were answered.', ['partner', 'kind', 'status'], { kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
-  const durations = histogram('request_duration', 'From a request to its answer.', ['partner', 'kind'])
+  const requests = counter('requests_total', 'Requests that were answered.', { partner, kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
+  const durations = timer('request_duration', 'From a request to its answer.', { partner, kind: unlisted })
   const answered =
-    (kind: string) =>
-    ({ partner, status, durationMs }: OfPartner & { readonly status?: number; readonly durationMs: number }): void => {
-      requests.inc({ partner, kind, status: statusClass(status ?? 200) })
-      durations.observe({ partner, kind }, durationMs / 1_000)
-    } // prettier-ignore
-  const replayed = one('batches_replayed_total', 'Repeated batches that were answered from the journal.', ['partner']) // prettier-ignore
+    (kind: 'batch' | 'read' | 'pass_through') =>
+    (event: OfPartner & { readonly status?: number; readonly durationMs: number }): void => {
+      const series = { partner: event.partner, kind }
+      requests({ ...series, status: statusClass(event.status ?? 200) })
+      durations(series, event.durationMs)
+    }
+  const replayed = counter('batches_replayed_total', 'Repeated batches that were answered from the journal.', { partner }) // prettier-ignore
   const firstOutcomes = [
     tally('records_total', 'Records of V2 writes by their first outcome.'),
     sum('unmapped_fields_total', 'Record fields without a rule.', 'unmappedFields'),
     sum('converted_fields_total', 'Record fields that were read from another form.', 'convertedFields'),
   ]
-  const leasesLost = one('journal_leases_lost_total', 'Times that this instance lost its lease.', [])
-  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', ['partner', 'stage'], { stage: ['legacy', 'shadow', 'canary', 'v3', 'complete'] }) // prettier-ignore
+  const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', {})
+  const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', { partner, stage: stages }) // prettier-ignore
   return {
     // Clients
     // The records of a repeated batch were counted with its first answer.
@@ -195,24 +188,24 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     requestRefused: event<{ readonly code: string; readonly status: number; readonly partner: string | undefined }>(
       'warn',
       'request refused',
-      one('requests_refused_total', 'Requests that were refused as a whole.', ['code']),
+      counter('requests_refused_total', 'Requests that were refused as a whole.', { code: unlisted }),
     ), // prettier-ignore
     /** A batch had the ids of an earlier one but other bytes, and was treated as a new batch. */
-    batchIdsReused: event<OfPartner>('warn', 'batch ids reused', one('batch_ids_reused_total', 'Batches with the ids of an earlier batch and other content.', ['partner'])), // prettier-ignore
+    batchIdsReused: event('warn', 'batch ids reused', counter('batch_ids_reused_total', 'Batches with the ids of an earlier batch and other content.', { partner })), // prettier-ignore
     /** V3 answered its code lookup with this status: letters in `reads.unmarkedCodes` have no effect for a client of the partner. */
-    unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', one('unmarked_codes_unknown_total', 'Code lookups that V3 refused or does not have.', ['partner'])), // prettier-ignore
+    unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Code lookups that V3 refused or does not have.', { partner })), // prettier-ignore
     /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
-    slowClient: event<{ readonly phase: 'headers' | 'upload' | 'reply' }>('warn', 'slow client cut off', one('slow_clients_total', 'Clients that were disconnected for being too slow.', ['phase'], { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
+    slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
     // Upstreams
-    credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', one('credentials_denied_total', 'Writes whose credentials V3 denied.', ['partner'])), // prettier-ignore
+    credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', counter('credentials_denied_total', 'Writes whose credentials V3 denied.', { partner })), // prettier-ignore
     /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */
-    ownCredentialsDenied: event<OfPartner & { readonly what: 'subscriptionKey' | 'token' }>('error', 'own credentials denied by V3', one('own_credentials_denied_total', 'Calls that V3 denied for the key or the client that the configuration has.', ['partner', 'what'], { what: ['subscriptionKey', 'token'] })), // prettier-ignore
-    passThroughFailed: event<{ readonly reason: 'unreachable' | 'brokenReply' }>('warn', 'pass-through failed', one('pass_through_failures_total', 'Passed-through requests without a complete reply.', ['reason'], { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
+    ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls that V3 denied for the key or the client that the configuration has.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
+    passThroughFailed: event('warn', 'pass-through failed', counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
     /** A request to V2 got no whole reply; `lost`: it had left, or a part of it. */
-    relayFailed: event<{ readonly reason: 'unreachable' | 'lost' | 'brokenReply' }>('warn', 'relay failed', one('relay_failures_total', 'Requests to V2 without a complete reply.', ['reason'], { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
+    relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
     /** V2 was sent a write that the journal does not know, since it could not be reached in time. */
-    relayedUnrecorded: event<OfPartner>('warn', 'relayed unrecorded', one('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', ['partner'])), // prettier-ignore
+    relayedUnrecorded: event('warn', 'relayed unrecorded', counter('stage_unrecorded_total', 'Writes that V2 was sent and the journal does not know.', { partner })), // prettier-ignore
     /** V3 cannot be reached or fails: at the first write of a partner, then once a minute as long as it does. */
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
@@ -222,17 +215,17 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     /** Open records of a batch cannot be finished until their client sends credentials, or their partner is configured again. */
     recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
     /** The background work failed and will be retried. */
-    recoveryFailed: event<{ readonly code: string }>('error', 'recovery failed', one('recovery_failures_total', 'Failures of the background work.', ['code'])), // prettier-ignore
+    recoveryFailed: event('error', 'recovery failed', counter('recovery_failures_total', 'Failures of the background work.', { code: unlisted })), // prettier-ignore
     /** The journal cannot be written or read: writes are answered 503 until it recovers. */
-    journalFailed: event<{ readonly reason: string }>('error', 'journal failed', one('journal_failures_total', 'Times that the journal became unavailable.', [])), // prettier-ignore
+    journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
     journalRecovered: plain('info', 'journal recovered'),
     /** The lease of this instance has expired; other instances may have finished its batches. */
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
 
     // Stages, guards and comparison
     /** This instance serves a partner by another stage from now on. */
-    stageChanged: event<StageChanged>('info', 'stage changed', ({ partner, from, to }) => {
-      if (from !== null) stageChanges.inc({ partner, stage: to })
+    stageChanged: event<StageChanged>('info', 'stage changed', (change) => {
+      if (change.from !== null) stageChanges({ partner: change.partner, stage: change.to })
     }),
     /** The stages were not read for as long as they count: writes that V3 serves are refused. */
     stagesStale: plain('error', 'stages cannot be read'),
@@ -242,9 +235,9 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
     /** The guards of a partner have acted: this instance is the one that did. */
-    guardActed: event<GuardActed>('error', 'guard acted', one('stage_guard_actions_total', 'Actions of guards.', ['partner', 'action'], { action: ['notify', 'hold', 'back'] })), // prettier-ignore
+    guardActed: event<GuardActed>('error', 'guard acted', counter('stage_guard_actions_total', 'Actions of guards.', { partner, action: ['notify', 'hold', 'back'] })), // prettier-ignore
     /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
-    guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', one('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', ['partner'])), // prettier-ignore
+    guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', { partner })), // prettier-ignore
     /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
     seenNotKept: event<OfPartner & { readonly code: string }>('warn', 'writes seen cannot be kept'),
     /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
@@ -254,7 +247,7 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
 
     // The process
     /** An unexpected error: its class and stack, which hold no data, but not its message. */
-    internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', one('internal_errors_total', 'Unexpected errors.', [])), // prettier-ignore
+    internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
     /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */
     drainExpired: event<{ readonly requests: number }>('warn', 'connections closed before their replies were read'), // prettier-ignore
     started: event<{ readonly url: string }>('info', 'started'),

@@ -1,4 +1,4 @@
-import { AggregatorRegistry, Gauge, Registry } from 'prom-client'
+import { AggregatorRegistry, Registry } from 'prom-client'
 
 import { createInstruments } from './instruments.ts'
 import { createReloadMetrics, type MetricsSnapshot, type MetricsText } from './metrics.ts'
@@ -11,17 +11,11 @@ export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
   let gone: Promise<MetricsSnapshot> = Promise.resolve([])
-  const ends = createInstruments(own).counter('worker_ends_total', 'Workers that ended unexpectedly.', []) // prettier-ignore
-  const workers: Gauge = new Gauge({
-    name: 'markbridge_workers',
-    help: 'Running workers.',
-    registers: [own],
-    collect: () => {
-      workers.set(alive.size)
-    },
-  })
+  const instruments = createInstruments(own)
+  const ended = instruments.counter('worker_ends_total', 'Workers that ended unexpectedly.', {})
+  instruments.gauge('workers', 'Running workers.', () => alive.size)
   return {
-    reloads: createReloadMetrics(own, nowMs),
+    reloads: createReloadMetrics(instruments, nowMs),
     started: (worker: number): void => void alive.set(worker, []),
     /** Replaces the values of a process with its latest ones. */
     shown: (worker: number, snapshot: MetricsSnapshot): void => {
@@ -31,7 +25,7 @@ export function createMetricsSum(nowMs: () => number) {
     ended: (worker: number): void => {
       const last = (alive.get(worker) ?? []).filter(isCounted)
       alive.delete(worker)
-      ends.inc()
+      ended({})
       gone = gone.then((before) => add([before, last]).getMetricsAsJSON())
     },
     render: async (): Promise<MetricsText> => {

@@ -1,7 +1,6 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 
-import { createCompareMetrics } from './compare-metrics.ts'
-import { createInstruments, statusClass } from './instruments.ts'
+import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
 /** A call to an upstream; `status` is undefined where no reply head was received. */
 interface CallSeen<Kind extends string> {
@@ -9,26 +8,6 @@ interface CallSeen<Kind extends string> {
   readonly status: number | undefined
   readonly durationMs: number
 }
-
-/** A write that waits for its stage, or was refused for it. */
-interface StageWaitSeen {
-  readonly partner: string
-  readonly reason: 'changing' | 'stale' | 'asking' | 'overloaded'
-}
-
-/** A gauge that is read when the metrics are rendered. */
-interface GaugeOptions<Label extends string> {
-  /** Without `markbridge_`. */
-  readonly name: string
-  readonly help: string
-  readonly labels?: readonly Label[]
-  /** True for a value that is the same in each process of an adapter, so that readings are not added up. */
-  readonly shared?: boolean
-}
-
-/** One number, or one for each combination of label values, which must be few and known. Empty: the value is not available. */
-type GaugeReading<Label extends string> =
-  number | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[]
 
 /** A page of metrics for Prometheus. */
 export interface MetricsText {
@@ -45,8 +24,10 @@ export type MetricsSnapshot = readonly object[]
  */
 export type Metrics = ReturnType<typeof createMetrics>
 
-const sides = ['v2', 'v3']
-const stageWaitReasons = ['changing', 'stale', 'asking']
+const partner = unlisted
+const priority = ['write', 'read', 'comparison'] as const
+const side = ['v2', 'v3'] as const
+const stageWait = ['changing', 'stale', 'asking'] as const
 /** Gauges of the process whose names end as those of counters do; what they count is also in `nodejs_active_resources`. */
 const misnamed = [
   'nodejs_active_handles_total',
@@ -58,19 +39,16 @@ const misnamed = [
 export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
-  const { counter, histogram } = instruments
-  const calls = histogram('v3_call_duration', 'From a call to V3 to the head of its reply.', ['kind', 'status']) // prettier-ignore
-  const relayed = histogram('v2_call_duration', 'From a call to V2 to the head of its reply.', ['kind', 'status']) // prettier-ignore
-  const waits = histogram('queue_wait', 'Time in the queue, of calls that were sent.', ['priority'])
-  const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', ['priority', 'reason'], { priority: ['write', 'read', 'comparison'], reason: ['full', 'deadline', 'gone'] }) // prettier-ignore
-  const visible = histogram('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', []) // prettier-ignore
-  const refusals = counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', ['resource', 'reason'], { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }) // prettier-ignore
-  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', ['partner', 'side'], { side: sides }) // prettier-ignore
-  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', ['partner', 'side', 'kind'], { side: sides, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
-  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', ['partner', 'fate'], { fate: ['kept', 'lost'] }) // prettier-ignore
-  const recorded = counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', ['partner', 'fate'], { fate: ['recorded', 'dropped', 'tooLarge', 'unfit', 'incomplete', 'stopped'] }) // prettier-ignore
-  const stageWaits = counter('stage_held_total', 'Writes that waited for their stage.', ['partner', 'reason'], { reason: stageWaitReasons }) // prettier-ignore
-  const stageRefusals = counter('stage_refused_total', 'Requests that were refused for their stage.', ['partner', 'reason'], { reason: [...stageWaitReasons, 'overloaded'] }) // prettier-ignore
+  const { counter, timer } = instruments
+  const status = unlisted
+  const calls = timer('v3_call_duration', 'From a call to V3 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
+  const relayed = timer('v2_call_duration', 'From a call to V2 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
+  const waits = timer('queue_wait', 'Time in the queue, of calls that were sent.', { priority })
+  const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', { priority, reason: ['full', 'deadline', 'gone'] }) // prettier-ignore
+  const visible = timer('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', {}) // prettier-ignore
+  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', { partner, side }) // prettier-ignore
+  const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
+  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
   const prepare = (): void => {
     partners().forEach(instruments.begin)
@@ -83,56 +61,45 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     /** Those of its registry, for the counters of events. */
     instruments,
     /** Counts a call to V3. */
-    called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void => {
-      const labels = { kind: kind === 'passThrough' ? 'pass_through' : kind, status: statusLabel(status) }
-      calls.observe(labels, durationMs / 1_000)
-    },
+    called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void =>
+      calls(
+        { kind: kind === 'passThrough' ? 'pass_through' : kind, status: statusClass(status) },
+        durationMs,
+      ),
     /** Counts a call to V2. */
     relayed: ({ kind, status, durationMs }: CallSeen<'read' | 'write'>): void =>
-      relayed.observe({ kind, status: statusLabel(status) }, durationMs / 1_000),
+      relayed({ kind, status: statusClass(status) }, durationMs),
     /** Counts the wait of a call for the rate limit; `refused` is undefined for a call that was sent. */
     queued: (wait: {
-      readonly priority: 'write' | 'read' | 'comparison'
+      readonly priority: (typeof priority)[number]
       readonly waitedMs: number
       readonly refused: 'full' | 'deadline' | 'gone' | undefined
     }): void => {
-      const { priority, waitedMs, refused } = wait
-      if (refused === undefined) waits.observe({ priority }, waitedMs / 1_000)
-      else turnedAway.inc({ priority, reason: refused })
+      if (wait.refused === undefined) waits(wait, wait.waitedMs)
+      else turnedAway({ priority: wait.priority, reason: wait.refused })
     },
     /** Records how long after the loss of a reply a read-back showed the mark, ms. */
-    visible: (afterMs: number): void => visible.observe(afterMs / 1_000),
-    /** Counts a request that was refused because its client's share, or the time to wait for it, was used up. */
-    shareRefused: (refusal: {
-      readonly resource: 'pass_through' | 'read' | 'relay' | 'bytes'
-      readonly reason: 'share' | 'wait' | 'gone'
-    }): void => refusals.inc(refusal),
+    visible: (afterMs: number): void => visible({}, afterMs),
+    shareRefused: counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
     /** Counts a write for the guards of a partner; `outcome`: `good`, or what was bad about it. */
     guardCounted: (trial: {
       readonly partner: string
       readonly side: 'v2' | 'v3'
-      readonly outcome: string
+      readonly outcome: 'good' | 'unknown' | 'serverError' | 'refused' | 'slow'
     }): void => {
-      const { partner, side, outcome } = trial
-      guardTrials.inc({ partner, side })
-      if (outcome !== 'good') guardBad.inc({ partner, side, kind: outcome })
+      guardTrials(trial)
+      if (trial.outcome !== 'good') guardBad({ ...trial, kind: trial.outcome })
     },
-    /** Counts an exchange that was to be recorded, by what became of it. */
-    record: (partner: string, fate: string): void => recorded.inc({ partner, fate }),
+    recorded: counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', { partner, fate: ['recorded', 'dropped', 'tooLarge', 'unfit', 'incomplete', 'stopped'] }), // prettier-ignore
     /** Counts compared requests whose result is kept in the journal as evidence, or is lost. */
-    evidenceKept: (partner: string, requests: number, isKept: boolean): void =>
-      evidence.inc({ partner, fate: isKept ? 'kept' : 'lost' }, requests),
-    stageHeld: ({ partner, reason }: StageWaitSeen): void => stageWaits.inc({ partner, reason }),
-    stageRefused: ({ partner, reason }: StageWaitSeen): void => stageRefusals.inc({ partner, reason }),
-    /** Of live comparisons. */
+    evidenceKept: (id: string, requests: number, isKept: boolean): void =>
+      evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),
+    stageHeld: counter('stage_held_total', 'Writes that waited for their stage.', { partner, reason: stageWait }), // prettier-ignore
+    stageRefused: counter('stage_refused_total', 'Requests that were refused for their stage.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
-    /** Adds a gauge; a reading that fails counts as none. */
-    addGauge: <Label extends string = never>(
-      options: GaugeOptions<Label>,
-      read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
-    ): void => addGauge(registry, options, read),
+    addGauge: instruments.gauge,
     /** Adds the metrics of reloads; only one process of an adapter does. */
-    addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(registry, nowMs),
+    addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(instruments, nowMs),
     /** The Prometheus text. The first call also starts the observation of the process. */
     render: async (): Promise<MetricsText> => {
       prepare()
@@ -146,60 +113,74 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   }
 }
 
-function statusLabel(status: number | undefined): string {
-  return status === undefined ? 'none' : statusClass(status)
+/** A live exchange whose check has ended with a result. */
+export interface ComparedSeen {
+  readonly partner: string
+  readonly check: 'reply' | 'visible' | 'readBack' | 'answers'
+  /** Of the request. */
+  readonly kind: string
+  /** Records by verdict. */
+  readonly verdicts: ReadonlyMap<string, number>
+  /** Differences by `<kind> <path>`. */
+  readonly differences: ReadonlyMap<string, number>
+  readonly delaysMs: readonly number[]
 }
 
-function addGauge<Label extends string>(
-  registry: Registry,
-  { name, help, labels = [], shared = false }: GaugeOptions<Label>,
-  read: () => GaugeReading<Label> | Promise<GaugeReading<Label>>,
-): void {
-  const gauge = new Gauge<Label>({
-    name: `markbridge_${name}`,
-    help,
-    labelNames: labels,
-    registers: [registry],
-    aggregator: shared ? 'first' : 'sum',
-    collect: async () => {
-      const reading = await Promise.resolve()
-        .then(read)
-        .catch(() => [])
-      // Label values that are no longer reported must disappear.
-      gauge.reset()
-      if (typeof reading === 'number') gauge.set(reading)
-      else for (const sample of reading) gauge.set(sample.labels, sample.value)
+const check = ['reply', 'visible', 'readBack', 'answers'] as const
+const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
+
+/** Paths name fields of the service; with more of them the rest are one. */
+const MAX_PATHS = 150
+
+/** Creates the metrics of live comparisons; offered = compared + dropped + skipped once nothing waits. */
+function createCompareMetrics({ counter, timer }: Instruments) {
+  const compared = counter('compare_compared_total', 'Checks with a result.', { partner, check })
+  const records = counter('compare_records_total', 'Compared records by verdict.', { partner, check, kind: unlisted, verdict: unlisted }) // prettier-ignore
+  const differences = counter('compare_differences_total', 'Fields that differ.', { partner, check, path: unlisted, kind: unlisted }) // prettier-ignore
+  const delays = timer('compare_visible', 'From a reply to the read that showed the mark on the other side.', { partner, check }) // prettier-ignore
+  const paths = new Set<string>()
+  const labelOf = (path: string): string => {
+    if (paths.has(path)) return path
+    if (paths.size >= MAX_PATHS) return '(other)'
+    paths.add(path)
+    return path
+  }
+  return {
+    offered: counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', { partner, check }), // prettier-ignore
+    compared: (seen: ComparedSeen): void => {
+      compared(seen)
+      for (const [verdict, count] of seen.verdicts) records({ ...seen, verdict }, count)
+      for (const [name, count] of seen.differences) {
+        const at = name.indexOf(' ')
+        differences({ ...seen, path: labelOf(name.slice(at + 1)), kind: name.slice(0, at) }, count)
+      }
+      for (const ms of seen.delaysMs) delays(seen, ms)
     },
-  })
+    dropped: counter('compare_dropped_total', 'Checks that found no room.', { partner, check, reason: ['full', 'closed', 'failed'] }), // prettier-ignore
+    skipped: counter('compare_skipped_total', 'Checks that could not be made.', { partner, check, reason: skipReasons }), // prettier-ignore
+    called: counter('compare_calls_total', 'Calls of comparisons.', { partner, side: unlisted, status: unlisted }), // prettier-ignore
+  }
 }
 
 /** The metrics of the configuration in use. */
 export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
 /** Creates the metrics of an adapter, whose configuration was loaded at `nowMs`. They belong to one process of it alone. */
-export function createReloadMetrics(registry: Registry, nowMs: () => number) {
-  const registers = [registry]
-  const results = createInstruments(registry).counter('config_reloads_total', 'Reloads of the configuration.', ['result']) // prettier-ignore
-  for (const result of ['reloaded', 'refused']) results.inc({ result }, 0)
-  const gauge = (name: string, help: string, value: number): Gauge => {
-    const made = new Gauge({ name: `markbridge_config_${name}`, help, registers })
-    made.set(value)
-    return made
-  }
-  let revision = 1
-  const revisions = gauge('revision', 'Configurations that took effect, with the first.', revision)
-  const loaded = gauge('loaded_timestamp_seconds', 'When the configuration in use was loaded.', nowMs() / 1_000) // prettier-ignore
-  const needsRestart = gauge('needs_restart', 'Keys that take effect with the next start.', 0)
+export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
+  const results = counter('config_reloads_total', 'Reloads of the configuration.', { result: ['reloaded', 'refused'] }) // prettier-ignore
+  let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
+  gauge('config_revision', 'Configurations that took effect, with the first.', () => revision)
+  gauge('config_loaded_timestamp_seconds', 'When the configuration in use was loaded.', () => loadedMs / 1_000) // prettier-ignore
+  gauge('config_needs_restart', 'Keys that take effect with the next start.', () => needsRestart)
   return {
     /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
     reloaded: (pending: number): number => {
-      results.inc({ result: 'reloaded' })
+      results({ result: 'reloaded' })
       revision += 1
-      revisions.set(revision)
-      loaded.set(nowMs() / 1_000)
-      needsRestart.set(pending)
+      loadedMs = nowMs()
+      needsRestart = pending
       return revision
     },
-    refused: (): void => results.inc({ result: 'refused' }),
+    refused: (): void => results({ result: 'refused' }),
   }
 }

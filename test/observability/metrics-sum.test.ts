@@ -11,8 +11,8 @@ async function show({ calls, errors }: { calls: number; errors: number }): Promi
   const events = createEvents(createLogger('silent'), metrics.instruments)
   for (let n = 0; n < calls; n += 1) metrics.called({ kind: 'write', status: 201, durationMs: 20 })
   for (let n = 0; n < errors; n += 1) events.internalError({ errorName: 'Error', stack: [] })
-  metrics.addGauge({ name: 'under_way', help: 'Now.' }, () => calls)
-  metrics.addGauge({ name: 'kept', help: 'In the journal.', shared: true }, () => 30)
+  metrics.addGauge('under_way', 'Now.', () => calls)
+  metrics.addGauge('kept', 'In the journal.', () => 30, { shared: true })
   // As it comes through the channel between processes.
   return structuredClone(await metrics.snapshot())
 }

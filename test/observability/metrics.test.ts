@@ -104,13 +104,12 @@ describe('createMetrics', () => {
   it('reads added gauges whenever it is asked, with one number or one for each value of its labels', async () => {
     const metrics = createMetrics()
     let depth = 1
-    metrics.addGauge({ name: 'depth', help: 'How deep.' }, () => depth)
-    metrics.addGauge({ name: 'open', help: 'What is open.', labels: ['state'] }, () =>
-      Promise.resolve([
-        { labels: { state: 'unknown' }, value: depth },
-        { labels: { state: 'parked' }, value: 7 },
-      ]),
-    )
+    metrics.addGauge('depth', 'How deep.', () => depth)
+    const open = () => [
+      { state: 'unknown', value: depth },
+      { state: 'parked', value: 7 },
+    ]
+    metrics.addGauge('open', 'What is open.', () => Promise.resolve(open()), { labels: ['state'] })
     await metrics.render()
     depth = 2
     expect(await samples(metrics)).toEqual([
@@ -122,8 +121,8 @@ describe('createMetrics', () => {
 
   it('shows no reading that is out of date when the next one fails', async () => {
     const metrics = createMetrics()
-    let reading = Promise.resolve([{ labels: { partner: 'acme' }, value: 3 }])
-    metrics.addGauge({ name: 'kept', help: 'What is kept.', labels: ['partner'] }, () => reading)
+    let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
+    metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
     expect(await samples(metrics)).toEqual(['markbridge_kept{partner="acme"} 3'])
     reading = Promise.reject(new Error('nobody answers'))
     expect(await samples(metrics)).toEqual([])

@@ -1,7 +1,7 @@
 import type { CheckKind, ComparedExchange } from '../../compare/compared-exchange.ts'
 import type { CheckEnd, OfferedExchange, PaceRefusal, WireReply } from '../../compare/live/index.ts'
 import type { PackedConfig } from '../../config/index.ts'
-import type { ComparedSeen } from '../../observability/compare-metrics.ts'
+import type { ComparedSeen } from '../../observability/metrics.ts'
 import { type Events, framesOf } from '../../observability/events.ts'
 import type { Client, Partner } from '../../partners/partner.ts'
 import type { EvidenceEntry, EvidenceScope, PeriodKey, Side } from '../../rollout/index.ts'

@@ -21,7 +21,7 @@ import { createProcessorShare, threadEarnings } from '../../compare/processor-sh
 import { fieldOf } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import type { ComparedSeen } from '../../observability/compare-metrics.ts'
+import type { ComparedSeen } from '../../observability/metrics.ts'
 import type { Authorisation, Client, Partner } from '../../partners/partner.ts'
 import { createUnmarkedCodes } from '../../reads/index.ts'
 import { toEvidenceKey } from '../../rollout/index.ts'

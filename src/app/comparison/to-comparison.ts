@@ -121,7 +121,9 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     if (!own.checks.delete(check)) return
     const { head } = own
     if (how.kind !== 'compared') {
-      metrics.compare[how.kind](head.partner, check, how.reason)
+      if (how.kind === 'dropped')
+        metrics.compare.dropped({ partner: head.partner, check, reason: how.reason })
+      else metrics.compare.skipped({ partner: head.partner, check, reason: how.reason })
       miss(head, check)
       return
     }
@@ -188,7 +190,7 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
       journal?.evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     }),
     called: safe((partner, side, status) =>
-      metrics.compare.called(partner, side, status === undefined ? 'none' : statusClass(status)),
+      metrics.compare.called({ partner, side, status: statusClass(status) }),
     ),
     compared: safe((exchange) => parts.onCompared?.(exchange)),
     internalError: (event) => events.internalError(event),
@@ -234,11 +236,11 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     const checks = checksOf(exchange)
     const bytes = Math.max(1, sizeOf(exchange))
     const isFull = waiting >= MAX_WAITING || held + bytes > MAX_BYTES
-    for (const check of checks) metrics.compare.offered(head.partner, check)
+    for (const check of checks) metrics.compare.offered({ partner: head.partner, check })
     if (own === undefined || isFull) {
       const reason = own !== undefined ? 'full' : stop.signal.aborted ? 'closed' : 'failed'
       for (const check of checks) {
-        metrics.compare.dropped(head.partner, check, reason)
+        metrics.compare.dropped({ partner: head.partner, check, reason })
         miss(head, check)
       }
       wrote(head.partner, keysOf(exchange))
@@ -260,16 +262,15 @@ export function toComparison(parts: ComparisonParts): ReloadableComparison {
     }
   }
   metrics.addGauge(
-    { name: 'compare_waiting', help: 'Exchanges that wait to be compared, and those under way.' },
+    'compare_waiting',
+    'Exchanges that wait to be compared, and those under way.',
     () => open.size,
   )
   metrics.addGauge(
-    {
-      name: 'compare_silent',
-      help: '1 for a side that comparisons leave alone, since it has answered 429.',
-      labels: ['partner', 'side'],
-    },
-    () => pace.silent().map(({ partner, side }) => ({ labels: { partner, side }, value: 1 })),
+    'compare_silent',
+    '1 for a side that comparisons leave alone, since it has answered 429.',
+    () => pace.silent().map(({ partner, side }) => ({ partner, side, value: 1 })),
+    { labels: ['partner', 'side'] },
   )
   const closeThread = async (): Promise<void> => {
     stop.abort()
