@@ -61,12 +61,11 @@ import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
 
-/** Parts that a caller may replace, mostly to observe or to fix time and ids. */
+/** Parts that a caller may replace, mostly to observe or to fix the time. */
 export interface AppOverrides {
   readonly logger?: Logger
   readonly logLevel?: string
   readonly nowMs?: () => number
-  readonly newId?: () => string
   readonly openJournal?: () => Promise<Journal>
   /** Decides which side serves a request, in place of the stages of the partners. */
   readonly stages?: LiveStages
@@ -240,7 +239,7 @@ function compose(config: Config, overrides: AppOverrides) {
     trustedProxies: createAddressList(config.listen.trustedProxies),
     clock: systemClock,
     nowMs,
-    newId: overrides.newId ?? randomUUID,
+    newId: randomUUID,
   }
   const reads = {
     planner: createReadPlanner(nowMs),
