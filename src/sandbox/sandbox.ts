@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import { createModelIndex } from '../odata/index.ts'
-import { type AttendanceSwitches, createAttendanceService } from './attendance/attendance-service.ts'
+import { createAttendanceService } from './attendance/attendance-service.ts'
 import { answerOperations } from './answer-batch.ts'
 import { methodNotAllowed, notFound, type Reply } from './http/reply.ts'
 import {
@@ -13,17 +13,15 @@ import {
   type Service,
   type ServiceRequest,
 } from './http/request.ts'
-import { createLearnerService, type LearnerSwitches } from './learner/learner-service.ts'
-import { createLegacyService, type LegacySwitches } from './legacy/legacy-service.ts'
+import { createLearnerService } from './learner/learner-service.ts'
+import { createLegacyService } from './legacy/legacy-service.ts'
 import { answerMetadata, servedModel } from './metadata.ts'
 import { openSchool, type School } from './school.ts'
-import { recordTypes } from './attendance/record.ts'
 import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
 import { readBody, type Setting } from './control/setting.ts'
 import { formatInstant } from './dates.ts'
 import { createHttpPort, type HttpPort } from './http/server.ts'
-import { findLearnerSet } from './learner/learner-sets.ts'
 import { readOptions, type SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
 import { type Admit, createSecurity, type Security } from './security.ts'
@@ -83,12 +81,8 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     },
   }
   const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
-  const { seed, typeNames, unavailable, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
-  const service = createService(school, {
-    ...settings,
-    types: recordTypes[typeNames],
-    unavailable: new Set(unavailable.map((name) => findLearnerSet(name)?.name ?? name)),
-  })
+  const { seed, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
+  const service = createService(school)
   const { valueRules, legacyForm, differences } = school
   const plans: FaultPlan[] = []
   const reset = (): void => {
@@ -151,12 +145,6 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   }
 }
 
-/** Switches for unknown behaviour of the real service. */
-interface ServiceSwitches extends AttendanceSwitches, LegacySwitches, LearnerSwitches {
-  /** Whether V3 has `$batch`: announced, and never shown (service-facts 3). */
-  readonly batch: boolean
-}
-
 /** The properties of the service that belong to one port. */
 interface ServicePort {
   /** Whether the port has the resource; 404 for others. */
@@ -166,12 +154,13 @@ interface ServicePort {
 }
 
 /** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
-function createService(school: School, switches: ServiceSwitches): (port: ServicePort) => Service {
+function createService(school: School): (port: ServicePort) => Service {
+  const { pageSize, batch } = school.settings
   const index = createModelIndex(servedModel)
-  const queryContext = () => ({ index, now: school.now(), pageSize: switches.pageSize })
-  const attendance = createAttendanceService(school, queryContext, switches)
-  const learner = createLearnerService(school, queryContext, switches)
-  const legacy = createLegacyService(school, switches)
+  const queryContext = () => ({ index, now: school.now(), pageSize })
+  const attendance = createAttendanceService(school, queryContext)
+  const learner = createLearnerService(school, queryContext)
+  const legacy = createLegacyService(school)
   const answer = (request: RoutedRequest): Reply => {
     const description = answerMetadata(request)
     if (description !== undefined) return description
@@ -192,7 +181,8 @@ function createService(school: School, switches: ServiceSwitches): (port: Servic
       // The learner domains at V1 and V2 have the batch of V3; that of the attendance domain is the legacy one.
       const isBatch = route?.resource.join('/').toLowerCase() === '$batch' && !isLegacy(route)
       if (!isBatch) return single(request)
-      if (!switches.batch) return notFound
+      // Whether V3 has one was announced, and never shown (service-facts 3).
+      if (!batch) return notFound
       if (request.method !== 'POST') return methodNotAllowed('POST')
       return answerOperations({ service: single, attempt: school.attempt, disturb }, { ...request, route })
     }

@@ -25,6 +25,7 @@ import { createMarkStore, type MarkStore } from './store/marks.ts'
 
 /** The school behind both faces of the service: one store, one calendar, one set of ids. */
 export interface School {
+  readonly settings: SandboxSettings
   readonly database: DatabaseSync
   readonly ids: Identities
   readonly calendar: Calendar
@@ -60,10 +61,11 @@ export interface School {
  * `onProgress` gets the share that is built, 0 to 1. Errors: `ADP_USAGE` for a file with other content.
  */
 export function openSchool(
-  { seed, scale, db }: SandboxSettings,
+  settings: SandboxSettings,
   now: () => number,
   onProgress: (share: number) => void,
 ): School {
+  const { seed, scale, db } = settings
   const ids = createIdentities(seed)
   const codes = createCodeTable(ids)
   const content = `the ${scale} of seed ${seed}`
@@ -79,7 +81,7 @@ export function openSchool(
   const patches = createPatches(database)
   const actors = createActors(database)
   return {
-    ...{ database, ids, calendar, codes, roster, actors, marks, patches, now },
+    ...{ settings, database, ids, calendar, codes, roster, actors, marks, patches, now },
     compose: (set, day) => composeSet({ seed, ids, roster }, set, day),
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),

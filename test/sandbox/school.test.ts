@@ -47,7 +47,7 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
   expect(current).toHaveLength(720)
   expect(
     groupsOn(school.today(), school.ids, school.roster.entries)
-      .filter(({ type }) => type === 'PrimaryClass')
+      .filter(({ entity }) => entity['GroupType'] === 'PrimaryClass')
       .map(({ members }) => members.size),
   ).toEqual(Array.from({ length: 24 }, () => 30))
   // Whole school years up to yesterday: 700,000 at the beginning of September, 980,000 at the end of July.

@@ -141,7 +141,7 @@ test('a reset leaves no hole where a client marked a session before its register
   const db = join(folder, 'class.db')
   const first = open('2026-06-10', { db })
   const session = dayNumber('2026-06-10') * 2
-  const draft = {
+  const mark = {
     learner: 1,
     session,
     code: 1,
@@ -150,15 +150,10 @@ test('a reset leaves no hole where a client marked a session before its register
     minutesLate: null,
     comment: 'own',
   }
-  const written = {
-    ...draft,
-    recordedOn: 0,
-    actor: 1,
-    changeProcessName: null,
-    externalId: zeroGuid,
-    writtenAt: 0,
-  }
-  first.marks.write(written, 'V3', 'replace')
+  first.marks.write(
+    { ...mark, recordedOn: 0, actor: 1, changeProcessName: null },
+    { externalId: zeroGuid, face: 'V3', writtenAt: 0, posted: mark, onExisting: 'replace' },
+  )
   first.database.close()
   const later = open('2026-06-12', { db })
   expect(later.marks.range(1, session, session)).toMatchObject([{ comment: 'own', seq: 1 }])

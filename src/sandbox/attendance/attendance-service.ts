@@ -4,104 +4,51 @@ import { methodNotAllowed, notFound, odataError, refuseDomain, type Reply } from
 import type { RoutedRequest } from '../http/request.ts'
 import type { Entity } from '../json.ts'
 import { type QueryContext, readQuery } from '../query/compile-query.ts'
-import { countEntities, readEntities } from '../query/read-entities.ts'
-import { keyValues, readEntity, readResource, type Resource } from '../query/read-entity.ts'
+import { type Collection, listedRows, readCollection } from '../query/read-collection.ts'
+import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
-import type { OnExisting } from '../store/marks.ts'
-import { countRecords, readRecords, readRows, type RecordFace } from './read-records.ts'
-import { type RecordTypes, toRecordEntity } from './record.ts'
+import { recordTypes, toRecordEntity } from './record.ts'
+import { changedRecords, type RecordFace, recordSet } from './record-set.ts'
 import { codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
-import { changedRows, rowById } from './rows.ts'
 import { postRecord } from './write-mark.ts'
 
-/** Switches of the attendance domain. */
-export interface AttendanceSwitches {
-  readonly onExisting: OnExisting
-  /** Longest range of a read. */
-  readonly maxDays: number
-  /** Type texts of references in reads. */
-  readonly types: RecordTypes
-}
-
-/** A set besides AttendanceRecords: read only, whole in memory. */
-interface ReferenceSet {
-  readonly name: string
-  readonly type: string
-  readonly key: readonly string[]
-  /** `since` asks for the changes since an instant, where the set has that function. */
-  readonly entities: (school: School, since?: number) => readonly Entity[]
-  readonly hasChanges?: true
-}
-
-const referenceSets: Readonly<Record<string, ReferenceSet>> = {
-  statutoryattendancesessions: {
-    name: 'StatutoryAttendanceSessions',
-    type: 'StatutoryAttendanceSession',
-    key: ['ExternalID'],
-    entities: sessionEntities,
-  },
-  statutoryattendancerecordhistorys: {
-    name: 'StatutoryAttendanceRecordHistorys',
-    type: 'StatutoryAttendanceRecordHistory',
-    key: ['ExternalID'],
-    entities: historyEntities,
-    hasChanges: true,
-  },
-  attendancelookups: {
-    name: 'AttendanceLookups',
-    type: 'AttendanceLookup',
-    key: ['ExternalID', 'LookupType'],
-    entities: codeEntities,
-  },
-}
+const listedSet = (name: string, type: string, entities: readonly Entity[]): ServedSet => ({
+  ...{ context: name, typeName: `${serviceNamespace}.${type}` },
+  rows: listedRows(entities),
+})
 
 /** Creates the V3 attendance service: everything below `…/Attendance/V3` but `$batch` and `$metadata`. */
 export function createAttendanceService(
   school: School,
   queryContext: () => QueryContext,
-  { onExisting, maxDays, types }: AttendanceSwitches,
 ): (request: RoutedRequest) => Reply {
-  const typeName = `${serviceNamespace}.AttendanceRecord`
-  const face = (): RecordFace => ({
-    ...{ name: 'V3', typeName, maxDays, recordedOnly: false },
-    toEntity: (row) => toRecordEntity(row.view, types),
-    queryContext: queryContext(),
-  })
-
-  const records = (resource: Resource, request: RoutedRequest): Reply => {
-    if (resource.key === undefined) {
-      if (request.method === 'POST') return postRecord(school, onExisting, queryContext().index, request)
-      if (request.method !== 'GET') return methodNotAllowed('GET', 'POST')
-      return readRecords(school, face(), request)
-    }
-    if (request.method !== 'GET') return methodNotAllowed('GET')
-    const [id] = keyValues(resource.key, ['ExternalID']) ?? []
-    const row = id === undefined ? undefined : rowById(school, id, { face: 'V3', asOf: request.asOf })
-    if (row === undefined) return notFound
-    const entity = toRecordEntity(row.view, types)
-    const target = { ...resource, typeName, context: 'AttendanceRecords', entity }
-    return readEntity(target, queryContext(), request)
+  const face: RecordFace = {
+    name: 'V3',
+    typeName: `${serviceNamespace}.AttendanceRecord`,
+    toEntity: ({ view }) => toRecordEntity(view, recordTypes[school.settings.typeNames]),
+    post: (request) => postRecord(school, queryContext().index, request),
   }
-
-  const reference = (
-    set: ReferenceSet,
-    resource: Resource,
-    request: RoutedRequest,
-    since?: number,
-  ): Reply => {
-    if (request.method !== 'GET') return methodNotAllowed('GET')
-    const entities = set.entities(school, since)
-    const collection = { typeName: `${serviceNamespace}.${set.type}`, context: set.name, entities }
-    if (resource.key === undefined) {
-      const isCount = resource.rest[0]?.kind === '$count'
-      return (isCount ? countEntities : readEntities)(collection, queryContext(), request)
-    }
-    const values = keyValues(resource.key, set.key)
-    const entity = entities.find((one) => set.key.every((name, index) => one[name] === values?.[index]))
-    return entity === undefined
-      ? notFound
-      : readEntity({ ...resource, ...collection, entity }, queryContext(), request)
-  }
+  const histories = (since?: number): ServedSet =>
+    listedSet(
+      'StatutoryAttendanceRecordHistorys',
+      'StatutoryAttendanceRecordHistory',
+      historyEntities(school, since),
+    )
+  /** By their names in lower case; those besides AttendanceRecords are read only and whole in memory. */
+  const sets = new Map<string, (asOf: number | undefined) => ServedSet>([
+    ['attendancerecords', (asOf) => recordSet(school, face, asOf)],
+    [
+      'statutoryattendancesessions',
+      () => listedSet('StatutoryAttendanceSessions', 'StatutoryAttendanceSession', sessionEntities(school)),
+    ],
+    ['statutoryattendancerecordhistorys', () => histories()],
+    ['attendancelookups', () => listedSet('AttendanceLookups', 'AttendanceLookup', codeEntities(school))],
+  ])
+  /** The collections of `SIMS.Changes`. */
+  const changes = new Map<string, (since: number) => Collection>([
+    ['attendancerecords', (since) => changedRecords(school, face, since)],
+    ['statutoryattendancerecordhistorys', histories],
+  ])
 
   return (request) => {
     const { route } = request
@@ -109,28 +56,20 @@ export function createAttendanceService(
     if (refusal !== undefined) return refusal
     const resource = readResource(route.resource)
     if (resource === undefined) return isUnreadableChanges(route.resource) ? startDateRequired : notFound
-    const name = route.isLookup ? lookupName(resource.set.toLowerCase()) : resource.set.toLowerCase()
-    const set = referenceSets[name]
+    const named = resource.set.toLowerCase()
+    const name = route.isLookup ? lookupName(named) : named
+    const set = sets.get(name)
     // Its root has the lookups and nothing else, as that of the learner lookups.
-    if (route.isLookup && set?.name !== 'AttendanceLookups') return notFound
-    const isRecords = name === 'attendancerecords'
-    const [next, ...beyond] = resource.rest
-    if (next === undefined || resource.key !== undefined) {
-      if (isRecords) return records(resource, request)
-      return set === undefined ? notFound : reference(set, resource, request)
-    }
-    if (beyond.length > 0 || resource.isRaw) return notFound
-    if (next.kind === '$count' && set !== undefined) return reference(set, resource, request)
-    const isChanges = next.kind === 'function' && /(^|\.)changes$/i.test(next.name)
-    if (!(isRecords && next.kind === '$count') && !(isChanges && (isRecords || set?.hasChanges === true)))
-      return notFound
+    if (set === undefined || (route.isLookup && name !== 'attendancelookups')) return notFound
+    const { key, rest, isRaw } = resource
+    const [next] = rest
+    const call = next?.kind === 'function' && /(^|\.)changes$/i.test(next.name) ? next : undefined
+    const changed = key === undefined && rest.length === 1 && !isRaw ? changes.get(name) : undefined
+    if (call === undefined || changed === undefined)
+      return answerSet(set(request.asOf), resource, queryContext(), request)
     if (request.method !== 'GET') return methodNotAllowed('GET')
-    if (next.kind !== 'function') return countRecords(school, face(), request)
-    const since = readStartDate(next, request)
-    if (since === undefined) return startDateRequired
-    if (set !== undefined) return reference(set, resource, request, since)
-    // All marks of a school may have changed: they are read in their own order, or not at all.
-    return readRows(face(), (after) => changedRows(school, since, after), request)
+    const since = readStartDate(call, request)
+    return since === undefined ? startDateRequired : readCollection(changed(since), queryContext(), request)
   }
 }
 

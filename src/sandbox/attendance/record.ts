@@ -1,5 +1,6 @@
 import { z } from 'zod'
 
+import type { ErrorDetail } from '../../errors.ts'
 import { formatInstant } from '../dates.ts'
 import { zeroGuid } from '../identity.ts'
 import { fields, type Json, readMembers, reference } from '../json.ts'
@@ -21,6 +22,19 @@ export interface RecordView {
   readonly code: string
   readonly minutesLate: number | null
   readonly comment: string | null
+}
+
+/** A mark as posted to either face; ids in lower case. */
+export interface MarkWrite extends Omit<
+  RecordView,
+  'present' | 'absent' | 'recordedOn' | 'start' | 'recordedBy'
+> {
+  /** Undefined: as the code says. */
+  readonly present: boolean | undefined
+  readonly absent: boolean | undefined
+  /** Milliseconds; undefined: now. */
+  readonly recordedOn: number | undefined
+  readonly recordedBy: string
 }
 
 /** Types that a posted reference may name, the documented one first (service.md 2.10; service-facts 5). */
@@ -74,7 +88,7 @@ const typed = (types: readonly [string, ...string[]]) =>
   reference(
     { Type: z.enum(types, `must be ${types.join(' or ')}`).nullish() },
     'ExternalID and Type',
-  ).transform(({ ExternalID: externalId, Type }) => ({ externalId, type: Type ?? types[0] }))
+  ).transform(({ ExternalID, Type }) => ({ ExternalID, Type: Type ?? types[0] }))
 
 /** A record as posted, in the full or the minimal form (service.md 2.10; service-facts 6). */
 const schema = z
@@ -98,25 +112,28 @@ const schema = z
     message: 'and Absent cannot both be true',
   })
 
-/** Reads one posted record, or every fault of its form. */
-export function readRecordBody(body: unknown) {
+/** Reads one posted record and the types of its references, or every fault of its form; `actorId` recorded it where it names nobody. */
+export function readRecordBody(
+  body: unknown,
+  actorId: string,
+): { readonly faults: readonly ErrorDetail[] } | { readonly write: MarkWrite; readonly types: RecordTypes } {
   const read = readMembers(schema, body)
   if ('faults' in read) return read
-  const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, RecordedBy, ...others } = read.value
-  const record = {
-    externalId: ExternalID ?? zeroGuid,
-    /** Undefined where the body leaves them to the code. */
-    present: Present ?? undefined,
-    absent: Absent ?? undefined,
-    /** Milliseconds; undefined: now. */
-    recordedOn: RecordedOn ?? undefined,
-    changeProcessName: ChangeProcessName ?? null,
-    recordedBy: RecordedBy ?? undefined,
-    attendee: others.Attendee,
-    event: others.Event,
-    code: others.AttendanceCode,
-    minutesLate: others.Qualifier?.MinutesLate ?? null,
-    comment: others.Qualifier?.Comment ?? null,
+  const { Attendee, Event, AttendanceCode, RecordedBy, Qualifier, ...plain } = read.value
+  return {
+    write: {
+      externalId: plain.ExternalID ?? zeroGuid,
+      learner: Attendee.ExternalID,
+      event: Event.ExternalID,
+      code: AttendanceCode.ExternalID,
+      present: plain.Present ?? undefined,
+      absent: plain.Absent ?? undefined,
+      minutesLate: Qualifier?.MinutesLate ?? null,
+      comment: Qualifier?.Comment ?? null,
+      recordedOn: plain.RecordedOn ?? undefined,
+      changeProcessName: plain.ChangeProcessName ?? null,
+      recordedBy: RecordedBy?.ExternalID ?? actorId,
+    },
+    types: { attendee: Attendee.Type, event: Event.Type, code: AttendanceCode.Type },
   }
-  return { record }
 }

@@ -23,7 +23,7 @@ export interface Row {
 }
 
 /** The row of a recorded mark. */
-function recordedRow(school: School, learner: Pupil, session: Session, mark: Mark): Row {
+export function recordedRow(school: School, learner: Pupil, session: Session, mark: Mark): Row {
   const { externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment, copy } = mark
   return {
     view: {
@@ -178,11 +178,11 @@ function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   }
 }
 
-/** The row with an id in lower case, recorded or not; undefined: the face has none. */
+/** The row with an id in lower case; undefined: the face has none. */
 export function rowById(
   school: School,
   externalId: string,
-  as: Pick<RowQuery, 'face' | 'asOf'>,
+  as: Omit<RowQuery, 'bounds' | 'after'>,
 ): Row | undefined {
   const query = { ...as, bounds: { records: new Set([externalId]) } }
   for (const row of augmentedRows(school, query)) if (row.view.externalId === externalId) return row

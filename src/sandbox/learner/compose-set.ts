@@ -30,7 +30,6 @@ import {
 export interface LearnerEntity {
   /** 0 for groups and lookups. */
   readonly learner: number
-  readonly key: string
   readonly entity: Record<string, Json>
 }
 
@@ -110,11 +109,8 @@ export function composeSet(
         contact?.id ?? externalId,
       )
     }
-    if (set.subject === 'learner') return [{ learner, key: externalId, entity: compose(learner) }]
-    return contacts.map((contact) => ({
-      ...{ learner, key: contact.id },
-      entity: compose(contact.number, contact),
-    }))
+    if (set.subject === 'learner') return [{ learner, entity: compose(learner) }]
+    return contacts.map((contact) => ({ learner, entity: compose(contact.number, contact) }))
   })
 }
 
@@ -326,47 +322,43 @@ function composeLookups(ids: Identities, set: string): LearnerEntity[] {
         DisplayOrder: index + 1,
         IsVisible: true,
       }
-      return { learner: 0, key: `${externalId},${lookupType}`, entity }
+      return { learner: 0, entity }
     }),
   )
 }
 
 /** Group types of the service (service-facts 15). */
-export type GroupType = 'YearGroup' | 'PrimaryClass' | 'House'
+type GroupType = 'YearGroup' | 'PrimaryClass' | 'House'
 
-/** A group of current learners. */
-export interface Group {
-  readonly type: GroupType
-  readonly externalId: string
-  readonly shortName: string
-  readonly fullName: string
-  readonly displayOrder: number
-  /** Numbers of the members. */
+/** A group of current learners with the numbers of its members. */
+interface Group {
+  readonly entity: Record<string, Json> & { readonly ExternalID: string }
   readonly members: ReadonlySet<number>
 }
 
-/** The groups of the pupils who are on roll on a day: years, classes, houses. */
+/** The groups of the pupils who are on roll on a day, by their ids: years, classes, houses. */
 export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[]): Group[] {
   const current = pupils.filter((pupil) => isOnRoll(pupil, day))
   const by = (
-    type: GroupType,
+    GroupType: GroupType,
     nameOf: (pupil: Pupil) => string | undefined,
     fullName: (name: string) => string,
   ): Group[] => {
     const members = Map.groupBy(current, nameOf)
     const names = [...members.keys()].filter((name) => name !== undefined)
     return names.sort().map((name, index) => ({
-      ...{ type, externalId: groupId(ids, name), shortName: name, fullName: fullName(name) },
-      displayOrder: index + 1,
+      entity: {
+        ...{ ExternalID: groupId(ids, name), GroupType, ShortName: name, FullName: fullName(name) },
+        DisplayOrder: index + 1,
+      },
       members: new Set(members.get(name)?.map(({ number }) => number)),
     }))
   }
-  const yearOf = (pupil: Pupil): string => String(yearGroupOn(pupil, day))
   return [
-    ...by('YearGroup', yearOf, (name) => `Year ${name}`),
+    ...by('YearGroup', (pupil) => String(yearGroupOn(pupil, day)), (name) => `Year ${name}`), // prettier-ignore
     ...by('PrimaryClass', (pupil) => classNameOn(pupil, day), (name) => `Class ${name}`), // prettier-ignore
     ...by('House', ({ house }) => house, (name) => `${name} House`), // prettier-ignore
-  ]
+  ].sort((one, other) => (one.entity.ExternalID < other.entity.ExternalID ? -1 : 1))
 }
 
 /** The id of a group by its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */

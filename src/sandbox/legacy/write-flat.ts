@@ -24,16 +24,14 @@ import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 import { zeroGuid } from '../identity.ts'
 import { fields as fieldTypes, parseRelaxedJson, readMembers } from '../json.ts'
+import type { SandboxSettings } from '../options.ts'
 import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
-import type { OnExisting } from '../store/marks.ts'
 import { layoutFor } from './legacy-form.ts'
 
-/** The writer, and the treatment of existing marks. */
-interface FlatWriter {
+/** What the records of one request are written with. */
+export interface FlatWriter {
   readonly school: School
-  readonly onExisting: OnExisting
-  readonly unmappedFields: UnmappedPolicy
   readonly actorId: string
   /** Context URL of a record. */
   readonly context: string
@@ -89,11 +87,11 @@ export function writeFlat(
       faults.map(({ code, message }) => ({ code: faultCodes[code], message })),
     )
   }
-  const passed = readUnmapped(record.unmapped ?? [], writer.unmappedFields)
+  const passed = readUnmapped(record.unmapped ?? [], school.settings.unmappedFields)
   if (passed.errors.length > 0) return refuse(400, passed.errors)
   if (record.Present && record.Absent)
     return refuse(400, [{ code: 'INVALID_FIELD', message: 'A mark cannot be both Present and Absent.' }])
-  const outcome = writeMark(school, 'V2', writer.onExisting, {
+  const outcome = writeMark(school, 'V2', {
     externalId: zeroGuid,
     learner: record.Learner.toLowerCase(),
     event: record.AttendableEvent.toLowerCase(),
@@ -117,12 +115,6 @@ export function writeFlat(
   )
 }
 
-/**
- * The treatment of a member that is not of the flat write form (batch-wire 4): it drops it, stores those for
- * which V3 has a place, or refuses the record.
- */
-export type UnmappedPolicy = 'report' | 'pass' | 'strict'
-
 /** What `pass` takes over, and why a record is refused. */
 interface UnmappedReading {
   readonly errors: readonly V2Error[]
@@ -132,8 +124,14 @@ interface UnmappedReading {
   readonly recordedBy?: string | undefined
 }
 
-/** Applies the policy to the members; faults name the member, never its value. */
-function readUnmapped(fields: readonly UnmappedField[], policy: UnmappedPolicy): UnmappedReading {
+/**
+ * Reads members that are not of the flat write form (batch-wire 4): `report` drops them, `pass` stores those for which V3 has a
+ * place, `strict` refuses the record. Faults name the member, never its value.
+ */
+function readUnmapped(
+  fields: readonly UnmappedField[],
+  policy: SandboxSettings['unmappedFields'],
+): UnmappedReading {
   if (fields.length === 0 || policy === 'report') return { errors: [] }
   if (policy === 'strict') {
     const errors = fields.map(({ name }) => {

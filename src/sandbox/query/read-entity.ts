@@ -1,7 +1,6 @@
 import {
   isGuid,
   type KeyPart,
-  parseResourcePath,
   type PathSegment,
   type Property,
   QueryError,
@@ -21,7 +20,7 @@ import {
   plainText,
   presentationOf,
 } from './presentation.ts'
-import { countEntities, readEntities } from './read-entities.ts'
+import { countCollection, listedRows, readCollection } from './read-collection.ts'
 
 /** An entity, and the rest of the path below it. */
 interface EntityTarget {
@@ -64,16 +63,14 @@ export function readEntity(target: EntityTarget, queryContext: QueryContext, req
   const entities = value.filter(isEntity)
   const [inside, ...beyond] = rest
   if (inside?.kind === 'key') {
-    const names = index.structured(link.type).key
-    const wanted = keyValues(inside.parts, names)
-    const found = entities.find((one) => names.every((name, at) => one[name] === wanted?.[at]))
+    const found = findByKey(entities, inside.parts, index.structured(link.type).key)
     if (found === undefined) return notFound
     return readEntity({ ...about, entity: found, rest: beyond }, queryContext, request)
   }
-  const collection = { ...about, entities }
+  const collection = { ...about, rows: listedRows(entities) }
   if (isRaw || beyond.length > 0) return notFound
-  if (inside === undefined) return readEntities(collection, queryContext, request)
-  return inside.kind === '$count' ? countEntities(collection, queryContext, request) : notFound
+  if (inside === undefined) return readCollection(collection, queryContext, request)
+  return inside.kind === '$count' ? countCollection(collection, queryContext, request) : notFound
 }
 
 function readWhole(
@@ -133,35 +130,14 @@ function refuseOptions(options: QueryOptions, ...more: ('select' | 'expand')[]):
 
 const noContent: Reply = { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
 
-/** A resource path: an entity set, the key of one of its entities, and the rest. */
-export interface Resource {
-  readonly set: string
-  readonly key: readonly KeyPart[] | undefined
-  readonly rest: readonly PathSegment[]
-  /** Whether `/$value` ends the path. */
-  readonly isRaw: boolean
-}
-
-const limits = { maxLength: 4096, maxDepth: 20 }
-
-/**
- * Reads a resource path (OData URL conventions 4): `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`,
- * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
- */
-export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser takes blanks and tabs where a client writes them into a query; no name in a path has one around it, and no path a tab.
-  if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
-  try {
-    const isRaw = segments.at(-1)?.toLowerCase() === '$value'
-    const path = isRaw ? segments.slice(0, -1) : segments
-    const [first, second, ...rest] = parseResourcePath(path.join('/'), limits)
-    if (first?.kind !== 'property') return undefined
-    if (second?.kind === 'key') return { set: first.name, key: second.parts, rest, isRaw }
-    return { set: first.name, key: undefined, rest: second === undefined ? [] : [second, ...rest], isRaw }
-  } catch (error) {
-    if (error instanceof QueryError) return undefined
-    throw error
-  }
+/** The entity with a key; undefined: there is none. */
+export function findByKey(
+  entities: readonly Entity[],
+  parts: readonly KeyPart[],
+  names: readonly string[],
+): Entity | undefined {
+  const wanted = keyValues(parts, names)
+  return wanted && entities.find((one) => names.every((name, at) => one[name] === wanted[at]))
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 
 import { type Identities, zeroGuid } from '../identity.ts'
+import type { SandboxSettings } from '../options.ts'
 import { transact } from './database.ts'
 import {
   type Effect,
@@ -15,23 +16,21 @@ import {
   storedText,
 } from './mark.ts'
 
-/** The effect of a write on a session with a mark: unknown of the real service (service-facts 20). */
-export type OnExisting = 'replace' | 'duplicate' | 'conflict'
-
-/** A mark to be written. */
-export interface MarkDraft extends Omit<Mark, 'copy' | 'externalId' | 'seq'> {
-  /** The all-zero guid asks for an id of the store's own. */
+/** How a mark is written. */
+interface MarkWriting {
+  /** The id that the client gave; the all-zero guid asks for one of the store's own. */
   readonly externalId: string
+  readonly face: Face
   /** Time of the service in milliseconds, whatever `recordedOn` says. */
   readonly writtenAt: number
-  /** The values that the client sent, if the service stores others: the log of writes keeps the former. */
-  readonly posted?: Pick<Mark, 'minutesLate' | 'comment'>
+  /** The values that the client sent, which the log of writes keeps where the service stores others. */
+  readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
+  /** What happens to a mark that is there: unknown of the real service (service-facts 20). */
+  readonly onExisting: SandboxSettings['onExisting']
 }
 
-/** The result of a write. */
-type WriteResult =
-  | { readonly outcome: 'created' | 'replaced'; readonly externalId: string; readonly seq: number }
-  | { readonly outcome: 'conflict'; readonly reason: 'marked' | 'idTaken' }
+/** The mark as it is stored, or why it may not be. */
+type WriteResult = { readonly mark: Mark } | { readonly conflict: 'marked' | 'idTaken' }
 
 /** A state of a mark, and the write that made or replaced it. */
 export interface MarkChange {
@@ -43,7 +42,7 @@ export interface MarkChange {
 /** The marks, the log of accepted writes, and the mark that each of them replaced. */
 export interface MarkStore {
   /** Applies one write and logs it, both or neither. */
-  write(draft: MarkDraft, face: Face, onExisting: OnExisting): WriteResult
+  write(draft: Omit<Mark, 'copy' | 'externalId' | 'seq'>, writing: MarkWriting): WriteResult
   /** Marks of a learner in a closed range of sessions, in order of time. */
   range(learner: number, first: number, last: number): Mark[]
   /** The mark with an id in lower case. */
@@ -123,37 +122,34 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     return rows.find((mark) => mark.externalId === externalId)
   }
 
-  const write = (draft: MarkDraft, face: Face, onExisting: OnExisting): WriteResult => {
-    const rows = copies.all(draft.learner, draft.session)
-    const named = draft.externalId !== zeroGuid
-    const taken = named ? byId(draft.externalId) : undefined
-    if (taken !== undefined && (taken.learner !== draft.learner || taken.session !== draft.session))
-      return { outcome: 'conflict', reason: 'idTaken' }
+  const write: MarkStore['write'] = (draft, { externalId: given, face, writtenAt, posted, onExisting }) => {
+    const { learner, session, code, minutesLate, comment, recordedOn, actor, changeProcessName } = draft
+    const rows = copies.all(learner, session)
+    const named = given !== zeroGuid
+    const taken = named ? byId(given) : undefined
+    if (taken !== undefined && (taken.learner !== learner || taken.session !== session))
+      return { conflict: 'idTaken' }
     const first = rows[0] === undefined ? undefined : readMark(ids, rows[0])
     const replaced = taken ?? (onExisting === 'replace' ? first : undefined)
     if (replaced === undefined && first !== undefined && onExisting === 'conflict')
-      return { outcome: 'conflict', reason: 'marked' }
+      return { conflict: 'marked' }
     const next = seq + 1
     // A mark keeps its id: the one that a client sends names a new mark only.
-    const externalId = replaced?.externalId ?? (named ? draft.externalId : ids.guid('posted', next))
+    const externalId = replaced?.externalId ?? (named ? given : ids.guid('posted', next))
+    const copy = replaced?.copy ?? rows.length
     const flags = packFlags(draft.present, draft.absent)
-    const { learner, session, code, minutesLate, comment, recordedOn } = draft
     transact(database, () => {
       if (replaced !== undefined) {
-        remember.run(next, learner, session, replaced.copy)
-        remove.run(learner, session, replaced.copy)
+        remember.run(next, learner, session, copy)
+        remove.run(learner, session, copy)
       }
-      const copy = replaced?.copy ?? rows.length
       const values = [code, flags, minutesLate, storedText(comment), recordedOn] as const
-      const process = storedText(draft.changeProcessName)
-      insert.run(learner, session, copy, ...values, draft.actor, process, externalId, next)
-      const sent = draft.posted ?? draft
-      const note = storedText(sent.comment)
-      const logged = [code, flags, sent.minutesLate, note, externalId, draft.writtenAt] as const
-      log.run(next, face, learner, session, ...logged)
+      insert.run(learner, session, copy, ...values, actor, storedText(changeProcessName), externalId, next)
+      const sent = [code, flags, posted.minutesLate, storedText(posted.comment)] as const
+      log.run(next, face, learner, session, ...sent, externalId, writtenAt)
     })
     seq = next
-    return { outcome: replaced === undefined ? 'created' : 'replaced', externalId, seq }
+    return { mark: { ...draft, copy, externalId, seq } }
   }
 
   return {

@@ -1,0 +1,165 @@
+import { printQuery, QueryError, type QueryOptions, type TypedExpr } from '../../odata/index.ts'
+import type { Reply } from '../http/reply.ts'
+import type { RoutedRequest } from '../http/request.ts'
+import type { Entity } from '../json.ts'
+import { type CompiledQuery, compileQuery, type QueryContext, readQuery } from './compile-query.ts'
+import { collectionReply, type Describe, plainText, presentationOf } from './presentation.ts'
+
+/** An entity of a collection, and the token of a page that begins after it. */
+export interface CollectionRow {
+  readonly entity: Entity
+  readonly token: () => string
+}
+
+/** A collection of entities, and how it is called. */
+export interface Collection {
+  /** The text after `$metadata#`. */
+  readonly context: string
+  /** Qualified name of the entity type. */
+  readonly typeName: string
+  /**
+   * The rows in their natural order, from the first or after the row of a token; `filter` tells which of them can match.
+   * Errors: `QueryError` for a token of another form.
+   */
+  readonly rows: (after: string | undefined, filter: TypedExpr | undefined) => Iterable<CollectionRow>
+  /** The reply to a filter that asks for too much; undefined: the rows may be read. */
+  readonly refuse?: (filter: TypedExpr | undefined) => Reply | undefined
+  /** Set where the rows may be all of a school: they are read in their own order, or not at all. */
+  readonly naturalOrderOnly?: true
+  /** Another way to write the full level of annotations. */
+  readonly describe?: Describe | undefined
+}
+
+/** The rows of a collection that is whole in memory: the token is the number of rows before the page. */
+export function listedRows(entities: readonly Entity[]): Collection['rows'] {
+  return (after) => {
+    const first = readOffset(after)
+    const rest = first === 0 ? entities : entities.slice(first)
+    return rest.map((entity, at) => ({ entity, token: () => String(first + at + 1) }))
+  }
+}
+
+/**
+ * Answers a GET of a collection, one page of it. In the natural order the token of the next page comes from the last row of this
+ * one, so that a page costs the same at every position; in another order it is the number of rows before it. Errors: `QueryError`.
+ */
+export function readCollection(
+  collection: Collection,
+  queryContext: QueryContext,
+  request: RoutedRequest,
+): Reply {
+  const { context, typeName } = collection
+  const options = readQuery(request.query)
+  const presentation = presentationOf(options, request, queryContext.index, collection.describe)
+  const query = compileQuery(options, typeName, queryContext, presentation.describe)
+  const { compare } = query
+  if (compare !== undefined && collection.naturalOrderOnly === true)
+    throw new QueryError('Changes come in the order of their writing', 0, '$orderby')
+  const refusal = collection.refuse?.(query.filter)
+  if (refusal !== undefined) return refusal
+  const size = pageSize(queryContext.pageSize, request, options)
+  const { skiptoken, skip = 0 } = options
+  const matching = function* (after?: string): Generator<CollectionRow> {
+    for (const row of collection.rows(after, query.filter)) if (query.matches(row.entity)) yield row
+  }
+  const reply = (page: Page<CollectionRow>, count: () => number, token: () => string | undefined): Reply =>
+    collectionReply(
+      presentation,
+      context,
+      page.rows.map(({ entity }) => query.project(entity, `${presentation.root}/${context}`)),
+      query.count ? count() : undefined,
+      page.more ? nextLink(request, options, size.rest, token()) : undefined,
+    )
+  if (compare !== undefined) {
+    const offset = skiptoken === undefined ? skip : readOffset(skiptoken)
+    const all = [...matching()].sort((one, other) => compare(one.entity, other.entity))
+    const page = takePage(all, offset, size)
+    return reply(
+      page,
+      () => all.length,
+      () => String(offset + page.rows.length),
+    )
+  }
+  const page = takePage(matching(skiptoken), skiptoken === undefined ? skip : 0, size)
+  return reply(
+    page,
+    () => countMatching(collection.rows(undefined, query.filter), query),
+    () => page.rows.at(-1)?.token(),
+  )
+}
+
+/** Answers `/$count` of a collection: how many entities match; paging and order do not change it (OData protocol 11.2.10). Errors: `QueryError`. */
+export function countCollection(
+  { typeName, rows, refuse }: Collection,
+  queryContext: QueryContext,
+  request: RoutedRequest,
+): Reply {
+  const query = compileQuery(readQuery(request.query), typeName, queryContext)
+  const count = (): number => countMatching(rows(undefined, query.filter), query)
+  return refuse?.(query.filter) ?? plainText(String(count()))
+}
+
+/** Counts without holding: the rows may be those of a whole school. */
+function countMatching(rows: Iterable<CollectionRow>, { matches }: CompiledQuery): number {
+  let count = 0
+  for (const { entity } of rows) if (matches(entity)) count += 1
+  return count
+}
+
+function readOffset(token: string | undefined): number {
+  if (token === undefined) return 0
+  if (!/^\d{1,9}$/.test(token)) throw new QueryError('The token is not of this service', 0, '$skiptoken')
+  return Number(token)
+}
+
+/** Rows of one answer at most, and those that `$top` leaves for later answers. */
+interface PageSize {
+  readonly size: number
+  /** Undefined: the client gave no `$top`. */
+  readonly rest: number | undefined
+}
+
+/** The page size: the smaller of the service's own and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryOptions): PageSize {
+  const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(header('prefer') ?? '')?.[1]
+  const limit = wanted === undefined ? serverSize : Math.min(serverSize, Math.max(1, Number(wanted)))
+  if (top === undefined) return { size: limit, rest: undefined }
+  return { size: Math.min(limit, top), rest: top - Math.min(limit, top) }
+}
+
+interface Page<Row> {
+  readonly rows: readonly Row[]
+  /** Whether a later page has rows. */
+  readonly more: boolean
+}
+
+/** Takes a page from rows in order, after leaving out `skip` of them. Looks one row further, no more. */
+function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSize): Page<Row> {
+  const taken: Row[] = []
+  let left = skip
+  if (size === 0) return { rows: taken, more: false }
+  for (const row of rows) {
+    if (left > 0) left -= 1
+    else if (taken.length < size) taken.push(row)
+    else return { rows: taken, more: rest === undefined || rest > 0 }
+  }
+  return { rows: taken, more: false }
+}
+
+/**
+ * The link to the next page: the same options, with the rest of `$top` and a token of the service in place of `$skip`;
+ * the count stood on the first page (OData JSON format 4.5.5).
+ */
+function nextLink(
+  { origin, path }: RoutedRequest,
+  options: QueryOptions,
+  rest: number | undefined,
+  skiptoken = '',
+): string {
+  const next: { -readonly [Name in keyof QueryOptions]: QueryOptions[Name] } = { ...options, skiptoken }
+  delete next.skip
+  delete next.count
+  if (rest === undefined) delete next.top
+  else next.top = rest
+  return `${origin}${path}?${printQuery(next)}`
+}
