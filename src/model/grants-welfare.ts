@@ -1,5 +1,6 @@
 import type { ComplexType, EntityType } from '../odata/csdl.ts'
 import {
+  assumed,
   bool,
   collectionOf,
   datetimeoffset,
@@ -25,6 +26,10 @@ const grants: readonly EntityType[] = [
     PupilPremiumEligibilitys: nav('PupilPremiumEligibility'),
     LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
     LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
+    // Service.md 2.8 has none of them here; the list that service.md 1.1 expands on this type does.
+    ChildProtectionPlans: assumed(nav('LearnerChildProtectionPlan')),
+    IncareDetails: assumed(nav('LearnerInCareDetail')),
+    PersonalEducationPlans: assumed(nav('PersonalEducationPlan')),
   }),
   entity('Post16SupportSchemeAward', {
     DateAwarded: string,

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { faultReply, jsonReply, odataError, type Reply } from './http/reply.ts'
 import type { RoutedRequest, Service } from './http/request.ts'
+import { parseJson } from './json.ts'
 
 /** One request of a batch. */
 interface Operation {
@@ -61,7 +62,7 @@ const schema = z.object({
  * is one run of requests. Errors: `ADP_BODY`.
  */
 function readJsonBatch(text: string): Operation[] {
-  const parsed = schema.safeParse(parse(text))
+  const parsed = schema.safeParse(parseJson(text))
   if (!parsed.success) throw refusal('The body is not a JSON batch request.')
   const { requests } = parsed.data
   const known = new Set<string>()
@@ -83,14 +84,6 @@ function readJsonBatch(text: string): Operation[] {
     headers: new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
     body: Buffer.from(body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)),
   }))
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const refusal = (message: string): AdapterError => new AdapterError('ADP_BODY', message)
@@ -180,7 +173,7 @@ export function answerOperations(parts: BatchParts, request: RoutedRequest): Rep
     answerBytes += reply.body.length
     return reply
   }
-  const results = runOperations(operations, { execute, attempt: parts.attempt, continueOnError })
+  const results = runOperations(operations, execute, parts.attempt, continueOnError)
   return isJson ? writeJson(results) : writeMultipart(results)
 }
 
@@ -258,68 +251,49 @@ function writePart(boundary: string, { id }: Operation, reply: Reply): string {
   )
 }
 
-/** The environment of a running batch. */
-interface BatchRunner {
-  readonly execute: (operation: Operation) => Reply
-  /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */
-  readonly attempt: (work: () => boolean) => boolean
-  /** Whether requests after one that failed are run (`Prefer: odata.continue-on-error`). */
-  readonly continueOnError: boolean
-}
-
-const failed = ({ status }: Reply): boolean => status >= 400
+const failed = ({ reply }: OperationResult): boolean => reply.status >= 400
 const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this one depends on failed.')
 
 /**
  * Runs the operations in order, each group whole or not at all. Without `continueOnError` the batch ends after the first
  * failure (OData protocol 11.7.7.3). In a failed group the operation that failed has its own answer, the others 424.
  */
-function runOperations(operations: readonly Operation[], runner: BatchRunner): OperationResult[] {
-  const results: OperationResult[] = []
-  const lost = new Set<string>()
-  for (const run of inGroups(operations)) {
-    const done = runGroup(run, lost, runner)
-    results.push(...done)
-    if (!done.some(({ reply }) => failed(reply))) continue
-    for (const { operation, reply } of done)
-      if (failed(reply) && operation.id !== undefined) lost.add(operation.id)
-    const group = run[0]?.group
-    if (group !== undefined) lost.add(group)
-    if (!runner.continueOnError) break
-  }
-  return results
-}
-
-function runGroup(
-  run: readonly Operation[],
-  lost: ReadonlySet<string>,
-  runner: BatchRunner,
+function runOperations(
+  operations: readonly Operation[],
+  execute: (operation: Operation) => Reply,
+  attempt: BatchParts['attempt'],
+  continueOnError: boolean,
 ): OperationResult[] {
   const results: OperationResult[] = []
-  const one = (operation: Operation): boolean => {
+  const lost = new Set<string>()
+  const runOne = (operation: Operation): OperationResult => {
     const blocked = operation.dependsOn.some((id) => lost.has(id))
-    const reply = blocked ? dependencyFailed : runner.execute(operation)
-    results.push({ operation, reply })
-    return !failed(reply)
+    return { operation, reply: blocked ? dependencyFailed : execute(operation) }
   }
-  if (run[0]?.group === undefined) {
-    run.forEach(one)
-    return results
+  const runGroup = (group: readonly Operation[]): OperationResult[] => {
+    const done: OperationResult[] = []
+    const isKept = attempt(() =>
+      group.every((operation) => {
+        const result = runOne(operation)
+        done.push(result)
+        return !failed(result)
+      }),
+    )
+    const culprit = done.at(-1)
+    if (isKept || culprit === undefined) return done
+    return group.map((operation) =>
+      operation === culprit.operation ? culprit : { operation, reply: dependencyFailed },
+    )
   }
-  if (runner.attempt(() => run.every(one))) return results
-  const culprit = results.at(-1)
-  return run.map((operation) =>
-    operation === culprit?.operation ? culprit : { operation, reply: dependencyFailed },
-  )
-}
-
-/** Cuts the operations into runs: each group one run, each other operation a run of its own. */
-function inGroups(operations: readonly Operation[]): Operation[][] {
-  const runs: Operation[][] = []
-  for (const operation of operations) {
-    const last = runs.at(-1)
-    if (operation.group !== undefined && last?.[0]?.group === operation.group) last.push(operation)
-    else runs.push([operation])
+  // A group is one run of operations; any other is a run of its own.
+  for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
+    const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)
+    results.push(...done)
+    const failures = done.filter(failed)
+    if (failures.length === 0) continue
+    for (const { operation } of failures) if (operation.id !== undefined) lost.add(operation.id)
+    if (typeof key === 'string') lost.add(key)
+    if (!continueOnError) break
   }
-  return runs
+  return results
 }

@@ -72,11 +72,12 @@ export function readMembers<Value>(
  * the value of a JSON text is never undefined.
  */
 export function parseRelaxedJson(text: string): unknown {
-  const strict = parse(text)
-  return strict === undefined && text.includes("'") ? parse(toDoubleQuotes(text)) : strict
+  const strict = parseJson(text)
+  return strict === undefined && text.includes("'") ? parseJson(toDoubleQuotes(text)) : strict
 }
 
-function parse(text: string): unknown {
+/** Reads JSON; undefined for faulty text. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,20 +1,11 @@
 import { acceptedType } from '../http/media-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
 import { serviceModel } from '../model/service-model.ts'
-import {
-  type EntityType,
-  type ServiceModel,
-  toServiceDocument,
-  writeCsdlJson,
-  writeEdmx,
-} from '../odata/index.ts'
+import { type ServiceModel, toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
 import { jsonMediaType, jsonReply, methodNotAllowed, odataError, type Reply } from './http/reply.ts'
 import { isLegacy, type RoutedRequest, type Route, type ServiceRequest } from './http/request.ts'
-import { lookupSets } from './learner/sample-values.ts'
+import { lookupSets } from './learner/samples.ts'
 import { levelOf } from './query/presentation.ts'
-
-/** Links that service.md 1.1 expands on Grants with Welfare's list, although its type in service.md 2.8 has none of them. */
-const welfareLinks: readonly string[] = ['ChildProtectionPlans', 'IncareDetails', 'PersonalEducationPlans']
 
 const attendanceSets: readonly string[] = [
   'AttendanceRecords',
@@ -23,27 +14,11 @@ const attendanceSets: readonly string[] = [
   'AttendanceLookups',
 ]
 
-function withWelfareLinks(type: EntityType, all: readonly EntityType[]): EntityType {
-  if (type.name !== 'LearnerGrant') return type
-  const welfare = all.find(({ name }) => name === 'LearnerWelfare')?.navigation ?? []
-  const links = welfare.filter(({ name }) => welfareLinks.includes(name))
-  return { ...type, navigation: [...type.navigation, ...links] }
-}
-
-/** The model as the sandbox serves it: that of the service, so that each documented call works. */
-export const servedModel: ServiceModel = {
-  ...serviceModel,
-  schemas: serviceModel.schemas.map((schema) => ({
-    ...schema,
-    entityTypes: schema.entityTypes.map((type) => withWelfareLinks(type, schema.entityTypes)),
-  })),
-}
-
 /** The sets that one root serves, in a model of its own for `$metadata` and the service document. */
 function modelWith(isServed: (set: string) => boolean): ServiceModel {
-  const { container } = servedModel
+  const { container } = serviceModel
   const entitySets = container.entitySets.filter(({ name }) => isServed(name))
-  return { ...servedModel, container: { ...container, entitySets } }
+  return { ...serviceModel, container: { ...container, entitySets } }
 }
 
 const isAttendance = (set: string): boolean => attendanceSets.includes(set)

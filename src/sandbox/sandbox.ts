@@ -1,5 +1,6 @@
 import { z } from 'zod'
 
+import { serviceModel } from '../model/service-model.ts'
 import { createModelIndex } from '../odata/index.ts'
 import { createAttendanceService } from './attendance/attendance-service.ts'
 import { answerOperations } from './answer-batch.ts'
@@ -15,7 +16,7 @@ import {
 } from './http/request.ts'
 import { createLearnerService } from './learner/learner-service.ts'
 import { createLegacyService } from './legacy/legacy-service.ts'
-import { answerMetadata, servedModel } from './metadata.ts'
+import { answerMetadata } from './metadata.ts'
 import { openSchool, type School } from './school.ts'
 import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
@@ -156,7 +157,7 @@ interface ServicePort {
 /** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
 function createService(school: School): (port: ServicePort) => Service {
   const { pageSize, batch } = school.settings
-  const index = createModelIndex(servedModel)
+  const index = createModelIndex(serviceModel)
   const queryContext = () => ({ index, now: school.now(), pageSize })
   const attendance = createAttendanceService(school, queryContext)
   const learner = createLearnerService(school, queryContext)

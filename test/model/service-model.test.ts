@@ -13,10 +13,10 @@ function fieldsOf(type: ComplexType): FieldTable {
       property.name,
       `${shapeOf(property)}${property.nullable || property.collection ? '' : ' required'}`,
     ]),
-    ...type.navigation.map((property) => [
-      property.name,
-      `${property.contained ? 'contained' : 'nav'} ${shapeOf(property)}`,
-    ]),
+    // Of those that are assumed service.md has no row.
+    ...type.navigation
+      .filter(({ assumed = false }) => !assumed)
+      .map((property) => [property.name, `${property.contained ? 'contained' : 'nav'} ${shapeOf(property)}`]),
   ]) as FieldTable
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import { rollStateOn } from '../../src/sandbox/dates.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { groupsOn } from '../../src/sandbox/learner/compose-set.ts'
+import { groupsOn } from '../../src/sandbox/learner/samples.ts'
 import { findLearnerSet } from '../../src/sandbox/learner/learner-sets.ts'
 import { readOptions, type SandboxOptions } from '../../src/sandbox/options.ts'
 import { openSchool, type School } from '../../src/sandbox/school.ts'

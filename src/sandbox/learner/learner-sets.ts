@@ -1,5 +1,5 @@
 import { subDomains } from '../../model/sub-domains.ts'
-import { lookupSets } from './sample-values.ts'
+import { lookupSets } from './samples.ts'
 
 /** Whose data the entities of a set are. */
 type SetSubject = 'learner' | 'contact' | 'group' | 'lookup'

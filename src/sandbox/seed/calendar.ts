@@ -1,4 +1,13 @@
-import { dayMs, dayNumber, formatDay, mondayOf, schoolYearOf, ukOffsetMinutes, weekday } from '../dates.ts'
+import {
+  dayMs,
+  dayNumber,
+  dayOf,
+  formatDay,
+  mondayOf,
+  schoolYearOf,
+  ukOffsetMinutes,
+  weekday,
+} from '../dates.ts'
 import type { Identities } from '../identity.ts'
 
 /** The kind of a calendar day for the school. */
@@ -53,34 +62,32 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** Creates the function that gives the kind of a day; each school year is computed once. */
-export function createTerms(): (day: number) => DayKind {
-  const years = new Map<number, SchoolYear>()
-  return (day) => {
-    if (weekday(day) > 4) return 'weekend'
-    const start = schoolYearOf(day)
-    const year = years.get(start) ?? schoolYear(start)
-    years.set(start, year)
-    const within = (span: Span): boolean => day >= span.first && day <= span.last
-    if (!year.terms.some(within) || year.halfTerms.some(within) || year.holidays.has(day)) return 'holiday'
-    if (year.training.has(day)) return 'training'
-    return closures.has(day) ? 'closure' : 'school'
-  }
-}
+/** Each is computed once. */
+const schoolYears = new Map<number, SchoolYear>()
 
-const kindOf = createTerms()
+/** The kind of a day. */
+export function dayKindOf(day: number): DayKind {
+  if (weekday(day) > 4) return 'weekend'
+  const start = schoolYearOf(day)
+  const year = schoolYears.get(start) ?? schoolYear(start)
+  schoolYears.set(start, year)
+  const within = (span: Span): boolean => day >= span.first && day <= span.last
+  if (!year.terms.some(within) || year.halfTerms.some(within) || year.holidays.has(day)) return 'holiday'
+  if (year.training.has(day)) return 'training'
+  return closures.has(day) ? 'closure' : 'school'
+}
 
 /** The last school day on or before a day. */
 export function schoolDayBefore(day: number): number {
   let found = day
-  while (kindOf(found) !== 'school') found -= 1
+  while (dayKindOf(found) !== 'school') found -= 1
   return found
 }
 
 /** The first school day after a day. */
 export function schoolDayAfter(day: number): number {
   let found = day + 1
-  while (kindOf(found) !== 'school') found += 1
+  while (dayKindOf(found) !== 'school') found += 1
   return found
 }
 
@@ -92,12 +99,6 @@ export function lastDaysOfTerms(day: number, count: number): number[] {
     .map((date) => schoolDayBefore(dayNumber(date)))
     .filter((last) => last < day)
     .slice(0, count)
-}
-
-/** The days on which a school year begins and ends, as `YYYY-MM-DD`: 1 September and 31 August. */
-function schoolYearDates(day: number): { first: string; last: string } {
-  const year = schoolYearOf(day)
-  return { first: formatDay(dayNumber(`${year}-09-01`)), last: formatDay(dayNumber(`${year + 1}-08-31`)) }
 }
 
 /** A school day without marks, in the fixed weeks: there the code `-` is seen whatever the day of the run. */
@@ -133,14 +134,11 @@ export interface Calendar {
 
 /** Creates the calendar: from the first school year with marks (`firstYear`) to the end of the school year of `now`. */
 export function createCalendar(ids: Identities, now: number, firstYear: number): Calendar {
-  const today = Math.floor(now / dayMs)
-  const fixed = dayNumber(fixedMonday)
   const first = dayNumber(`${firstYear}-09-01`)
-  const last = dayNumber(schoolYearDates(Math.max(today, fixed)).last)
-  const kindOf = createTerms()
+  const last = dayNumber(`${schoolYearOf(Math.max(dayOf(now), dayNumber(fixedMonday))) + 1}-08-31`)
   const sessions: Session[] = []
   for (let day = first; day <= last; day += 1) {
-    const kind = kindOf(day)
+    const kind = dayKindOf(day)
     const ahead = ukOffsetMinutes(day) / 60
     const date = formatDay(day)
     for (const [offset, half, hour] of [

@@ -6,7 +6,7 @@ import type { Roster } from './pupils.ts'
 import type { DatabaseSync } from 'node:sqlite'
 import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
-import { keepDay, markSeeded, readDay, transact } from '../store/database.ts'
+import { contentMark, keepFact, readDay, transact } from '../store/database.ts'
 
 /** Codes of a morning and an afternoon, and how many of 1,000 days are so in a primary school (service-facts). */
 const patterns: readonly (readonly [am: string, pm: string, perThousand: number])[] = [
@@ -128,8 +128,8 @@ export function seedDatabase(
     for (let staff = 1; staff <= staffCount; staff += 1)
       insertActor.run(staff, source.ids.guid('user', staff))
     closeRegisters(database, source, today)
-    keepDay(database, 'planned', today)
-    markSeeded(database, content)
+    keepFact(database, 'planned', today)
+    keepFact(database, 'content', contentMark(content))
   })
 }
 
@@ -140,7 +140,7 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
   if (today <= first) return
   transact(database, () => {
     fillRegisters(database, source, first, today - 1)
-    keepDay(database, 'marked', today - 1)
+    keepFact(database, 'marked', today - 1)
   })
 }
 

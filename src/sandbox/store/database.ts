@@ -56,8 +56,7 @@ export function openDatabase(location: string, content: string): OpenDatabase {
     database.exec(schemaStatements)
     return { database, fresh: true }
   }
-  const seeded = database.prepare("SELECT value FROM meta WHERE name = 'content'").get()?.['value']
-  if (seeded !== contentMark(content)) {
+  if (readFact(database, 'content') !== contentMark(content)) {
     database.close()
     throw new AdapterError(
       'ADP_USAGE',
@@ -88,23 +87,23 @@ function open(location: string): { database: DatabaseSync; tables: Record<string
   }
 }
 
-/** Records that the seed is complete. */
-export function markSeeded(database: DatabaseSync, content: string): void {
-  database.prepare("INSERT INTO meta VALUES ('content', ?)").run(contentMark(content))
-}
+/** What is kept of the seed: its content once it is complete, the day for which it was planned, and the last day with marks. */
+type SeedFact = 'content' | 'planned' | 'marked'
 
-/** The seed of the database: the day for which it was planned, and the last day with marks. */
-type DayName = 'planned' | 'marked'
-
-/** A day that was kept with `keepDay`; undefined: none. */
-export function readDay(database: DatabaseSync, name: DayName): number | undefined {
+function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
   const value = database.prepare('SELECT value FROM meta WHERE name = ?').get(name)?.['value']
-  return typeof value === 'string' ? Number(value) : undefined
+  return typeof value === 'string' ? value : undefined
 }
 
-/** Keeps the number of a day. */
-export function keepDay(database: DatabaseSync, name: DayName, day: number): void {
-  database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(day))
+/** A day that was kept; undefined: none. */
+export function readDay(database: DatabaseSync, name: Exclude<SeedFact, 'content'>): number | undefined {
+  const value = readFact(database, name)
+  return value === undefined ? undefined : Number(value)
+}
+
+/** Keeps a fact of the seed: the number of a day, or its content. */
+export function keepFact(database: DatabaseSync, name: SeedFact, value: string | number): void {
+  database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
 /** Runs `work` as one transaction, or as part of the one that is open; any error rolls it back and is thrown to the caller. */
@@ -121,7 +120,8 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
   }
 }
 
-const contentMark = (content: string): string => `${schemaVersion} ${content}`
+/** How the content of a file is kept. */
+export const contentMark = (content: string): string => `${schemaVersion} ${content}`
 
 /** The people and programs that recorded marks. */
 export interface Actors {

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'vitest'
 import { isGuid } from '../../../src/odata/index.ts'
 import type { Json } from '../../../src/sandbox/json.ts'
 import { findLearnerSet, learnerSets, type LearnerSet } from '../../../src/sandbox/learner/learner-sets.ts'
-import { servedModel } from '../../../src/sandbox/metadata.ts'
+import { serviceModel } from '../../../src/model/service-model.ts'
 import { readOptions } from '../../../src/sandbox/options.ts'
 import { openSchool } from '../../../src/sandbox/school.ts'
 import { testNow } from '../start-sandbox.ts'
@@ -15,12 +15,12 @@ const school = openSchool(
 afterAll(() => school.database.close())
 const compose = (set: LearnerSet) => school.compose(set, school.today()).map(({ entity }) => entity)
 const types = new Map(
-  servedModel.schemas.flatMap(({ entityTypes, complexTypes }) =>
+  serviceModel.schemas.flatMap(({ entityTypes, complexTypes }) =>
     [...entityTypes, ...complexTypes].map((type) => [type.name, type] as const),
   ),
 )
 const typeOf = ({ name }: LearnerSet): string =>
-  servedModel.container.entitySets
+  serviceModel.container.entitySets
     .find((set) => set.name === name)
     ?.entityType.split('.')
     .at(-1) ?? ''

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dayNumber, formatInstant } from '../../../src/sandbox/dates.ts'
 import { createIdentities } from '../../../src/sandbox/identity.ts'
-import { createCalendar, createTerms, fixedMonday } from '../../../src/sandbox/seed/calendar.ts'
+import { createCalendar, dayKindOf, fixedMonday } from '../../../src/sandbox/seed/calendar.ts'
 import { fixed } from '../start-sandbox.ts'
 
 const ids = createIdentities(1)
@@ -45,8 +45,6 @@ test.each([
   expect([sessions[0]?.day, sessions.at(-1)?.day]).toEqual([dayNumber(first), dayNumber(last)])
 })
 
-const kindOf = createTerms()
-
 test.each([
   ['2026-03-02', 'school'],
   ['2026-03-07', 'weekend'],
@@ -59,13 +57,15 @@ test.each([
   ['2025-10-28', 'holiday'],
   ['2026-08-03', 'holiday'],
 ])('%s is a %s day', (date, kind) => {
-  expect(kindOf(dayNumber(date))).toBe(kind)
+  expect(dayKindOf(dayNumber(date))).toBe(kind)
 })
 
 test('each school year has 190 to 195 days and five of training', () => {
   for (let year = 2018; year <= 2030; year += 1) {
     const first = dayNumber(`${year}-09-01`)
-    const all = Array.from({ length: dayNumber(`${year + 1}-09-01`) - first }, (_, at) => kindOf(first + at))
+    const all = Array.from({ length: dayNumber(`${year + 1}-09-01`) - first }, (_, at) =>
+      dayKindOf(first + at),
+    )
     const open = all.filter((kind) => kind === 'school' || kind === 'closure').length
     expect([year, all.filter((kind) => kind === 'training').length]).toEqual([year, 5])
     expect(open).toBeGreaterThanOrEqual(190)

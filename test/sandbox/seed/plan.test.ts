@@ -2,10 +2,9 @@ import { describe, expect, test } from 'vitest'
 
 import { dayNumber, rollStateOn, schoolYearOf, yearGroupOn } from '../../../src/sandbox/dates.ts'
 import { createIdentities } from '../../../src/sandbox/identity.ts'
-import { createTerms } from '../../../src/sandbox/seed/calendar.ts'
+import { dayKindOf } from '../../../src/sandbox/seed/calendar.ts'
 import { classNameOn, createRoster } from '../../../src/sandbox/seed/pupils.ts'
 
-const kindOf = createTerms()
 const ids = createIdentities(1)
 
 /** The first and last days of school years, the fixed weeks, and days between. */
@@ -51,11 +50,15 @@ describe.each(days)('on %s', (date) => {
       const { admissionDay, leavingDay, entryYear } = place
       const start = dayNumber(`${entryYear}-09-01`)
       const end = dayNumber(`${entryYear + 6}-08-31`)
-      expect(admissionDay === start || (admissionDay > start && kindOf(admissionDay) === 'school')).toBe(true)
+      expect(admissionDay === start || (admissionDay > start && dayKindOf(admissionDay) === 'school')).toBe(
+        true,
+      )
       expect(leavingDay).toBeGreaterThan(admissionDay)
       // The end of a term, after which there is no school for a week, or of Year 6.
-      const rest = [1, 2, 3, 4, 5, 6, 7].map((after) => kindOf(leavingDay + after))
-      expect(leavingDay === end || (kindOf(leavingDay) === 'school' && !rest.includes('school'))).toBe(true)
+      const rest = [1, 2, 3, 4, 5, 6, 7].map((after) => dayKindOf(leavingDay + after))
+      expect(leavingDay === end || (dayKindOf(leavingDay) === 'school' && !rest.includes('school'))).toBe(
+        true,
+      )
       if (rollStateOn(place, today) === 'Current') expect(yearGroupOn(place, today)).toBeLessThanOrEqual(6)
     }
   })
