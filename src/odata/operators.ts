@@ -26,26 +26,9 @@ export const precedence = {
 export type InfixOperator = BinaryOperator | 'and' | 'or'
 
 const operators: ReadonlyMap<string, InfixOperator> = new Map(
-  (
-    [
-      'or',
-      'and',
-      'eq',
-      'ne',
-      'gt',
-      'ge',
-      'lt',
-      'le',
-      'add',
-      'sub',
-      'mul',
-      'div',
-      'divby',
-      'mod',
-      'has',
-      'in',
-    ] as const
-  ).map((name) => [name, name]),
+  (Object.keys(precedence) as (keyof typeof precedence)[])
+    .filter((name) => name !== 'unary' && name !== 'primary')
+    .map((name) => [name, name]),
 )
 
 /** The operator of this name in any case (OData 4.01), or `undefined`. */

@@ -60,15 +60,21 @@ describe('the service model', () => {
   })
 
   test('has the change functions of service-facts 4', () => {
-    const index = createModelIndex(serviceModel)
-    for (const type of ['Svc.AttendanceRecord', 'Svc.StatutoryAttendanceRecordHistory']) {
-      expect(index.findBoundFunction('SIMS.Changes', { type, collection: true })?.parameters[1]).toEqual({
-        name: 'startDate',
-        type: 'Edm.DateTimeOffset',
-        collection: false,
-        nullable: false,
-      })
-    }
+    const bound = serviceModel.schemas
+      .flatMap(({ functions }) => functions)
+      .map(({ name, parameters: [binding, parameter] }) => [
+        name,
+        binding?.type,
+        binding?.collection,
+        parameter,
+      ])
+    const startDate = { name: 'startDate', type: 'Edm.DateTimeOffset', collection: false, nullable: false }
+    expect(bound).toEqual(
+      ['Svc.AttendanceRecord', 'Svc.StatutoryAttendanceRecordHistory'].map((type) => [
+        ...['Changes', type, true],
+        startDate,
+      ]),
+    )
   })
 
   test('knows the group types of service-facts 15 under the alias of the service', () => {

@@ -227,3 +227,13 @@ export function parseResourceSegments(cursor: Cursor, expression: ParseExpressio
   parseSegment(reader)
   return parseRest(reader, { kind: '$root' }, cursor.position).segments
 }
+
+/** A key predicate with its parentheses. */
+export function parseKeyAt(cursor: Cursor, expression: ParseExpression): readonly KeyPart[] {
+  const { position } = cursor
+  const reader: PathReader = { cursor, expression, segments: [], below: 0 }
+  pushName(reader, '', position)
+  parseParentheses(reader)
+  const last = reader.segments.at(-1)
+  return last?.kind === 'key' ? last.parts : cursor.fail('Expected a literal as key', position + 1)
+}

@@ -1,10 +1,9 @@
-import type { ExpandItem, Expr, KeyPart, KeyValue, PathSegment, QueryOptions } from '../ast.ts'
+import type { ExpandItem, Expr, KeyPart, PathSegment, QueryOptions } from '../ast.ts'
 import { inOption, QueryError } from '../query-error.ts'
 import { Cursor, type QueryLimits } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
-import { parseLiteral } from './parse-literal.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
-import { parseResourceSegments } from './parse-path.ts'
+import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
 /** Reads the whole of a text; `expected` names what may follow what was read. */
 function parseWhole<T>(
@@ -65,42 +64,8 @@ export function parseResourcePath(text: string, limits?: QueryLimits): readonly 
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  */
 export function parseKey(text: string, limits?: QueryLimits): readonly KeyPart[] {
-  return parseWhole(text, limits, parseKeyAt, 'the end of the key')
-}
-
-function parseKeyAt(cursor: Cursor): KeyPart[] {
-  cursor.expect('(')
-  cursor.skipBlanks()
-  const start = cursor.position
-  const named = cursor.name() !== undefined && (cursor.skipBlanks(), cursor.sees('='))
-  cursor.position = start
-  const parts: KeyPart[] = []
-  do {
-    cursor.skipBlanks()
-    const { position } = cursor
-    if (named) parts.push({ name: parseKeyName(cursor), value: parseKeyValue(cursor), position })
-    else parts.push({ value: parseKeyValue(cursor), position })
-    cursor.skipBlanks()
-  } while (named && cursor.eat(','))
-  cursor.expect(')')
-  return parts
-}
-
-function parseKeyName(cursor: Cursor): string {
-  const name = cursor.name() ?? cursor.fail('Expected the name of a key property')
-  cursor.skipBlanks()
-  cursor.expect('=')
-  cursor.skipBlanks()
-  return name
-}
-
-function parseKeyValue(cursor: Cursor): KeyValue {
-  const { position } = cursor
-  if (cursor.eat('@'))
-    return { kind: 'alias', name: cursor.name() ?? cursor.fail('Expected a name'), position }
-  const value = parseLiteral(cursor)
-  if (value.kind === 'literal' && value.type === 'null') cursor.fail('A key cannot be null', position)
-  return value
+  const parse = (cursor: Cursor) => parseKeyAt(cursor, parseExpressionAt)
+  return parseWhole(text, limits, parse, 'the end of the key')
 }
 
 /**

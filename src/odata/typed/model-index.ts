@@ -4,7 +4,6 @@ import {
   type EntitySet,
   type EntityType,
   type EnumType,
-  type FunctionDeclaration,
   type NavigationProperty,
   type PrimitiveType,
   primitiveFamilies,
@@ -48,13 +47,9 @@ export interface ModelIndex {
   findType(name: string): TypeInfo | undefined
   /** As `findType`, for a name that the model itself declares as a structured type; throws on any other. */
   structured(name: string): StructuredType
-  /** Functions bound to this type, by name with or without namespace. */
-  findBoundFunction(name: string, bindingType: TypeRef): FunctionDeclaration | undefined
   /** The expression type of a declared property. */
   valueType(ref: TypeRef): ValueType
 }
-
-const lastSegment = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
 
 function toStructured(
   kind: 'entity' | 'complex',
@@ -82,21 +77,14 @@ function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
     bare.set(name, bare.has(name) ? undefined : info)
   }
   for (const { namespace, alias, entityTypes, complexTypes, enumTypes } of model.schemas) {
-    for (const type of entityTypes) {
+    for (const type of entityTypes)
       add(namespace, alias, type.name, toStructured('entity', `${namespace}.${type.name}`, type))
-    }
-    for (const type of complexTypes) {
+    for (const type of complexTypes)
       add(namespace, alias, type.name, toStructured('complex', `${namespace}.${type.name}`, type))
-    }
-    for (const type of enumTypes) {
-      const valueByMember = new Map(type.members.map(({ name, value }) => [name, value]))
-      const info = {
-        kind: 'enum',
-        name: `${namespace}.${type.name}`,
-        declaration: type,
-        valueByMember,
-      } as const
-      add(namespace, alias, type.name, info)
+    for (const declaration of enumTypes) {
+      const valueByMember = new Map(declaration.members.map(({ name, value }) => [name, value]))
+      const name = `${namespace}.${declaration.name}`
+      add(namespace, alias, declaration.name, { kind: 'enum', name, declaration, valueByMember })
     }
   }
   for (const [name, info] of bare) if (info !== undefined) types.set(name, info)
@@ -106,7 +94,6 @@ function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
 /** Resolves the names of a model once, for any number of checks. */
 export function createModelIndex(model: ServiceModel): ModelIndex {
   const types = indexTypes(model)
-  const functions = model.schemas.flatMap((schema) => schema.functions)
   const entitySets = new Map(model.container.entitySets.map((entitySet) => [entitySet.name, entitySet]))
   return {
     model,
@@ -116,14 +103,6 @@ export function createModelIndex(model: ServiceModel): ModelIndex {
       const type = types.get(name)
       if (type?.kind === 'entity' || type?.kind === 'complex') return type
       throw new AdapterError('ADP_INTERNAL', `The model has no structured type ${name}`)
-    },
-    findBoundFunction(name, { type, collection }) {
-      return functions.find((declared) => {
-        const binding = declared.bound ? declared.parameters[0] : undefined
-        return (
-          declared.name === lastSegment(name) && binding?.type === type && binding.collection === collection
-        )
-      })
     },
     valueType({ type: name, collection }) {
       const type = types.get(name)

@@ -46,7 +46,7 @@ const referenceTypes = {
 } as const
 
 /** Type texts of the references of a record. */
-export interface RecordTypes {
+interface RecordTypes {
   readonly attendee: string
   readonly event: string
   readonly code: string

@@ -74,7 +74,7 @@ export function compileQuery(
 }
 
 /** The entities that match, in the order asked for; `$skip` and `$top` are left to the caller. */
-export function findEntities(query: CompiledQuery, entities: readonly Entity[]): Entity[] {
+function findEntities(query: CompiledQuery, entities: readonly Entity[]): Entity[] {
   const found = entities.filter((entity) => query.matches(entity))
   return query.compare === undefined ? found : found.sort(query.compare)
 }

@@ -5,7 +5,7 @@ import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/re
 import { type Entity, isEntity, type Json } from '../json.ts'
 
 /** How an answer is annotated (OData JSON format 3.1). */
-export interface Presentation {
+interface Presentation {
   /** URL of the service root. */
   readonly root: string
   readonly level: MetadataLevel

@@ -15,7 +15,7 @@ export interface ServedSet extends Collection {
 }
 
 /** A resource path: an entity set, the key of one of its entities, and the rest. */
-export interface Resource {
+interface Resource {
   readonly set: string
   readonly key: readonly KeyPart[] | undefined
   readonly rest: readonly PathSegment[]

@@ -77,12 +77,12 @@ describe('parseKey', () => {
 
   test.each([
     ['', 0, 'Expected "("'],
-    ['()', 1, 'Expected a literal'],
-    ['(null)', 1, 'A key cannot be null'],
+    ['()', 1, 'Expected a literal as key'],
+    ['(null)', 1, 'Expected a literal as key'],
     ['(1,2)', 2, 'Expected ")"'],
-    ['(A=1,2)', 5, 'Expected the name of a key property'],
+    ['(A=1,2)', 5, 'Expected a parameter or key name'],
     ['(1)x', 3, 'Expected the end of the key'],
-    ['(A=b)', 3, 'Expected a literal'],
+    ['(A=b)', 1, 'Expected a literal as key'],
   ])('refuses %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseKey(text))).toEqual({ message, position })
   })

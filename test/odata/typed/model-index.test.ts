@@ -36,14 +36,6 @@ describe('createModelIndex', () => {
     expect(sampleIndex.structured('Sample.Owner').key).toEqual([])
   })
 
-  test('finds functions bound to a type', () => {
-    const things = { type: 'Sample.Thing', collection: true }
-    expect(sampleIndex.findBoundFunction('S.Changes', things)?.name).toBe('Changes')
-    expect(sampleIndex.findBoundFunction('Changes', things)?.name).toBe('Changes')
-    expect(sampleIndex.findBoundFunction('Changes', { ...things, collection: false })).toBeUndefined()
-    expect(sampleIndex.findBoundFunction('Changes', { ...things, type: 'Sample.Part' })).toBeUndefined()
-  })
-
   test('calls a model that names a type it does not declare a fault of its own', () => {
     expect(() => sampleIndex.structured('Sample.Kind')).toThrow(
       new AdapterError('ADP_INTERNAL', 'The model has no structured type Sample.Kind'),
