@@ -10,7 +10,7 @@ export function createManualClock(): ManualClock {
   let now = 0
   const due: { atMs: number; act: () => void }[] = []
   const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
   }
   return {
     nowMs: () => now,

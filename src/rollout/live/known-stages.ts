@@ -282,61 +282,46 @@ export interface KeptStages {
   save(text: string): Promise<void>
 }
 
-/** What is kept: neither when the store was asked, nor how far partners are that are not clean. */
-interface KeptText {
-  readonly partners?: readonly (Pick<PartnerView, 'setting' | 'pending'> & { readonly partner: string })[]
-  readonly trail?: KnownTrail | undefined
-  readonly begins: readonly (readonly [partner: string, setting: StageSetting])[]
-  readonly overrides: readonly KeptOverride[]
-  readonly clean: readonly (readonly [partner: string, revision: number])[]
-  readonly damaged: readonly string[]
-}
-
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
+/** What is kept as plain JSON: neither when the store was asked, nor how far partners are that are not clean. */
+const toKept = ({ view, progress, overrides }: KnownStages) => ({
+  view: view && {
+    partners: [...view.partners],
+    begins: [...view.begins],
+    damaged: [...view.damaged],
+    trail: view.trail,
+  },
+  clean: [...progress].filter(([, { state }]) => state === 'clean'),
+  overrides: [...overrides],
+})
+
 /** Writes what is known as text, with a checksum: for a start without the store. */
-export function encodeKnown({ view, progress, overrides }: KnownStages): string {
-  const partners =
-    view && [...view.partners].map(([partner, { setting, pending }]) => ({ partner, setting, pending }))
-  const kept: KeptText = {
-    ...(partners && { partners }),
-    begins: [...(view?.begins ?? [])],
-    clean: [...progress].flatMap(([partner, { state, revision }]) =>
-      state === 'clean' ? [[partner, revision]] : [],
-    ),
-    damaged: [...(view?.damaged ?? [])],
-    overrides: [...overrides.values()],
-    trail: view?.trail,
-  }
-  const text = JSON.stringify(kept)
-  return `markbridge stages 2 ${digestOf(text)}\n${text}\n`
+export function encodeKnown(known: KnownStages): string {
+  const text = JSON.stringify(toKept(known))
+  return `markbridge stages 3 ${digestOf(text)}\n${text}\n`
 }
 
 /** Reads such a text; undefined: it is not as it was written, or has a stage that this version does not know. */
 export function parseKnown(kept: string): KnownStages | undefined {
-  const [, digest, text = ''] = /^markbridge stages 2 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
+  const [, digest, text = ''] = /^markbridge stages 3 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
   // The checksum says that this program has written it.
-  const { partners, begins, clean, damaged, overrides, trail } = JSON.parse(text) as KeptText
-  const settings = [
-    ...(partners ?? []).flatMap(({ setting, pending }) => [setting, pending]),
-    ...begins.map(([, one]) => one),
-  ]
-  if (!settings.every((setting) => setting === undefined || isSetting(setting))) return undefined
-  const views = partners?.map(({ partner, ...own }) => [partner, { ...own, sound: true }] as const)
+  const { view, clean, overrides } = JSON.parse(text) as ReturnType<typeof toKept>
+  const settings = (view?.partners ?? []).flatMap(([, { setting, pending }]) => [setting, pending])
+  const begins = new Map(view?.begins)
+  if (![...settings, ...begins.values()].every((one) => one === undefined || isSetting(one))) return undefined
   return {
-    view: views && {
-      partners: new Map(views),
-      begins: new Map(begins),
-      damaged: new Set(damaged),
-      trail,
+    view: view && {
+      partners: new Map(view.partners),
+      begins,
+      damaged: new Set(view.damaged),
+      trail: view.trail,
       trailIsSound: true,
       asked: undefined,
       instance: undefined,
     },
-    progress: new Map(
-      clean.map(([partner, revision]) => [partner, { revision, state: 'clean', isQuiet: true }]),
-    ),
-    overrides: new Map(overrides.map((one) => [one.partner, one])),
+    progress: new Map(clean.map(([partner, own]) => [partner, { ...own, isQuiet: true }])),
+    overrides: new Map(overrides),
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { Clock, WallClock } from '../../clock.ts'
+import { type Clock, inTime, waitFor, type WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StagedPartner } from '../decide.ts'
 import { type Stage, toSetting } from '../stage.ts'
@@ -219,14 +219,14 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       (row) => !isDeepStrictEqual({ instance: lease, ...row }, state.acknowledged.get(row.partner)),
     )
     if (rows.length === 0) return
-    await inTime(store.acknowledge(lease, rows))
+    await inPatience(store.acknowledge(lease, rows))
     polling.now()
   }
   const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
     const now = readClocks(clock)
     // By the clock that says less: a note that is too new only delays a step forward.
     const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
-    await inTime(store.noteUnrecorded(partner, agoMs))
+    await inPatience(store.noteUnrecorded(partner, agoMs))
     const unrecorded = new Map(state.unrecorded)
     if (unrecorded.get(partner) === at) unrecorded.delete(partner)
     update({ unrecorded })
@@ -249,15 +249,22 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       }
     })
   /** A connection may hang: what comes too late counts as not said. */
-  const inTime = (answer: Promise<void>): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const cancel = clock.after(patienceMs, () => {
-        reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'))
-      })
-      answer.then(resolve, reject).finally(cancel)
-    })
-  // What fails is said again after the next question.
-  const publish = createRepeater(() => publishOnce().catch(() => undefined))
+  const inPatience = (answer: Promise<void>): Promise<void> =>
+    inTime(
+      answer,
+      patienceMs,
+      clock,
+      new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'),
+    )
+  let publishing = Promise.resolve()
+  let next: Promise<void> | undefined
+  /** Publishes after the run that is under way, once for all calls until then. What fails is said again after the next question. */
+  const publish = (): Promise<void> =>
+    (next ??= publishing.then(() => {
+      next = undefined
+      publishing = publishOnce().catch(() => undefined)
+      return publishing
+    }))
   return {
     state: (): ReaderState => state,
     /** Time since the stages were read; before that since the start. */
@@ -289,26 +296,8 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       polling.stop()
       await publish()
       const lease = instance()
-      if (lease !== undefined) await inTime(store.leave(lease)).catch(() => undefined)
+      if (lease !== undefined) await inPatience(store.leave(lease)).catch(() => undefined)
     },
-  }
-}
-
-/** Runs `act` once more after a call that came during a run; resolves once all is done that was asked for. Runs never overlap. */
-function createRepeater(act: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined
-  let calls = 0
-  const run = async (): Promise<void> => {
-    for (let done = 0; done !== calls;) {
-      done = calls
-      await act()
-    }
-    calls = 0
-    running = undefined
-  }
-  return () => {
-    calls += 1
-    return (running ??= run())
   }
 }
 
@@ -327,58 +316,39 @@ interface PollingOptions {
 /** Questions without an answer: more would only fill the queue of the database. */
 const MAX_OPEN = 4
 
-/** Creates a question that is repeated until it is stopped. A loop of its own timers: one that fires late asks late, and never twice for it. */
+/** Creates a question that is repeated until it is stopped. */
 function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
-  let stopped = true
-  let cancel = (): void => undefined
-  let current: { isRepeated: boolean } | undefined
+  let isStopped = false
+  let pause = new AbortController()
   let open = 0
-
-  const schedule = (delayMs: number): void => {
-    cancel()
-    if (!stopped) cancel = clock.after(delayMs, () => void question())
-  }
-  const question = async (): Promise<void> => {
-    if (open >= MAX_OPEN) {
-      schedule(everyMs)
-      return
-    }
-    const own = { isRepeated: false }
-    current = own
+  /** True: it was answered in time. */
+  const question = async (): Promise<boolean> => {
     open += 1
-    const late = clock.after(patienceMs, () => {
-      if (current !== own || stopped) return
-      current = undefined
-      onLate()
-      schedule(0)
+    const answer = ask().then(() => {
+      open -= 1
+      return true
     })
-    await ask()
-    late()
-    open -= 1
-    if (current !== own) return
-    current = undefined
-    schedule(own.isRepeated ? 0 : everyMs)
+    const ended = new AbortController()
+    const late = waitFor(patienceMs, clock, ended.signal).then(() => false)
+    return Promise.race([answer, late]).finally(() => ended.abort())
+  }
+  const run = async (onAsked: () => void): Promise<void> => {
+    while (!isStopped) {
+      pause = new AbortController()
+      const isLate = open < MAX_OPEN && !(await question())
+      onAsked()
+      if (isLate && !isStopped) onLate()
+      else if (!pause.signal.aborted) await waitFor(everyMs, clock, pause.signal)
+    }
   }
   return {
     /** Begins; resolves once the first answer is there, or is late. */
-    start: (): Promise<void> => {
-      stopped = false
-      return new Promise((resolve) => {
-        const late = clock.after(patienceMs, resolve)
-        void question().then(() => {
-          late()
-          resolve()
-        })
-      })
-    },
+    start: (): Promise<void> => new Promise((resolve) => void run(resolve)),
     /** Asks at once; a question that is under way does not count, since it may have been answered before. */
-    now: (): void => {
-      if (current === undefined) schedule(0)
-      else current.isRepeated = true
-    },
+    now: (): void => pause.abort(),
     stop: (): void => {
-      stopped = true
-      cancel()
+      isStopped = true
+      pause.abort()
     },
   }
 }
