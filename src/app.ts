@@ -340,11 +340,8 @@ function openStages(parts: Parts, journal: Journal) {
     clock: backgroundClock,
     nowMs,
     fileStageOf: (id) => registry.of(id)?.fileStage,
-    events: {
-      acted: (event) => events.guardActed(event),
-      counted: (event) => metrics.guardCounted(event),
-      failed: (event) => events.guardsFailed(event),
-    },
+    events,
+    metrics,
   })
   return { stages, guards }
 }

@@ -128,11 +128,8 @@ interface StageParts {
   readonly stores: { readonly rollout: RolloutStore; secret(): Uint8Array | undefined }
   readonly journal: Pick<Journal, 'lease' | 'renewLease'>
   readonly registry: Pick<PartnerRegistry, 'partners'>
-  readonly events: Pick<
-    Events,
-    'stageChanged' | 'stagesStale' | 'stagesFresh' | 'stagesNotKept' | 'trailDamaged'
-  >
-  readonly metrics: Pick<Metrics, 'stageHeld' | 'stageRefused'>
+  readonly events: Events
+  readonly metrics: Metrics
 }
 
 /**
@@ -158,15 +155,8 @@ export function createStages({
     kept: createStageFile(config.journal),
     secret: () => stores.secret(),
     partners: () => registry.partners(),
-    events: {
-      changed: ({ from, ...event }) => events.stageChanged({ from: from ?? null, ...event }),
-      held: (event) => metrics.stageHeld(event),
-      refused: (event) => metrics.stageRefused(event),
-      stale: () => events.stagesStale(),
-      fresh: () => events.stagesFresh(),
-      trailDamaged: () => events.trailDamaged(),
-      keepFailed: () => events.stagesNotKept(),
-    },
+    events,
+    metrics,
     staleAfterMs: config.tuning.leaseMs * COUNTED_LEASES,
     drainMs: config.tuning.stageDrainMs,
     resendWindowMs: config.rollout.resendWindowMs,

@@ -60,7 +60,7 @@ export interface LiveGuards {
 /** Receives what guards do. Values are ids of partners, words and counts. */
 interface GuardEvents {
   /** Once for each action, on one instance; the partner has gone back by then. Counts of trials since V3 became worse. */
-  acted(event: {
+  guardActed(event: {
     readonly partner: string
     readonly action: GuardAction
     readonly v3: number
@@ -68,10 +68,8 @@ interface GuardEvents {
     readonly v2: number
     readonly v2Bad: number
   }): void
-  /** A trial that is judged. */
-  counted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
   /** A test could not be read or kept; reported once until it can again. */
-  failed(event: { readonly partner: string; readonly code: string }): void
+  guardsFailed(event: { readonly partner: string; readonly code: string }): void
 }
 
 interface LiveGuardsOptions {
@@ -85,6 +83,10 @@ interface LiveGuardsOptions {
   /** The stage of the file, for a partner that the store does not know. */
   readonly fileStageOf: (partner: string) => StageSetting | undefined
   readonly events: GuardEvents
+  readonly metrics: {
+    /** A trial that is judged. */
+    guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
+  }
 }
 
 /** Bounds of the windows; `maxTrialMs` is longer than any request is served. */
@@ -117,7 +119,7 @@ interface Watched {
 
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
-  const { store, action, coolDownMs, clock, nowMs, events } = options
+  const { store, action, coolDownMs, clock, nowMs, events, metrics } = options
   const watched = new Map<string, Watched>()
   const failing = new Set<string>()
   const addWindows = async (
@@ -156,7 +158,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
     })
     if (!noted.isFirst) return
     const { v3, v2 } = figures
-    events.acted({ partner, action, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
+    events.guardActed({ partner, action, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
     if (action === 'hold') await store.note(partner, 'hold', GUARD_NAME, alarm.reason)
   }
   const judgeWindows = async (): Promise<void> => {
@@ -165,13 +167,13 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       if (closed.length === 0) continue
       try {
         for (const { side, outcome } of closed.flatMap(({ trials }) => trials))
-          events.counted({ partner, side, outcome })
+          metrics.guardCounted({ partner, side, outcome })
         await addWindows(partner, revision, closed)
         failing.delete(partner)
       } catch (cause) {
         // Not added again: a commit whose reply was lost would count twice.
         if (!failing.has(partner))
-          events.failed({ partner, code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
+          events.guardsFailed({ partner, code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
         failing.add(partner)
       }
     }

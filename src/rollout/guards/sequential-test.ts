@@ -20,8 +20,17 @@ const FACTORS = [3, 12, 50]
 /** Units without which the evidence is kept: those that matter most. */
 const MAX_WITHOUT = 24
 
+const VERSION = 2
+const count = z.int().min(0)
 /** Trials of one side, with those of each bad outcome. */
-type TrialCounts = Readonly<Record<BadOutcome | 'trials', number>>
+const trials = z.strictObject({
+  trials: count,
+  unknown: count,
+  serverError: count,
+  refused: count,
+  slow: count,
+})
+type TrialCounts = Readonly<z.output<typeof trials>>
 
 /** Both sides in the same windows. */
 export type CountedSides = Readonly<Record<Side, TrialCounts>>
@@ -33,35 +42,40 @@ export type CountedSides = Readonly<Record<Side, TrialCounts>>
  * reaches 1/alpha ever with a probability of at most alpha. A product since the first window would have the same property, but a year without a
  * fault would make it so small that a fault after it is found a year later. Empty: no window yet.
  */
-export type LogEvidence = readonly number[]
+const logs = z.array(z.number()).readonly()
+export type LogEvidence = z.output<typeof logs>
+
+const schema = z.object({
+  version: z.literal(VERSION),
+  /** The stage and share that it is about. */
+  revision: count,
+  /** From 1: how often it has begun anew. */
+  episode: z.int().min(1),
+  /** When a guard acted at this stage and share: for the time of the cool-down nothing is counted. */
+  actedMs: z.number().optional(),
+  /** All trials. */
+  counted: z.strictObject({ v2: count, v3: count }),
+  /** Windows that said anything. */
+  windows: count,
+  logs,
+  /** What it would be without each unit of V3 that had bad outcomes. */
+  without: z.array(z.tuple([z.string(), logs])).transform((units) => new Map(units)),
+  /** The first unit that V3 served, and whether it served others. */
+  firstUnit: z.string().optional(),
+  hasOthers: z.boolean(),
+  /** Since the evidence last spoke for V3: the figures behind an alarm. */
+  recent: z.strictObject({ v2: trials, v3: trials }),
+})
 
 /** What is known about one partner, over all instances, since its stage or share changed or a guard acted; it outlives restarts. */
-export interface TestState {
-  /** The stage and share that it is about. */
-  readonly revision: number
-  /** From 1: how often it has begun anew. */
-  readonly episode: number
-  /** When a guard acted at this stage and share: for the time of the cool-down nothing is counted. */
-  readonly actedMs?: number | undefined
-  /** All trials. */
-  readonly counted: Readonly<Record<Side, number>>
-  /** Windows that said anything. */
-  readonly windows: number
-  readonly logs: LogEvidence
-  /** What it would be without each unit of V3 that had bad outcomes. */
-  readonly without: ReadonlyMap<string, LogEvidence>
-  /** The first unit that V3 served, and whether it served others. */
-  readonly firstUnit?: string | undefined
-  readonly hasOthers: boolean
-  /** Since the evidence last spoke for V3: the figures behind an alarm. */
-  readonly recent: CountedSides
-}
+export type TestState = Readonly<z.output<typeof schema>>
 
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
 export const noRecent: CountedSides = { v2: noTrials, v3: noTrials }
 
 /** The test before its first window. */
 export const newTest: TestState = {
+  version: VERSION,
   revision: 0,
   episode: 1,
   counted: { v2: 0, v3: 0 },
@@ -260,38 +274,14 @@ export function badOf(counts: TrialCounts): number {
   return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }
 
-const VERSION = 2
 /** Of a stored logarithm. */
 const PRECISION = 1_000
-
-const count = z.int().min(0)
-const logs = z.array(z.number())
-const trials = z.strictObject({
-  trials: count,
-  unknown: count,
-  serverError: count,
-  refused: count,
-  slow: count,
-})
-const version = z.object({ version: z.literal(VERSION) })
-const schema = z.object({
-  revision: count,
-  episode: z.int().min(1),
-  actedMs: z.number().optional(),
-  counted: z.strictObject({ v2: count, v3: count }),
-  windows: count,
-  logs,
-  without: z.array(z.tuple([z.string(), logs])),
-  firstUnit: z.string().optional(),
-  hasOthers: z.boolean(),
-  recent: z.strictObject({ v2: trials, v3: trials }),
-})
 
 /** Formats a test as the text that is stored: JSON of bounded size. Logarithms are rounded down, so that evidence never grows by being stored. */
 export function formatTest({ logs: all, without, ...counts }: TestState): string {
   const rounded = (some: LogEvidence): number[] => some.map((log) => Math.floor(log * PRECISION) / PRECISION)
   const units = [...without].map(([unit, rest]) => [unit, rounded(rest)])
-  return JSON.stringify({ version: VERSION, ...counts, logs: rounded(all), without: units })
+  return JSON.stringify({ ...counts, logs: rounded(all), without: units })
 }
 
 /**
@@ -301,10 +291,7 @@ export function formatTest({ logs: all, without, ...counts }: TestState): string
 export function parseTest(text: string | undefined): TestState {
   if (text === undefined) return newTest
   try {
-    const kept: unknown = JSON.parse(text)
-    version.parse(kept)
-    const { without, ...test } = schema.parse(kept)
-    return { ...test, without: new Map(without) }
+    return schema.parse(JSON.parse(text))
   } catch (cause) {
     const message = 'The stored evidence of the guards cannot be read: it is not as it was written.'
     throw new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })

@@ -11,9 +11,9 @@ export type Wait = 'changing' | 'stale' | 'asking'
 /** Lets a write in, or says why it has to wait; `last`: it has waited for as long as it may. */
 export type Attempt = (last: boolean) => StageEntry | Wait
 
-export interface HeldEvents {
-  held(event: { readonly partner: string; readonly reason: Wait }): void
-  refused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
+export interface HeldMetrics {
+  stageHeld(event: { readonly partner: string; readonly reason: Wait }): void
+  stageRefused(event: { readonly partner: string; readonly reason: Wait | 'overloaded' }): void
 }
 
 interface HeldWritesOptions {
@@ -21,7 +21,7 @@ interface HeldWritesOptions {
   readonly max: number
   /** How long a write waits, by the reason, from its beginning. */
   readonly limitsMs: Readonly<Record<Wait, number>>
-  readonly events: HeldEvents
+  readonly metrics: HeldMetrics
 }
 
 /** Whose write it is. */
@@ -39,12 +39,12 @@ interface Held extends HeldWrite {
 }
 
 /** Creates the place where writes wait. */
-export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOptions) {
+export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOptions) {
   const all = new Set<Held>()
   const refuse = (held: Held, reason: Wait | 'overloaded'): void => {
     all.delete(held)
     held.cancel()
-    events.refused({ partner: held.partner, reason })
+    metrics.stageRefused({ partner: held.partner, reason })
     held.end.reject(reason === 'overloaded' ? tooMany() : unknownStage(reason))
   }
   const admit = (held: Held, entry: StageEntry): void => {
@@ -73,7 +73,7 @@ export function createHeldWrites({ clock, max, limitsMs, events }: HeldWritesOpt
       const latest = all.size > max ? latestOfMost(all) : undefined
       if (latest !== undefined) refuse(latest, 'overloaded')
       if (latest !== held) {
-        events.held({ partner: held.partner, reason })
+        metrics.stageHeld({ partner: held.partner, reason })
         arm(held)
       }
       return end.promise

@@ -27,23 +27,23 @@ import {
 export type StageSource = 'store' | 'kept' | 'file' | 'override'
 
 /** Receives what the reader finds. Values are ids of partners, words and counts. */
-export interface ReaderEvents {
-  /** A partner is served by another setting; `from` is undefined at the first one. */
-  changed(event: {
+interface ReaderEvents {
+  /** A partner is served by another setting; `from` is null at the first one. */
+  stageChanged(event: {
     readonly partner: string
-    readonly from: Stage | undefined
+    readonly from: Stage | null
     readonly to: Stage
     readonly percent: number
     readonly revision: number
     readonly source: StageSource
   }): void
   /** The stages could not be read for longer than they count; later: they are read again. */
-  stale(): void
-  fresh(): void
+  stagesStale(): void
+  stagesFresh(): void
   /** The audit trail is not as it was written, or does not go on from what this instance knows. */
   trailDamaged(): void
   /** The last snapshot could not be kept: changes are not acknowledged until it can. */
-  keepFailed(): void
+  stagesNotKept(): void
 }
 
 export interface ReaderOptions {
@@ -116,7 +116,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     state = { ...state, ...change }
     const { view } = state.known
     if (view !== before.known.view && view !== undefined) reportView(before.known.view, view)
-    if (state.isStale !== before.isStale) events[state.isStale ? 'stale' : 'fresh']()
+    if (state.isStale !== before.isStale) events[state.isStale ? 'stagesStale' : 'stagesFresh']()
   }
   const reportView = (before: StageView | undefined, view: StageView): void => {
     const settings = before && settingsOf(before, options.partners())
@@ -125,7 +125,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       if (setting === undefined || known?.revision === setting.revision) continue
       const { stage: to, percent, revision } = setting
       const source = view.asked === undefined ? 'kept' : 'store'
-      events.changed({ partner, from: known?.stage, to, percent, revision, source })
+      events.stageChanged({ partner, from: known?.stage ?? null, to, percent, revision, source })
     }
     if (!view.trailIsSound && before?.trailIsSound !== false) events.trailDamaged()
   }
@@ -205,7 +205,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       try {
         await kept.save(text)
       } catch {
-        events.keepFailed()
+        events.stagesNotKept()
         return
       }
       saved = text

@@ -7,7 +7,7 @@ import {
   type StageEntry,
 } from '../decide.ts'
 import { isServedByV2, isWriteKind, lowered, type Side, type Stage, type StageSetting } from '../stage.ts'
-import { type Attempt, createHeldWrites, type HeldEvents, unknownStage, type Wait } from './held-writes.ts'
+import { type Attempt, createHeldWrites, type HeldMetrics, unknownStage, type Wait } from './held-writes.ts'
 import {
   type ClockReading,
   gapMs,
@@ -17,21 +17,12 @@ import {
   readClocks,
   type RevisedSetting,
 } from './known-stages.ts'
-import {
-  createStageReader,
-  PATIENCE_MS,
-  type ReaderEvents,
-  type ReaderOptions,
-  type StageSource,
-} from './stage-reader.ts'
-
-/** Receives how the stages fare. Values are ids of partners, words and counts. */
-interface StageEvents extends ReaderEvents, HeldEvents {}
+import { createStageReader, PATIENCE_MS, type ReaderOptions, type StageSource } from './stage-reader.ts'
 
 export interface StoredStagesOptions extends ReaderOptions {
   /** All instances have the same; undefined while the journal cannot be opened. */
   readonly secret: () => Uint8Array | undefined
-  readonly events: StageEvents
+  readonly metrics: HeldMetrics
   /** How long a change may take that writes wait for. */
   readonly drainMs: number
   /** Writes that may wait. Default 1,000. */
@@ -85,7 +76,7 @@ const ANSWERED_MS = 1_500
 
 /** Creates the stages of one instance over the store that all share. */
 export function createStoredStages(options: StoredStagesOptions): StoredStages {
-  const { clock, events, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
+  const { clock, metrics, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
     decide(setting, partner, request, secret)
   const underWay = createUnderWay((partner) => reader.left(partner))
@@ -95,7 +86,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       settings.some((setting) => sideOf(setting, partner, request) !== side),
     )
   const limitsMs = { changing: drainMs + BEYOND_DRAIN_MS, stale: STALE_MS, asking: PATIENCE_MS }
-  const held = createHeldWrites({ clock, max: maxHeld, limitsMs, events })
+  const held = createHeldWrites({ clock, max: maxHeld, limitsMs, metrics })
   const reader = createStageReader(options, misplaced, () => held.retry())
 
   const isWithin = (since: ClockReading | undefined, ms: number): boolean =>
@@ -190,7 +181,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
     const side = setting && sideOf(setting, partner.id, request)
     if (setting !== undefined && side !== undefined)
       return letIn(partner, request, { side, stage: setting.stage, base })
-    events.refused({ partner: partner.id, reason: 'stale' })
+    metrics.stageRefused({ partner: partner.id, reason: 'stale' })
     return Promise.reject(unknownStage('stale'))
   }
 

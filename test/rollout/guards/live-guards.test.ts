@@ -46,11 +46,11 @@ function watch(
     nowMs: () => nowMs,
     fileStageOf: () => undefined,
     events: {
-      acted: ({ partner, v3, v3Bad, v2, v2Bad }) =>
+      guardActed: ({ partner, v3, v3Bad, v2, v2Bad }) =>
         void told.push(`${action}: ${partner} ${v3Bad} of ${v3}, ${v2Bad} of ${v2}`),
-      counted: () => undefined,
-      failed: ({ partner, code }) => void told.push(`failed: ${partner} ${code}`),
+      guardsFailed: ({ partner, code }) => void told.push(`failed: ${partner} ${code}`),
     },
+    metrics: { guardCounted: () => undefined },
   })
   guards.start()
   const write = async (windows: number, isBad: (school: number) => boolean): Promise<void> => {

@@ -17,7 +17,7 @@ describe('where a stage comes from', () => {
     expect(await write('school', fileStage('complete'))).toBe('v2 shadow keys')
     expect(stages.describe()).toMatchObject([{ stage: 'shadow', source: 'store', revision: 1 }])
     expect(log).toEqual([
-      'changed {"partner":"acme","from":"v3","to":"shadow","percent":0,"revision":1,"source":"store"}',
+      'stageChanged {"partner":"acme","from":"v3","to":"shadow","percent":0,"revision":1,"source":"store"}',
     ])
   })
 
@@ -158,7 +158,7 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toBe('waits')
     await pass(200)
     expect(held.outcome).toBe('ADP_STAGE_UNKNOWN')
-    expect(log).toContain('refused {"partner":"acme","reason":"changing"}')
+    expect(log).toContain('stageRefused {"partner":"acme","reason":"changing"}')
   })
 
   it('holds a bounded number of writes', async () => {
@@ -275,7 +275,7 @@ describe('a change that waits for this instance', () => {
     const revision = store.propose('acme', canary(100))
     await pass(2_000)
     expect(store.said(1, 'acme')?.pendingRevision).toBeUndefined()
-    expect(log).toContain('keepFailed {}')
+    expect(log).toContain('stagesNotKept {}')
     save.fails = false
     await pass(500)
     expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
@@ -352,11 +352,11 @@ describe('a view that is too old', () => {
     expect(followed.outcome).toBe('waits')
     await pass(200)
     expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', `v3 ${stage} nothing`])
-    expect(log).toContain('stale {}')
+    expect(log).toContain('stagesStale {}')
     store.mode = 'up'
     const again = follow(begin())
     await pass(500)
-    expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'fresh {}'])
+    expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'stagesFresh {}'])
   })
 
   it('at legacy: goes on without end, and without waiting while the store is known to be down', async () => {
