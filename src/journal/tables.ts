@@ -189,7 +189,7 @@ interface AuditTable {
   readonly entry: number
   readonly partner: string
   readonly action: string
-  /** What else an `AuditEntry` has (src/rollout/store/rollout-store.ts); JSON. */
+  /** What else an `AuditEntry` has (src/rollout/store/audit-trail.ts); JSON. */
   readonly content: string
   /** Over the mac of the row before and all others. */
   readonly mac: string

@@ -23,10 +23,6 @@ export type { TrialResult } from './guards/trial-windows.ts'
 export type { KeptStages } from './live/known-stages.ts'
 export { createStoredStages, type StoredStages } from './live/stored-stages.ts'
 export { backOf, isWriteKind, judgeStep, nextOf, type RequestKind, type Side, type Stage } from './stage.ts'
-export {
-  createRolloutStore,
-  type OpenedRolloutStore,
-  openRolloutStore,
-} from './store/create-rollout-store.ts'
+export { createRolloutStore, type OpenedRolloutStore, openRolloutStore } from './store/rollout-store.ts'
 export { driveForward } from './store/drive-change.ts'
 export type { RolloutStore } from './store/rollout-store.ts'

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { type Journal, openJournal } from '../../src/journal/index.ts'
 import { encodeKnown, nothingKnown, parseKnown } from '../../src/rollout/live/known-stages.ts'
-import { createRolloutStore } from '../../src/rollout/store/create-rollout-store.ts'
+import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'

@@ -11,7 +11,7 @@ import {
 } from '../../rollout/certificate.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { readKeySource } from '../key-source.ts'
 import { readGivenFile } from '../recordings/read-recordings.ts'
 import { version } from '../version.ts'

@@ -1,13 +1,12 @@
 import type { StageSetting } from '../../rollout/stage.ts'
-import type { DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
-import type { ApplyResult } from '../../rollout/store/rollout-store.ts'
+import type { applyChange, DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import { type Answer, formatTime } from '../text.ts'
 import type { CoolDown } from './advice.ts'
 import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
 
 /** What became of a change. */
 type ChangeOutcome =
-  | ApplyResult
+  | Awaited<ReturnType<typeof applyChange>>
   | DriveResult
   | { readonly kind: 'unchanged'; readonly revision: number }
   | ({ readonly kind: 'held' } & CoolDown)

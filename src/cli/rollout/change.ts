@@ -3,14 +3,14 @@ import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { expectOther } from '../../rollout/operators.ts'
 import { backOf, judgeStep, lowered, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
-import type { OpenedRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import {
   applyChange,
   driveApproved,
   driveForward,
   type DriveOptions,
 } from '../../rollout/store/drive-change.ts'
-import type { Change, DismissResult } from '../../rollout/store/rollout-store.ts'
+import type { Change } from '../../rollout/store/changes.ts'
 import { movesToV3, readCoolDown } from './advice.ts'
 import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
 import { expectMay, useStore, operatorsOf } from './open-store.ts'
@@ -281,7 +281,10 @@ export async function dismissInstance(instance: number, options: DismissOptions)
   }
 }
 
-function formatDismissed(instance: number, result: DismissResult): string {
+function formatDismissed(
+  instance: number,
+  result: Awaited<ReturnType<OpenedRolloutStore['dismiss']>>,
+): string {
   switch (result.kind) {
     case 'dismissed':
       return (

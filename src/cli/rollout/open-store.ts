@@ -19,7 +19,7 @@ import {
   type ListedOperator,
   type RolloutAction,
 } from '../../rollout/operators.ts'
-import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/create-rollout-store.ts'
+import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
 
 /** A partner of the file. */
 export interface FilePartner {

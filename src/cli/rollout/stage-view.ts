@@ -1,12 +1,9 @@
 import type { Config } from '../../config/index.ts'
 import type { FileStage } from '../../rollout/index.ts'
 import { beginSetting, lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
-import type {
-  AuditEntry,
-  PartnerRollout,
-  PendingChange,
-  RolloutSnapshot,
-} from '../../rollout/store/rollout-store.ts'
+import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
+import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
+import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import { unknownPartner } from '../target.ts'
 import { formatGivenText, formatTable, formatTime } from '../text.ts'
 import { type FilePartner, filePartnersOf } from './open-store.ts'

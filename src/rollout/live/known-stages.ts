@@ -13,7 +13,10 @@ import {
   toSetting,
   isSetting,
 } from '../stage.ts'
-import type { Change, KnownTrail, PartnerRollout, RolloutSnapshot } from '../store/rollout-store.ts'
+import type { Change } from '../store/changes.ts'
+import type { KnownTrail } from '../store/audit-trail.ts'
+import type { PartnerRollout } from '../store/stage-rows.ts'
+import type { RolloutSnapshot } from '../store/read-snapshot.ts'
 
 /** A moment by both clocks. */
 export interface ClockReading {

@@ -4,7 +4,8 @@ import { type Clock, inTime, waitFor, type WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StagedPartner } from '../decide.ts'
 import { type Stage, toSetting } from '../stage.ts'
-import type { Acknowledgement, RolloutSnapshot, RolloutStore } from '../store/rollout-store.ts'
+import type { Acknowledgement, RolloutSnapshot } from '../store/read-snapshot.ts'
+import type { RolloutStore } from '../store/rollout-store.ts'
 import {
   afterOverride,
   afterRead,
@@ -193,7 +194,10 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     ended(own)
     void publish()
   }
-  const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate: () => ended(askedLast) })
+  const onLate = (): void => {
+    if (!isStopped) ended(askedLast)
+  }
+  const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate })
 
   let saved = encodeKnown(nothingKnown)
   /** Keeps what is known, then says what is served by it: in this order, so that a restart does not forget what others count on. */
@@ -337,7 +341,7 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
       pause = new AbortController()
       const isLate = open < MAX_OPEN && !(await question())
       onAsked()
-      if (isLate && !isStopped) onLate()
+      if (isLate) onLate()
       else if (!pause.signal.aborted) await waitFor(everyMs, clock, pause.signal)
     }
   }

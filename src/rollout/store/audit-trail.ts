@@ -2,7 +2,6 @@ import * as z from 'zod'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { formatSetting, settingSchema, type StageSetting } from '../stage.ts'
-import type { AuditAction, AuditEntry, KnownTrail, Verified } from './rollout-store.ts'
 import {
   countStages,
   type Db,
@@ -19,6 +18,49 @@ type AuditRow = JournalTables['rollout_audit']
 
 /** The end of the audit trail: the one row that each change of a stage locks. */
 export type Head = JournalTables['rollout_head']
+
+/** What a row of the audit trail is about. `hold`: a guard stops a partner where it is; `dismiss`: a lost instance is off; `key`: the journal got keys; `repair`: its end was damaged. */
+export type AuditAction =
+  | 'set'
+  | 'back'
+  | 'guard'
+  | 'propose'
+  | 'approve'
+  | 'commit'
+  | 'withdraw'
+  | 'expire'
+  | 'hold'
+  | 'dismiss'
+  | 'key'
+  | 'repair'
+
+/** A row of the audit trail. */
+export interface AuditEntry {
+  /** 1 for the oldest, without gaps. */
+  readonly entry: number
+  readonly atMs: number
+  readonly by: string
+  /** Empty for rows about the trail itself. */
+  readonly partner: string
+  readonly action: AuditAction
+  readonly from: StageSetting | undefined
+  readonly to: StageSetting | undefined
+  readonly revision: number
+  readonly reason: string
+}
+
+/** How far an instance has seen the audit trail come. One that does not go on from there is an old copy or was forged. */
+export interface KnownTrail {
+  /** Of the key of its MACs; empty: the journal had none. */
+  readonly keyName: string
+  readonly entries: number
+  /** Of the last row. */
+  readonly mac: string
+  /** 0: never. */
+  readonly repairedMs: number
+  /** Of partners whose stage was changed. */
+  readonly revisions: readonly (readonly [partner: string, revision: number])[]
+}
 
 function toAuditRow({ entry, partner, action, ...content }: AuditEntry): Omit<AuditRow, 'mac'> {
   return { entry, partner, action, content: JSON.stringify(content) }
@@ -210,15 +252,31 @@ export function continues(known: KnownTrail, now: Omit<KnownTrail, 'revisions'>,
   return now.entries >= known.entries && (known.entries === 0 || mac === known.mac)
 }
 
+/** Which rows of the trail; without a partner those of all. */
+export interface HistoryFilter {
+  readonly partner?: string | undefined
+  readonly limit?: number | undefined
+}
+
 /** Reads rows of the trail, oldest first; with a limit the newest ones. */
-export async function readHistory(
-  db: Db,
-  { partner, limit }: { readonly partner?: string | undefined; readonly limit?: number | undefined },
-): Promise<readonly AuditEntry[]> {
+export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Promise<readonly AuditEntry[]> {
   let rows = db.selectFrom('rollout_audit').selectAll().orderBy('entry', 'desc')
   if (partner !== undefined) rows = rows.where('partner', '=', partner)
   if (limit !== undefined) rows = rows.limit(limit)
   return (await rows.execute()).map(fromAuditRow).reverse()
+}
+
+/** What the check of the audit trail has found. */
+export interface Verified {
+  readonly entries: number
+  /** False: the journal has no keys, so a user who may write the database could have written a trail that fits. */
+  readonly keyed: boolean
+  /** With keys: the first row that needs one; those before were written without. */
+  readonly keyedFrom: number | undefined
+  /** MAC of the last row; empty where there is none. */
+  readonly head: string
+  /** Undefined: each row is as it was written, and none is missing. */
+  readonly broken: { readonly entry: number; readonly what: string } | undefined
 }
 
 type Broken = NonNullable<Verified['broken']>

@@ -6,44 +6,82 @@ import {
   dropGone,
   type JournalDatabase,
   type JournalTables,
+  type LostInstance,
   ownIdentity,
   readLiveInstances,
   readLostInstances,
   readUncleanEnd,
 } from '../../journal/index.ts'
 import { isServedByV2, judgeStep, type StageSetting, toSetting } from '../stage.ts'
-import { aboutTrail, addEntry, endOfRows, isWhole, lockHead, readLast, writeHead } from './audit-trail.ts'
-import type {
-  ApplyResult,
-  ApproveResult,
-  AuditEntry,
-  Change,
-  CommitResult,
-  DismissResult,
-  Early,
-  HeldByLost,
-  ProposedChange,
-  ProposeResult,
-  RolloutStore,
-  StageState,
-  Undrained,
-  Unrecorded,
-} from './rollout-store.ts'
+import {
+  aboutTrail,
+  addEntry,
+  type AuditEntry,
+  endOfRows,
+  isWhole,
+  lockHead,
+  readLast,
+  writeHead,
+} from './audit-trail.ts'
 import {
   type Db,
   type KeptChange,
   type KeptStage,
   readNow,
   readStage,
+  type StageState,
   toPending,
   writeStage,
 } from './stage-rows.ts'
 
-/** The part of the store that changes stages. */
-type StageChanges = Pick<
-  RolloutStore,
-  'apply' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'dismiss' | 'note'
->
+/** A change of the stage of one partner. */
+export interface Change {
+  readonly partner: string
+  /** That the caller has decided by; 0: the store does not know the partner; `damaged`: its row is. */
+  readonly expectedRevision: number | 'damaged'
+  /** What the caller has decided by: the stage of the file where the store knows none. */
+  readonly from: StageSetting
+  readonly to: StageSetting
+  readonly by: string
+  readonly reason: string
+}
+
+/** A change that waits for its instances, or for an operator. */
+export interface ProposedChange extends Change {
+  /** How long it may wait; a commit after that is refused. */
+  readonly forMs: number
+  readonly needsApproval: boolean
+  /** Time without a batch that may have been relayed unrecorded, and without a lost instance, before the commit; 0: no unit goes to V3. */
+  readonly quietMs: number
+}
+
+/** A live instance that holds a change up. */
+export interface Undrained {
+  readonly instance: number
+  readonly host: string
+  readonly pid: number
+  /** Writes under way on the side that their unit leaves; undefined: it has not acknowledged the change. */
+  readonly writes: number | undefined
+}
+
+/**
+ * Why no unit may go to V3 now. `lost`: instances that were lost may still send V2 writes of the units that move; `early`: the journal does
+ * not know all batches of the last `quietMs` yet.
+ */
+type Obstacle =
+  | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
+  | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
+
+/** What is known of batches that were relayed to V2 without a record in the journal. Times are of the database. */
+export interface Unrecorded {
+  readonly nowMs: number
+  /** The last one that an instance has noted. */
+  readonly notedMs: number | undefined
+  /** When an instance was last found killed: it may have relayed some until then, and noted none. */
+  readonly killedMs: number | undefined
+  /** When an instance was last found not to renew its lease: it may relay some after that, as long as it does without the journal. */
+  readonly lostMs: number | undefined
+}
 
 /** A transaction that changes stages; others that do wait until it ends. */
 interface ChangeTransaction {
@@ -111,8 +149,11 @@ const damagedTrail = (): AdapterError =>
 const stale = { kind: 'stale' } as const
 const gone = { kind: 'gone' } as const
 
-/** Creates the part of the store that changes stages; `ready` is awaited before each change. */
-export function createStageChanges(database: JournalDatabase, ready: () => Promise<void>): StageChanges {
+/**
+ * Creates the part of the store that changes stages; `ready` is awaited before each change. Every change is a compare-and-set on the
+ * revision, and its row of the audit trail is written in the same transaction. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
+ */
+export function createStageChanges(database: JournalDatabase, ready: () => Promise<void>) {
   const change = async <Result>(
     work: (transaction: ChangeTransaction) => Promise<Result>,
     repairs = false,
@@ -121,11 +162,15 @@ export function createStageChanges(database: JournalDatabase, ready: () => Promi
     return inChange(database, { repairs }, work)
   }
   return {
-    apply: (wanted, action) =>
-      change(async (transaction): Promise<ApplyResult> => {
+    /**
+     * Changes a stage at once, and drops a pending change; `forward`: it moves units to V3, so it has to be proposed. With `damaged` as the
+     * expected revision this is what repairs a row.
+     */
+    apply: (wanted: Change, action: 'set' | 'back' | 'guard') =>
+      change(async (transaction) => {
         const kept = await readExpected(transaction, wanted)
         if (kept === 'stale') return stale
-        if (isForward(wanted, kept)) return { kind: 'forward' }
+        if (isForward(wanted, kept)) return { kind: 'forward' as const }
         const { partner, by, reason } = wanted
         const { nowMs } = transaction
         // Higher than any that an instance knows, whatever the damaged row and the trail have lost.
@@ -136,36 +181,46 @@ export function createStageChanges(database: JournalDatabase, ready: () => Promi
         const entry = await transaction.add({ by, partner, action, from, to, revision, reason })
         const state = { partner, revision, ...to, sinceMs: sinceOf(kept, from, to, nowMs), by, reason }
         await transaction.write({ state, lastRevision: revision, pending: undefined, entry })
-        return { kind: 'applied', revision }
+        return { kind: 'applied' as const, revision }
       }, true),
-    propose: (wanted) =>
-      change(async (transaction): Promise<ProposeResult> => {
+    /** Makes a change known that is to be committed once all live instances have acknowledged it; `pending`: another one waits. */
+    propose: (wanted: ProposedChange) =>
+      change(async (transaction) => {
         const kept = await readExpected(transaction, wanted)
         if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
         const { pending } = kept ?? {}
         if (pending !== undefined && pending.expiresMs > transaction.nowMs)
-          return { kind: 'pending', pending: toPending(pending) }
+          return { kind: 'pending' as const, pending: toPending(pending) }
         const obstacle = await findObstacle(database, transaction, kept, wanted)
         if (obstacle !== undefined) return obstacle
         if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
-        return { kind: 'proposed', revision: await keepProposal(transaction, wanted, kept) }
+        return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
-    approve: (partner, revision, { by, reason, forMs }) =>
-      change(async (transaction): Promise<ApproveResult> => {
+    /**
+     * Lets a change of another operator go on, for `forMs` from now. `own`: the operator who has proposed it cannot approve it; `gone`: it
+     * was withdrawn, dropped, or has expired.
+     */
+    approve: (
+      partner: string,
+      revision: number,
+      { by, reason, forMs }: Pick<ProposedChange, 'by' | 'reason' | 'forMs'>,
+    ) =>
+      change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
         if (kept?.pending.needsApproval !== true) return gone
-        if (kept.pending.by === by) return { kind: 'own' }
+        if (kept.pending.by === by) return { kind: 'own' as const }
         const pending = { ...kept.pending, needsApproval: false, expiresMs: transaction.nowMs + forMs }
         await writeEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
-        return { kind: 'approved' }
+        return { kind: 'approved' as const }
       }),
-    commit: (partner, revision) =>
-      change(async (transaction): Promise<CommitResult> => {
+    /** Commits a pending change, if it has not expired and every live instance has acknowledged it without writes under way. */
+    commit: (partner: string, revision: number) =>
+      change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
         if (kept === undefined || kept.pending.needsApproval) return gone
         const { pending } = kept
         const instances = await findUndrained(database, transaction, partner, revision)
-        if (instances.length > 0) return { kind: 'undrained', instances }
+        if (instances.length > 0) return { kind: 'undrained' as const, instances }
         // Later: one whose lease has ended since must not be missed.
         const obstacle = await findObstacle(database, transaction, kept, {
           partner,
@@ -181,27 +236,34 @@ export function createStageChanges(database: JournalDatabase, ready: () => Promi
           { action: 'commit', by, reason },
           { ...kept, state, pending: undefined },
         )
-        return { kind: 'committed' }
+        return { kind: 'committed' as const }
       }),
-    withdraw: (partner, revision, by, reason) =>
+    /** Does nothing where the change is gone already. */
+    withdraw: (partner: string, revision: number, by: string, reason: string) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
         if (kept === undefined) return
         await writeEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
-    dismiss: (instance, by, reason) =>
-      change(async ({ db, add }): Promise<DismissResult> => {
+    /**
+     * Records in the audit trail that an operator declares a lost instance off; until now it may have relayed writes unrecorded. `live`: the
+     * instance holds its lease; `unknown`: no instance of this number is lost.
+     */
+    dismiss: (instance: number, by: string, reason: string) =>
+      change(async ({ db, add }) => {
         const lost = await dismissLost(db, database, instance)
         if (lost === undefined) {
           const live = await readLiveInstances(db, database)
-          return { kind: live.some((one) => one.instance === instance) ? 'live' : 'unknown' }
+          const isLive = live.some((one) => one.instance === instance)
+          return { kind: isLive ? ('live' as const) : ('unknown' as const) }
         }
         const { host, pid } = lost
         const text = `instance ${instance} (${host}, process ${pid}) is off: ${reason}`
         await add({ ...aboutTrail('dismiss', text), by })
-        return { kind: 'dismissed', ...lost }
+        return { kind: 'dismissed' as const, ...lost }
       }),
-    note: (partner, action, by, reason) =>
+    /** Adds a row to the audit trail that changes no stage. */
+    note: (partner: string, action: 'hold', by: string, reason: string) =>
       change(async ({ add, read }) => {
         const kept = await read(partner)
         const revision = kept === undefined || kept === 'damaged' ? 0 : kept.state.revision
@@ -311,16 +373,13 @@ async function keepProposal(
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
-/**
- * Why no unit may go to V3 now: an instance was lost that may send V2 what goes to V3 then, or a batch may come again that V2 was given
- * unrecorded. `dropGone` notes until when instances of which the process is gone may have done so.
- */
+/** Looks for one; `dropGone` notes until when instances of which the process is gone may have relayed batches unrecorded. */
 async function findObstacle(
   database: JournalDatabase,
   { db, nowMs }: ChangeTransaction,
   kept: KeptStage | undefined,
   { partner, quietMs }: Pick<ProposedChange, 'partner' | 'quietMs'>,
-): Promise<HeldByLost | Early | undefined> {
+): Promise<Obstacle | undefined> {
   if (quietMs === 0) return undefined
   const own = ownIdentity()
   await dropGone(db, database, own)

@@ -1,16 +1,9 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import { formatSetting } from '../stage.ts'
-import type {
-  ApplyResult,
-  Change,
-  Early,
-  HeldByLost,
-  PendingChange,
-  RolloutSnapshot,
-  RolloutStore,
-  Undrained,
-} from './rollout-store.ts'
+import type { Change, ProposedChange, Undrained } from './changes.ts'
+import type { RolloutSnapshot } from './read-snapshot.ts'
+import type { RolloutStore } from './rollout-store.ts'
 
 /** How a forward change is driven. */
 export interface DriveOptions {
@@ -26,24 +19,14 @@ export interface DriveOptions {
 /** A live instance that has not acknowledged a change (`writes` is undefined), or has writes under way that hold it up. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
-/** A forward change with what it asks for. */
-interface ForwardChange extends Change {
-  /** As in `ProposedChange`. */
-  readonly quietMs: number
-  /** Set: the change waits so long for another operator's approval. */
-  readonly approvalForMs?: number
-}
+/** A forward change with what it asks for; `approvalForMs`: it waits so long for another operator's approval. */
+type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonly approvalForMs?: number }
 
-/** The end of a forward change: made (`committed`), not made, or waiting for another operator (`needsApproval`). */
-export type DriveResult =
-  | { readonly kind: 'committed' | 'needsApproval'; readonly revision: number }
-  /** Withdrawn: writes did not end in time on these instances. */
-  | { readonly kind: 'undrained'; readonly instances: readonly Undrained[] }
-  | HeldByLost
-  | Early
-  | { readonly kind: 'pending'; readonly pending: PendingChange }
-  /** `gone`: dropped by another change, or expired; `own`: the operator who approves it has proposed it. */
-  | { readonly kind: 'stale' | 'gone' | 'own' | 'interrupted' }
+/**
+ * The end of a forward change. `committed`: made; `needsApproval`: it waits for another operator; `undrained`: withdrawn, since writes did not
+ * end in time on these instances; `gone`: dropped by another change, or expired; `own`: the operator who approves it has proposed it.
+ */
+export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 
 /** Between two reads of the acknowledgements. */
 const EVERY_MS = 100
@@ -58,13 +41,13 @@ export async function driveForward(
   store: RolloutStore,
   { approvalForMs, ...change }: ForwardChange,
   options: DriveOptions,
-): Promise<DriveResult> {
+) {
   const needsApproval = approvalForMs !== undefined
   const forMs = approvalForMs ?? options.drainMs + SLACK_MS
   const proposed = await store.propose({ ...change, forMs, needsApproval })
   if (proposed.kind !== 'proposed') return proposed
   const { revision } = proposed
-  if (needsApproval) return { kind: 'needsApproval', revision }
+  if (needsApproval) return { kind: 'needsApproval' as const, revision }
   return drain(store, { partner: change.partner, revision, by: change.by }, options)
 }
 
@@ -73,11 +56,11 @@ export async function driveApproved(
   store: RolloutStore,
   { reason, ...driven }: DrivenChange & { readonly reason: string },
   options: DriveOptions,
-): Promise<DriveResult> {
+) {
   const { partner, revision, by } = driven
   const forMs = options.drainMs + SLACK_MS
   const approved = await store.approve(partner, revision, { by, reason, forMs })
-  if (approved.kind !== 'approved') return { kind: approved.kind }
+  if (approved.kind !== 'approved') return approved
   return drain(store, driven, options)
 }
 
@@ -88,14 +71,14 @@ interface DrivenChange {
   readonly by: string
 }
 
-async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOptions): Promise<DriveResult> {
+async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOptions) {
   const { drainMs, clock, signal = new AbortController().signal } = options
   const { partner, revision, by } = driven
   const endMs = clock.nowMs() + drainMs
   for (;;) {
     if (signal.aborted) {
       await store.withdraw(partner, revision, by, 'interrupted')
-      return { kind: 'interrupted' }
+      return { kind: 'interrupted' as const }
     }
     const isLast = clock.nowMs() >= endMs
     const result = await takeStep(store, driven, isLast, options).catch((error: unknown) => {
@@ -115,16 +98,16 @@ async function takeStep(
   { partner, revision }: DrivenChange,
   isLast: boolean,
   { onWaiting }: DriveOptions,
-): Promise<DriveResult | undefined> {
+) {
   const snapshot = await store.snapshot()
   const { state, pending } = snapshot.partners.get(partner) ?? {}
-  if (state?.revision === revision) return { kind: 'committed', revision }
-  if (pending?.revision !== revision) return { kind: 'gone' }
+  if (state?.revision === revision) return { kind: 'committed' as const, revision }
+  if (pending?.revision !== revision) return { kind: 'gone' as const }
   const waiting = findWaiting(snapshot, partner, revision)
   onWaiting?.(waiting, snapshot)
   if (!isLast && waiting.length > 0) return undefined
   const result = await store.commit(partner, revision)
-  if (result.kind === 'committed') return { kind: 'committed', revision }
+  if (result.kind === 'committed') return { kind: 'committed' as const, revision }
   return result.kind === 'undrained' && !isLast ? undefined : result
 }
 
@@ -141,7 +124,7 @@ function findWaiting(
 }
 
 /** For the audit trail; undefined: the change is over already. */
-function reasonToWithdraw(result: DriveResult): string | undefined {
+function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep>>>): string | undefined {
   if (result.kind === 'lost') return 'an instance was lost meanwhile'
   if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
   if (result.kind !== 'undrained') return undefined
@@ -160,7 +143,7 @@ export async function applyChange(
   store: Pick<RolloutStore, 'apply' | 'snapshot'>,
   change: Change,
   action: 'set' | 'back',
-): Promise<ApplyResult> {
+) {
   try {
     return await store.apply(change, action)
   } catch (cause) {
@@ -175,7 +158,7 @@ export async function applyChange(
       state.by === change.by &&
       state.reason === change.reason &&
       formatSetting(state) === formatSetting(change.to)
-    return isOwn ? { kind: 'applied', revision: state.revision } : second
+    return isOwn ? { kind: 'applied' as const, revision: state.revision } : second
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
     const message = `Whether the change of ${change.partner} was made is not known: ${cause.message}`

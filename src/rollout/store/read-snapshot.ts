@@ -3,18 +3,55 @@ import { type RawBuilder, sql } from 'kysely'
 import { AdapterError } from '../../errors.ts'
 import { isLive, type JournalDatabase, type JournalTables, unsettledRows } from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
-import { continues, fits, type Head, isWhole, toTrail } from './audit-trail.ts'
-import type { KnownTrail, RolloutSnapshot } from './rollout-store.ts'
+import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
   DAMAGED,
   type FoundStage,
   fromFoundStage,
   type KeptStage,
+  type PartnerRollout,
   readStagedPartners,
   selectStages,
   toRollout,
   toStageRow,
 } from './stage-rows.ts'
+
+/** What an instance has last said of a partner. */
+export interface Acknowledgement {
+  readonly partner: string
+  /** The revision that it serves by; 0: the stage of its file. */
+  readonly revision: number
+  /** The pending change that it holds writes for; undefined: none. */
+  readonly pendingRevision: number | undefined
+  /**
+   * Writes under way there. With a pending change: those that hold it up, which began on the side that their unit leaves.
+   * The change is committed when both are 0 on every live instance.
+   */
+  readonly writesV2: number
+  readonly writesV3: number
+}
+
+/** All stages at one moment. Times are of the database. */
+export interface RolloutSnapshot {
+  readonly nowMs: number
+  /** Undefined: the trail is damaged, so that no stage moves forward, and a partner without a row has no stage. */
+  readonly trail: KnownTrail | undefined
+  /** A partner that is missing here begins with the stage of the file. */
+  readonly partners: ReadonlyMap<string, PartnerRollout>
+  /** Where partners first began by a file; a file that goes beyond it does not count (`beginSetting`). */
+  readonly begins: ReadonlyMap<string, StageSetting>
+  /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
+  readonly damaged: ReadonlySet<string>
+  /** Records of V3 that are open or due, by partner; a partner without any is left out. */
+  readonly unsettled: ReadonlyMap<string, number>
+  /**
+   * Numbers of the instances whose lease has not ended. An instance that is not among them is not waited for when a change is committed:
+   * for it this snapshot says nothing of what comes next.
+   */
+  readonly liveInstances: readonly number[]
+  /** Those of live instances. */
+  readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
+}
 
 /** In `rollout_evidence`, in front of the name of a partner: the setting with which it began. */
 export const BEGIN = 'begin '

@@ -4,11 +4,41 @@ import { type Kysely, sql } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { isSetting, type StageSetting, toSetting } from '../stage.ts'
-import type { PartnerRollout, PendingChange, StageState } from './rollout-store.ts'
 
 export type Db = Kysely<JournalTables>
 export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
 type StageRow = JournalTables['rollout_stages']
+
+/** The stage of a partner as the store has it. */
+export interface StageState extends StageSetting {
+  readonly partner: string
+  /** Grows with every change; one that was withdrawn leaves a gap. */
+  readonly revision: number
+  /** Since when the partner is at this stage; a change of the share or of the lists does not count. */
+  readonly sinceMs: number
+  readonly by: string
+  readonly reason: string
+}
+
+/** A change that is not committed yet. */
+export interface PendingChange extends StageSetting {
+  /** That it will have. No other change ever has it, so an acknowledgement of it is of no other. */
+  readonly revision: number
+  readonly by: string
+  readonly reason: string
+  /** By the clock of the database. */
+  readonly expiresMs: number
+  /** True: it waits for another operator, and instances take no notice of it until then. */
+  readonly needsApproval: boolean
+}
+
+/** What the store knows of a partner. */
+export interface PartnerRollout {
+  /** Undefined: that of the file counts, until the first change is committed. */
+  readonly state: StageState | undefined
+  /** Undefined: there is none, and none can be committed any longer. */
+  readonly pending: PendingChange | undefined
+}
 
 /** A pending change as it is kept. */
 export interface KeptChange extends PendingChange {

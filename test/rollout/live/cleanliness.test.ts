@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { afterRead, isClean, type KnownStages, nothingKnown } from '../../../src/rollout/live/known-stages.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
-import type { RolloutSnapshot } from '../../../src/rollout/store/rollout-store.ts'
+import type { RolloutSnapshot } from '../../../src/rollout/store/read-snapshot.ts'
 
 const RESEND_WINDOW_MS = 900_000
 const SINCE_MS = 1_000_000

@@ -1,13 +1,9 @@
 import { AdapterError } from '../../../src/errors.ts'
-import type {
-  Acknowledgement,
-  ApplyResult,
-  Change,
-  KnownTrail,
-  PendingChange,
-  RolloutSnapshot,
-  StageState,
-} from '../../../src/rollout/store/rollout-store.ts'
+import type { Acknowledgement, RolloutSnapshot } from '../../../src/rollout/store/read-snapshot.ts'
+import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import type { Change } from '../../../src/rollout/store/changes.ts'
+import type { KnownTrail } from '../../../src/rollout/store/audit-trail.ts'
+import type { PendingChange, StageState } from '../../../src/rollout/store/stage-rows.ts'
 import type { StageSetting } from '../../../src/rollout/stage.ts'
 
 /** A store whose answers come when the test says so: what databases do at the worst moment. */
@@ -20,7 +16,7 @@ export interface ScriptedStore {
   acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void>
   leave(instance: number): Promise<void>
   begin(partner: string, setting: StageSetting): Promise<void>
-  apply(change: Change): Promise<ApplyResult>
+  apply(change: Change): ReturnType<RolloutStore['apply']>
   noteUnrecorded(partner: string, agoMs: number): Promise<void>
   readonly begins: Map<string, StageSetting>
   /** Changes that instances have made. */

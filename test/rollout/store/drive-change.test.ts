@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
 import { AdapterError } from '../../../src/errors.ts'
-import { openRolloutStore } from '../../../src/rollout/store/create-rollout-store.ts'
+import { openRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { applyChange, driveApproved, driveForward } from '../../../src/rollout/store/drive-change.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { eachDatabase } from '../../support/each-database.ts'

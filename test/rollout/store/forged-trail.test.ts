@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest'
 
 import type { JournalTables } from '../../../src/journal/index.ts'
 import { macOfEntry, writeHead } from '../../../src/rollout/store/audit-trail.ts'
-import type { KnownTrail } from '../../../src/rollout/store/rollout-store.ts'
+import type { KnownTrail } from '../../../src/rollout/store/audit-trail.ts'
 import { fromStageRow, type KeptStage, toStageRow } from '../../../src/rollout/store/stage-rows.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import {

@@ -3,8 +3,10 @@ import { onTestFinished } from 'vitest'
 import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
 import type { JournalKey } from '../../../src/journal/index.ts'
 import type { StageSetting } from '../../../src/rollout/stage.ts'
-import { createRolloutStore } from '../../../src/rollout/store/create-rollout-store.ts'
-import type { Acknowledgement, Change, RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import { createRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import type { Acknowledgement } from '../../../src/rollout/store/read-snapshot.ts'
+import type { Change } from '../../../src/rollout/store/changes.ts'
+import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 
 /** An instance that serves, with the store of stages of its journal. */
 export interface Serving {

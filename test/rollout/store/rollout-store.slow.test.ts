@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, vi } from 'vitest'
 
-import { openRolloutStore } from '../../../src/rollout/store/create-rollout-store.ts'
+import { openRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon } from './open-stores.ts'
 
