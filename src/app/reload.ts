@@ -17,18 +17,14 @@ export interface ReloadTarget {
 }
 
 /** Receives the result of each reload. */
-export interface ReloadReport {
+interface ReloadReport {
   reloaded(changes: ConfigChanges): void
   refused(faults: readonly ErrorDetail[]): void
 }
 
+type Load = () => Config | Promise<Config>
 /** Loads a configuration and makes it the running one, or leaves everything as it is and rejects with why. */
-export type Reload = (load: () => Config | Promise<Config>) => Promise<ConfigChanges>
-
-interface Run {
-  readonly promise: Promise<ConfigChanges>
-  load: () => Config | Promise<Config>
-}
+export type Reload = (load: Load) => Promise<ConfigChanges>
 
 /**
  * Creates the reload of a target: one at a time. Calls during a reload lead to one more after it, with the last `load`, so that
@@ -36,8 +32,9 @@ interface Run {
  */
 export function createReload(target: ReloadTarget, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
-  let waiting: Run | undefined
-  const reload = async (load: () => Config | Promise<Config>): Promise<ConfigChanges> => {
+  let waiting: Promise<ConfigChanges> | undefined
+  let last: Load | undefined
+  const reload = async (load: Load): Promise<ConfigChanges> => {
     try {
       const prepared = await target.prepare(await load())
       await prepared.commit()
@@ -48,31 +45,18 @@ export function createReload(target: ReloadTarget, report?: ReloadReport): Reloa
       throw cause
     }
   }
-  const begin = (load: () => Config | Promise<Config>): Promise<ConfigChanges> => {
-    const promise = reload(load)
-    const ended = promise
-      .catch(() => undefined)
-      .then(() => {
-        if (running === ended) running = undefined
-      })
-    running = ended
-    return promise
+  const begin = (load: Load): Promise<ConfigChanges> => {
+    const own = reload(load)
+    running = own.catch(() => undefined)
+    return own
   }
   return (load) => {
-    if (waiting !== undefined) {
-      waiting.load = load
-      return waiting.promise
-    }
+    last = load
     if (running === undefined) return begin(load)
-    const next: Run = {
-      load,
-      promise: running.then(() => {
-        waiting = undefined
-        return begin(next.load)
-      }),
-    }
-    waiting = next
-    return next.promise
+    return (waiting ??= running.then(() => {
+      waiting = undefined
+      return begin(last ?? load)
+    }))
   }
 }
 

@@ -1,12 +1,5 @@
-/** A signal that aborts with Ctrl+C. */
-interface Stopping {
-  readonly signal: AbortSignal
-  /** Takes the handlers back. */
-  stop(): void
-}
-
-/** SIGINT (Ctrl+C) and SIGTERM abort once, so that the work ends in order; the second one ends the program at once. */
-export function untilSignal(): Stopping {
+/** SIGINT (Ctrl+C) and SIGTERM abort once, so that the work ends in order; the second one ends the program. `stop` takes the handlers back. */
+export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)
   const onSignal = (): void => {

@@ -38,13 +38,6 @@ export interface ConfigChanges {
   readonly needsRestart: readonly string[]
 }
 
-/** A reload that was checked. */
-interface ReloadPlan {
-  /** The new configuration, with the sections that need a restart as they are in use. */
-  readonly config: Config
-  readonly changes: ConfigChanges
-}
-
 /** The sections of the file that a reload leaves as they are. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
 
@@ -52,10 +45,10 @@ const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrou
 const commandKeys = /^rollout\.operators\b/
 
 /**
- * Decides what of a new configuration takes effect while the adapter runs. Error: `ADP_CONFIGURATION` where the base address of V3
+ * Decides what of a new configuration takes effect while the adapter runs: it, with the sections that need a restart as they are in use. Error: `ADP_CONFIGURATION` where the base address of V3
  * differs, since keys and tokens of the new partners are for the service at the new address.
  */
-export function planReload(running: Config, next: Config): ReloadPlan {
+export function planReload(running: Config, next: Config): { config: Config; changes: ConfigChanges } {
   const needsRestart = restartSections.flatMap((section) =>
     changedPaths(running[section], next[section], section).filter((path) => !commandKeys.test(path)),
   )

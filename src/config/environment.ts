@@ -1,38 +1,29 @@
-/** The environment variables of the program, besides the secrets that a file names. */
-export interface Environment {
-  /** `MARKBRIDGE_LOG_LEVEL`: debug, info, warn, error or silent. */
-  readonly logLevel: string | undefined
-  /** `MARKBRIDGE_SUBSCRIPTION_KEY` and `MARKBRIDGE_TOKEN`: what `send` and `compare run` send. */
-  readonly subscriptionKey: string | undefined
-  readonly token: string | undefined
-  /** `MARKBRIDGE_V3_SUBSCRIPTION_KEY` and `MARKBRIDGE_V3_TOKEN`: what `compare run` sends to V3 instead. */
-  readonly v3SubscriptionKey: string | undefined
-  readonly v3Token: string | undefined
-  /** `MARKBRIDGE_OPERATOR_TOKEN`: who acts on stages. A secret. */
-  readonly operatorToken: string | undefined
-  /** `MARKBRIDGE_TEST_TUNING`: what tests shorten (`Tuning`). Internal. */
-  readonly testTuning: string | undefined
-  /** `TERM` is dumb: the terminal cannot erase a line. */
-  readonly isDumbTerminal: boolean
-}
-
 /** The value of a variable that a file names as the source of a secret. */
 export function readVariable(name: string): string | undefined {
   return process.env[name]
 }
 
+/** The environment variables of the program, besides the secrets that a file names. */
+export type Environment = ReturnType<typeof readEnvironment>
+
 /** Reads the variables; an empty one counts as unset. */
-export function readEnvironment(): Environment {
+export function readEnvironment() {
   const read = (name: string): string | undefined =>
     process.env[name] === '' ? undefined : process.env[name]
   return {
+    /** debug, info, warn, error or silent. */
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
+    /** What `send` and `compare run` send. */
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
+    /** What `compare run` sends to V3 instead. */
     v3SubscriptionKey: read('MARKBRIDGE_V3_SUBSCRIPTION_KEY'),
     v3Token: read('MARKBRIDGE_V3_TOKEN'),
+    /** Who acts on stages. A secret. */
     operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
+    /** What tests shorten (`Tuning`). Internal. */
     testTuning: read('MARKBRIDGE_TEST_TUNING'),
+    /** The terminal cannot erase a line. */
     isDumbTerminal: read('TERM') === 'dumb',
   }
 }

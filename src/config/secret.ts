@@ -44,17 +44,14 @@ export interface SecretSources {
   readonly sections?: readonly string[] | undefined
 }
 
-/** The configuration with its secrets resolved, and their faults. */
-interface ResolvedSecrets {
-  readonly value: unknown
-  readonly faults: readonly ErrorDetail[]
-}
-
 /**
  * Replaces each `{ env: NAME }` and `{ file: path }` by a `Secret`. A faulty reference becomes an empty secret, so that the rest can
  * be validated. Faults name the variable or file, never a value.
  */
-export async function resolveSecrets(input: unknown, sources: SecretSources): Promise<ResolvedSecrets> {
+export async function resolveSecrets(
+  input: unknown,
+  sources: SecretSources,
+): Promise<{ readonly value: unknown; readonly faults: readonly ErrorDetail[] }> {
   const faults: ErrorDetail[] = []
   const take = (text: string | undefined, missing: string, target: string): Secret => {
     const value = text?.trim() ?? ''

@@ -1,33 +1,18 @@
 import cluster, { type Worker } from 'node:cluster'
 
 import { connect, type Remote } from '../../app/remote-calls.ts'
-import type { PreparedReload, ReloadTarget } from '../../app/reload.ts'
+import type { PreparedReload } from '../../app/reload.ts'
 import type { WorkerWatch } from '../../app/watch-workers.ts'
 import { inTime, systemClock } from '../../clock.ts'
 import { type Config, packConfig, type PackedConfig, planReload } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { PrimaryCalls, WorkerCalls } from './run-worker.ts'
 
-/** The workers of one adapter. */
-interface Workers extends ReloadTarget {
-  readonly url: string
-  /** Lets them finish the requests under way, and resolves when all have ended. */
-  stop(): Promise<void>
-}
-
 type Peer = Remote<WorkerCalls> & ReloadPeer
 
 /** A worker as far as a reload concerns it. */
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
-}
-
-/** The configuration of all workers of one adapter. */
-interface WorkersConfig extends ReloadTarget {
-  /** The configuration for a worker that starts, once no reload is under way. */
-  configFor(worker: ReloadPeer): Promise<PackedConfig>
-  /** The worker has ended. */
-  remove(worker: ReloadPeer): void
 }
 
 /** A worker that does not answer within this time makes the reload fail. */
@@ -42,7 +27,7 @@ const METRICS_MS = 2_000
  * creates the journal's tables, and a reason that prevents listening is reported once. Resolves when all accept requests. Error:
  * `ADP_CONFIGURATION` or `ADP_INTERNAL` when one ends before that.
  */
-export async function startWorkers(first: Config, count: number, watch: WorkerWatch): Promise<Workers> {
+export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
   const shared = createWorkersConfig(first)
   const delayAfter = createRestartDelay()
@@ -85,7 +70,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
         shared.remove(peer)
         peer.end(notTaken(peer, 'ended'))
         const restartMs = phase === 'running' ? delayAfter(performance.now() - bornMs) : undefined
-        watch.ended(worker.id, { status, signal }, restartMs)
+        watch.ended({ worker: worker.id, status, signal, restartMs: restartMs ?? null })
         if (restartMs !== undefined) startIn(restartMs)
         reject(endedEarly(status))
       })
@@ -98,6 +83,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     }, restartMs)
     timers.add(timer)
   }
+  /** Lets them finish the requests under way, and resolves when all have ended. */
   const stop = async (): Promise<void> => {
     phase = 'stopping'
     for (const timer of timers) clearTimeout(timer)
@@ -126,7 +112,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
  * Creates the primary's part of a reload: every worker prepares, then every worker commits, or none does. A worker that starts
  * meanwhile gets its configuration when the reload is over, and so the one that all others have.
  */
-export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS): WorkersConfig {
+export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS) {
   const configured = new Set<ReloadPeer>()
   const ended = new WeakSet<ReloadPeer>()
   let current = first
@@ -158,12 +144,14 @@ export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS): Work
     }
   }
   return {
-    configFor: async (worker) => {
+    /** The configuration for a worker that starts, once no reload is under way. */
+    configFor: async (worker: ReloadPeer): Promise<PackedConfig> => {
       while (reloading !== undefined) await reloading.promise
       if (!ended.has(worker)) configured.add(worker)
       return packConfig(current)
     },
-    remove: (worker) => {
+    /** The worker has ended. */
+    remove: (worker: ReloadPeer): void => {
       ended.add(worker)
       configured.delete(worker)
     },
