@@ -17,7 +17,7 @@ export interface ReloadTarget {
 }
 
 /** Receives the result of each reload. */
-interface ReloadReport {
+export interface ReloadReport {
   reloaded(changes: ConfigChanges): void
   refused(faults: readonly ErrorDetail[]): void
 }

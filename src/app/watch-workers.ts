@@ -1,4 +1,4 @@
-import { createReloadReport } from './reload.ts'
+import { createReloadReport, type ReloadReport } from './reload.ts'
 import { createEvents } from '../observability/events.ts'
 import { createLogger } from '../observability/logger.ts'
 import { createMetricsSum } from '../observability/metrics-sum.ts'
@@ -12,8 +12,9 @@ export type WorkerWatch = ReturnType<typeof createWorkerWatch>
 export function createWorkerWatch(logLevel: string) {
   const events = createEvents(createLogger(logLevel))
   const sum = createMetricsSum(Date.now)
+  const reloads: ReloadReport = createReloadReport(events, sum.reloads)
   return {
-    reloads: createReloadReport(events, sum.reloads),
+    reloads,
     started: (worker: number, pid: number): void => {
       sum.started(worker)
       events.workerStarted({ worker, pid })

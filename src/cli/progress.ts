@@ -13,7 +13,10 @@ interface ProgressOptions {
   readonly everyMs: number
 }
 
-/** How far a command has come, on standard error: a line that is redrawn in place, or single lines without a terminal. */
+/**
+ * How far a command has come, on standard error: a line that is redrawn in place, or single lines without a terminal. The results go to
+ * standard output above it, where cli-progress can only write to the stream of its bar, and without a terminal repeats the bar all the time.
+ */
 export interface Progress {
   /** So much is done; `detail` stands behind it. */
   advance(done: number, detail?: string): void
