@@ -2,10 +2,10 @@ import { existsSync, renameSync } from 'node:fs'
 
 import { sql } from 'kysely'
 
-import { readAge } from './ageing.ts'
-import { findContradiction, keepPlace, readHighWater } from './contradictions.ts'
+import { readAge } from './retention.ts'
+import { findContradiction, keepPlace, readHighWater } from './high-water.ts'
 import { replaceMark } from './high-water.ts'
-import { readMeta, writeMeta } from './meta.ts'
+import { readMeta, writeMeta } from './schema.ts'
 import { openStore } from './open-store.ts'
 import { migrate, newIdentity } from './schema.ts'
 import type { Store } from './store.ts'

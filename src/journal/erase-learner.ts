@@ -1,11 +1,11 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { NO_KEY } from './hashes.ts'
+import { NO_KEY } from './seal.ts'
 import { dropPayloads, overwriting, STEP } from './retention.ts'
 import { type Sealed, unpackAnswers, type Unsealing, unseal } from './seal.ts'
 import type { Store } from './store.ts'
 import { isDamagedBatch } from './store-error.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** What was erased about one learner, as numbers of batches: none of them shows whose they are. */
 export interface Erased {

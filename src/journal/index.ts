@@ -22,7 +22,7 @@ export { recordStates } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
-export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from './journal-database.ts'
+export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from './open-store.ts'
 export {
   dismissLost,
   dropGone,
@@ -33,7 +33,7 @@ export {
   readLostInstances,
   readUncleanEnd,
 } from './instances.ts'
-export type { JournalTables } from './tables.ts'
+export type { JournalTables } from './schema.ts'
 export { unsettledRows } from './read-records.ts'
 export type { JournalKey } from './seal.ts'
 export {

@@ -3,9 +3,9 @@ import { hostname } from 'node:os'
 
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { readMeta, writeMeta } from './meta.ts'
+import { readMeta, writeMeta } from './schema.ts'
 import type { Store } from './store.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** The identity of a process, as far as the machine provides it. */
 export interface ProcessIdentity {

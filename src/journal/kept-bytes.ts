@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import { AdapterError } from '../errors.ts'
 import { bytesOf } from './core/begin.ts'
 import type { NewBatch } from './journal.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** The most that is kept of requests, in bytes before they are compressed. */
 export interface KeptLimits {

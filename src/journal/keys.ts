@@ -3,11 +3,11 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
-import { readMeta, writeMeta } from './meta.ts'
+import { readMeta, writeMeta } from './schema.ts'
 import { decrypt, encrypt, type JournalKey, missingKey } from './seal.ts'
 import type { Exclusively } from './store.ts'
 import { damagedRow } from './store-error.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** The tables with encrypted bodies. */
 const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answers'] as const
@@ -26,7 +26,10 @@ export async function checkKeys(
   if (wrong !== undefined)
     throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
   await exclusively(async (db) => {
-    const known = await db.selectFrom('journal_keys').selectAll().execute()
+    const { rows: known } = await sql<{
+      id: string
+      proof: string
+    }>`select id, proof from journal_keys`.execute(db)
     if (known.length === 0 && keys.length > 0 && !plaintextAccepted) await refusePlaintext(db)
     for (const { id, proof } of known) {
       const given = keys.find((key) => key.id === id)

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
-import { decodeMark, type HashKeys, hashMarkId } from './hashes.ts'
+import { decodeMark, type HashKeys, hashMarkId } from './seal.ts'
 import type { KnownMarks, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** A record whose key is asked about. */
 interface Question extends RecordRef {

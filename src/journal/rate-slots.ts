@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 import type { Store } from './store.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** At most `calls` calls may be sent within any window of `windowMs`. */
 export interface RateLimit {

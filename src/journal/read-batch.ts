@@ -5,7 +5,7 @@ import { type Kysely, sql } from 'kysely'
 import type { StoredBatch, StoredRecord } from './journal.ts'
 import { recordStates, toRetry } from './lifecycle.ts'
 import { type Sealed, type SealedFor, unpackAnswers, type Unsealing, unseal } from './seal.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** Rows that are read with one query. */
 const ROWS_PER_QUERY = 2_000

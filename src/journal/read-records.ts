@@ -1,9 +1,9 @@
-import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import type { Balance, DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
 import { fromPlace, isOnV2, isOpen, newestOf } from './sql.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 /** References in one statement: databases bound their parameters. */
 const REFS_PER_STATEMENT = 1_000
@@ -169,11 +169,11 @@ export function toDueRecords(rows: readonly RecordRef[]): readonly DueRecords[] 
 
 /** Reads the totals of all partners, by name. */
 export async function readBalances(db: Kysely<JournalTables>): Promise<readonly Balance[]> {
-  const rows = await db.selectFrom('journal_ledger').selectAll().orderBy('partner').execute()
-  return rows.map(({ partner, open, confirmed, refused, unknown, parked }) => {
-    const received = open + confirmed + refused + unknown + parked
-    return { partner, received, open, confirmed, refused, unknown, parked }
-  })
+  const { rows } = await sql<Balance>`select partner, open, confirmed, refused, unknown, parked,
+    open + confirmed + refused + unknown + parked as received from journal_ledger order by partner`.execute(
+    db,
+  )
+  return rows
 }
 
 /**
@@ -182,27 +182,19 @@ export async function readBalances(db: Kysely<JournalTables>): Promise<readonly 
  */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const unsettled = new Map<string, number>()
-  for (const { partner, records } of await unsettledRows(db).execute())
+  const { rows } = await unsettledRows.execute(db)
+  for (const { partner, records } of rows)
     unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
   return unsettled
 }
 
-/** The counts as rows, which are to be added up by partner. */
-export function unsettledRows(
-  db: Kysely<JournalTables>,
-): SelectQueryBuilder<JournalTables, never, { partner: string; records: number | string }> {
-  // Both parts read a partial index: the work grows with the unsettled records, not with all of them.
-  const open = db
-    .selectFrom('journal_batches')
-    .select(['partner', ({ fn }) => fn.sum<number | string>('open').as('records')])
-    .where('open', '>', 0)
-    .where('on_v2', '=', 0)
-    .groupBy('partner')
-  const due = db
-    .selectFrom('journal_records as record')
-    .innerJoin('journal_batches as batch', 'batch.id', 'record.batch')
-    .select(['batch.partner', ({ fn }) => fn.countAll<number | string>().as('records')])
-    .where(isDue('record.'))
-    .groupBy('batch.partner')
-  return open.unionAll(due)
-}
+/**
+ * The counts as rows `partner` and `records`, which are to be added up by partner; SQL. Both parts read a partial index: the work grows with
+ * the unsettled records, not with all of them.
+ */
+export const unsettledRows = sql<{ partner: string; records: number | string }>`
+  select partner, sum(open) as records from journal_batches where open > 0 and on_v2 = 0 group by partner
+  union all
+  select batch.partner, count(*) as records
+  from journal_records record join journal_batches batch on batch.id = record.batch
+  where ${isDue('record.')} group by batch.partner`

@@ -1,12 +1,132 @@
 import { randomBytes } from 'node:crypto'
 
-import { type Kysely, sql } from 'kysely'
+import { type Generated, type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
-import { readMeta, writeMeta } from './meta.ts'
-import { SLOTS } from './high-water.ts'
-import type { Dialect } from './store.ts'
-import type { JournalTables } from './tables.ts'
+
+/** The two databases. */
+export type Dialect = 'sqlite' | 'postgres'
+
+/**
+ * The tables that queries are built for; those of records are asked with SQL of their own (sql.ts). The same for SQLite and PostgreSQL
+ * (docs/decisions/006-journal.md). Times are milliseconds since the epoch; flags are 0 or 1, since SQLite has no booleans; digests and
+ * hashes are hexadecimal text, so that lists of rows are JSON.
+ */
+export interface JournalTables extends RolloutTables {
+  /**
+   * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
+   * other. `read_back_until`: until then (ms since the epoch) new records are looked for in V3 before they are posted;
+   * `read_back_from_age`: the age of the journal when that began. `age`: the age of the journal (retention.ts). `unclean end: <how>`:
+   * when an instance was last found gone. `mac_key`: the sealed key of the MACs of stages (keys.ts). `note: <name>`: a text of the
+   * adapter. `database`: in PostgreSQL, which database the journal is in (high-water.ts).
+   */
+  readonly journal_meta: { readonly name: string; readonly value: string }
+  readonly journal_instances: {
+    readonly id: Generated<number>
+    readonly host: string
+    readonly boot: string
+    readonly pid: number
+    readonly started: string
+    readonly lease_until: number
+    readonly lease_ms: number
+    readonly lost: Generated<number>
+  }
+}
+
+/** The tables of stages (src/rollout/store) and of what comparison has seen (src/rollout/evidence). Times are milliseconds since the epoch by the clock of the database. */
+interface RolloutTables {
+  readonly rollout_stages: StageTable
+  readonly rollout_audit: AuditTable
+  readonly rollout_head: HeadTable
+  readonly rollout_acks: AcknowledgementTable
+  /** When an instance last relayed a batch to V2 that the journal does not know. */
+  readonly rollout_unrecorded: { readonly partner: string; readonly at_ms: number }
+  readonly rollout_evidence: { readonly name: string; readonly text: string }
+  readonly evidence_periods: PeriodTable
+  readonly evidence_hashes: HashTable
+  /** Counts of a period by name. */
+  readonly evidence_counts: { readonly period: number; readonly name: string; readonly count: number }
+}
+
+/** Up to 90 days of what was seen of a partner and compared at one revision of its stage. */
+interface PeriodTable {
+  readonly id: Generated<number>
+  readonly partner: string
+  readonly stage: string
+  readonly revision: number
+  /** 1, 2, 3, … */
+  readonly period: number
+  readonly since_ms: number
+  readonly last_ms: number
+  /** The days of records that it counts: from the first on, before the second. Together the periods count each day once. */
+  readonly from_day: string
+  readonly until_day: string
+  /** Null: it was destroyed, and the hashes with it. */
+  readonly hash_key: Uint8Array | null
+  /** 1: `hash_key` is sealed. */
+  readonly sealed: Generated<number>
+  /** What the hashes added up to when they were deleted; JSON. */
+  readonly kept: string | null
+}
+
+/** A learner and day or a request that was compared, or a record that was written, as a hash under the key of its period. */
+interface HashTable {
+  readonly period: number
+  readonly hash: Uint8Array
+  /** Null for a request. */
+  readonly school: Uint8Array | null
+  /** Bits of the checks that it went through or the side that it was written on, and of checks in which it differed. */
+  readonly checks: number
+  readonly differs: number
+}
+
+/** The stage of one partner. */
+interface StageTable {
+  readonly partner: string
+  /** JSON of `KeptStage` (src/rollout/store/stage-rows.ts). */
+  readonly content: string
+  /** Over all others. */
+  readonly mac: string
+}
+
+/** One change; rows are only added. */
+interface AuditTable {
+  /** 1, 2, 3, …, without gaps. */
+  readonly entry: number
+  readonly partner: string
+  readonly action: string
+  /** What else an `AuditEntry` has (src/rollout/store/audit-trail.ts); JSON. */
+  readonly content: string
+  /** Over the mac of the row before and all others. */
+  readonly mac: string
+}
+
+/** The one row with the end of the audit trail; each change of a stage locks it. */
+interface HeadTable {
+  readonly id: number
+  readonly entries: number
+  readonly last_mac: string
+  /** The first row of the trail whose mac needs a key of the journal; null: none. */
+  readonly keyed_from: number | null
+  /** How many rows `rollout_stages` has. */
+  readonly partners: number
+  /** When the trail was last continued from rows that did not fit its end; null: never. */
+  readonly repaired_ms: number | null
+  readonly mac: string
+}
+
+/** What an instance has last said of a partner. */
+interface AcknowledgementTable {
+  readonly instance: number
+  readonly partner: string
+  readonly revision: number
+  readonly pending_revision: number | null
+  readonly writes_v2: number
+  readonly writes_v3: number
+}
+
+/** Slots of commits. What one instance has lost in a failover is not made up by what the others add, as far as there are not more. */
+export const SLOTS = 16
 
 /** Brings the tables from the version before to its own. */
 type Migration = (dialect: Dialect) => readonly string[]
@@ -28,9 +148,17 @@ function createTables(dialect: Dialect): readonly string[] {
   const { numbered, id, bytes } = types[dialect]
   const counter = 'not null default 0'
   return [
+    // Keys that something here is encrypted with; `proof` tells another key of the same id.
     `create table journal_keys (id text primary key, proof text not null)`,
+    // `boot`, `started`: what identifies a process (instances.ts). `lease_until` changes with every renewal. `lost`: others have taken over
+    // from it, and it may still run.
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
+    // `owner`: whose batch it is. `age_ms`: the age of the journal when it began. `instance`: the one that may settle it. `open`, `active`:
+    // how many of its records are. `answered`: its reply was written out whole. `retired`: its client used its ids for another batch after
+    // it had the answer, so it is never found again. `on_v2`: V2 serves it. `newcomer`: neither V3 nor V2 has accepted the credentials that
+    // it came with yet; `retires`: the batches that it retires once they are, numbers in a JSON array. `bytes`: of its request, before it is
+    // compressed, with some for each record; 0: it is deleted. `asked_by`: the instance that asks for it, since it can finish it.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, open integer not null, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
@@ -38,12 +166,17 @@ function createTables(dialect: Dialect): readonly string[] {
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,
     `create index journal_batches_open on journal_batches (instance) where open > 0`,
     `create index journal_batches_kept on journal_batches (owner, newcomer, bytes) where bytes > 0`,
+    // A table of its own: SQLite writes a row anew with all its pages when any column changes. `key_id`: what `body` is encrypted with;
+    // null: it is not.
     ...['journal_payloads', 'journal_credentials'].map(
       (table) => `create table ${table} (batch ${id}, key_id text, body ${bytes} not null)`,
     ),
+    // Answers, several in one row; of two for one position the later row counts.
     `create table journal_answers (id ${numbered}, batch bigint not null, key_id text, body ${bytes} not null)`,
     `create index journal_answers_batch on journal_answers (batch)`,
-    // A record is found by its batch, and SQLite then needs no second tree.
+    // `key`: the salted hash of the key. `state`: a code of lifecycle.ts. `active`: it is open, due, or may be sent again. `retry`: null:
+    // never; -1: with the same batch; otherwise when it is due; while it is open what it was before. `mark`: of a confirmed record, the mark
+    // of the service (seal.ts). A record is found by its batch, and SQLite then needs no second tree.
     `create table journal_records (batch bigint not null, position integer not null, key text not null, state integer not null,
        active integer not null, retry bigint, reason text, attempts integer not null default 1, superseded integer ${counter},
        dead_letter integer ${counter}, settled_ms bigint, mark text, primary key (batch, position))
@@ -53,10 +186,15 @@ function createTables(dialect: Dialect): readonly string[] {
     `create index journal_records_active on journal_records (key, state, batch, position) where active = 1`,
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,
+    // The totals of a partner.
     `create table journal_ledger (partner text primary key, open bigint not null, confirmed bigint not null,
        refused bigint not null, unknown bigint not null, parked bigint not null)`,
+    // When calls with one key may leave, over all instances. `name`: the salted hash of the key. `slots`: the latest ones that were reserved,
+    // oldest first, times in a JSON array. `idle_from`: from then on they hold no call back.
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
        idle_from bigint not null)`,
+    // Groups that were committed, by the slot of their instance (high-water.ts). `last_batch`: the highest number that it gave a batch.
+    // `marker`: names its last group, and tells later whether a commit without an answer was made.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()}`,
     `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
@@ -135,4 +273,18 @@ export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Pr
       ? sql`select 1 from sqlite_master where type = 'table' and name = 'journal_meta'`
       : sql`select 1 where to_regclass('journal_meta') is not null`
   return (await query.execute(db)).rows.length > 0
+}
+
+/** Reads the value of a name in `journal_meta`; undefined: there is none. */
+export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
+  const { rows } = await sql<{ value: string }>`select value from journal_meta where name = ${name}`.execute(
+    db,
+  )
+  return rows[0]?.value
+}
+
+/** Sets the value of a name, in place of the one before. */
+export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
+  await sql`insert into journal_meta (name, value) values (${name}, ${value})
+    on conflict (name) do update set value = excluded.value`.execute(db)
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 
 import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { type Ageing, ageingStepMs, openAgeing } from './ageing.ts'
+import { type Ageing, ageingStepMs, openAgeing } from './retention.ts'
 import { type Availability, createAvailability } from './availability.ts'
 import {
   type CommitGate,
@@ -11,15 +11,15 @@ import {
   type Operation,
   type OperationResult,
 } from './group-commit.ts'
-import { createKeyHash } from './hashes.ts'
+import { createKeyHash } from './seal.ts'
 import { ownIdentity } from './instances.ts'
 import type { Journal } from './journal.ts'
-import type { JournalDatabase } from './journal-database.ts'
+import type { JournalDatabase } from './open-store.ts'
 import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
 import { checkKeys, openMacKey } from './keys.ts'
 import { createKnownMarks } from './known-marks.ts'
 import { type Lease, takeLease } from './lease.ts'
-import { readMeta, writeMeta } from './meta.ts'
+import { readMeta, writeMeta } from './schema.ts'
 import { openStore, openTables } from './open-store.ts'
 import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
 import { readBatch } from './read-batch.ts'

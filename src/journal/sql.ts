@@ -1,6 +1,5 @@
-import { MARK_LENGTH } from './hashes.ts'
 import { standingStates, stateCodes, supersedableCodes } from './lifecycle.ts'
-import type { Dialect } from './store.ts'
+import type { Dialect } from './schema.ts'
 
 /*
  * The SQL on the way of a record, the same for both databases.
@@ -50,8 +49,6 @@ const dialects = {
 
 const nameOf = (column: string): string => column.split(' ')[0] ?? ''
 
-/** Records of a batch next to each other. */
-const RANGE = ['batch bigint', 'first integer', 'last integer']
 const totals = ['open', 'confirmed', 'refused', 'unknown', 'parked']
 const batchColumns = [
   ...[
@@ -68,7 +65,7 @@ const batchColumns = [
 ]
 const outcomeColumns = [
   ...['state integer', 'active integer', 'retry bigint', 'reason text', 'dead_letter integer'],
-  ...['superseded integer', 'settled_ms bigint'],
+  ...['superseded integer', 'settled_ms bigint', 'mark text'],
 ]
 
 /** True for a record that is open; SQL. `alias` ends with its point. */
@@ -141,7 +138,7 @@ export function createStatements(dialect: Dialect) {
     batches: `select id as batch, partner, owner, instance, open, on_v2 as "onV2", newcomer, retires
       from journal_batches where ${isListed('id', '$1')}`,
     recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder"
-      from ${rows(RANGE)} join journal_records r on r.batch = u.batch and r.position between u.first and u.last`,
+      from ${rows(['batch bigint', 'position integer'])} join journal_records r on r.batch = u.batch and r.position = u.position`,
     recordsOf: `select position, state, active, superseded, key from journal_records where batch = $1 order by position`,
     // What newer records of these keys may supersede, up to a place.
     older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
@@ -156,13 +153,11 @@ export function createStatements(dialect: Dialect) {
     credentials: `insert into journal_credentials (batch, key_id, body) values ($1, $2, $3)
       on conflict (batch) do update set key_id = excluded.key_id, body = excluded.body`,
     answers: 'insert into journal_answers (batch, key_id, body) values ($1, $2, $3)',
-    // Records next to each other with the same outcome, and their marks one after another.
     settle: update(
       'journal_records as r',
-      [...RANGE, ...outcomeColumns, 'marks text'],
-      `${outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join()},
-        mark = nullif(trim(substr(u.marks, ${MARK_LENGTH} * (r.position - u.first) + 1, ${MARK_LENGTH})), '')`,
-      'r.batch = u.batch and r.position between u.first and u.last',
+      ['batch bigint', 'position integer', ...outcomeColumns],
+      outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join(),
+      'r.batch = u.batch and r.position = u.position',
     ),
     // What it was settled with stays, so that it can be read while it is open.
     reopen: `update journal_records set state = ${stateCodes.open}, attempts = attempts + 1

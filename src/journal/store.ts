@@ -4,10 +4,7 @@ import type { CommitGate, Committed, Operation } from './group-commit.ts'
 import type { HighWaterMark, MarkFilePlace } from './high-water.ts'
 import type { JournalKey } from './seal.ts'
 import type { StoreError } from './store-error.ts'
-import type { JournalTables } from './tables.ts'
-
-/** The two databases. */
-export type Dialect = 'sqlite' | 'postgres'
+import type { Dialect, JournalTables } from './schema.ts'
 
 /** Operations that are made durable together. */
 export interface Group {

@@ -12,7 +12,7 @@ import {
 import type { TakenOver } from './journal.ts'
 import { readOlderOfBatch } from './read-records.ts'
 import type { Store } from './store.ts'
-import type { JournalTables } from './tables.ts'
+import type { JournalTables } from './schema.ts'
 
 interface TakeOverOptions {
   readonly store: Store

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { adoptJournal } from '../../src/journal/adopt.ts'
-import { openAgeing } from '../../src/journal/ageing.ts'
+import { openAgeing } from '../../src/journal/retention.ts'
 import { START_MS } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 

@@ -2,6 +2,7 @@ import { cp, mkdtemp, readFile, rename, rm, stat, truncate, writeFile } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+import { sql } from 'kysely'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 
 import { openInspector, openJournal } from '../../src/journal/index.ts'
@@ -171,16 +172,18 @@ describe('an SQLite journal at its start', () => {
     const file = `${await makeFolder()}/journal.db`
     const first = await openSqlite(file)
     await beginNew(first.journal, batchOf(['a'], { name: 'one', receivedMs: Date.now() }))
-    const { ids } = await first.store.db.selectFrom('journal_batches').select('ids').executeTakeFirstOrThrow()
-    const { key } = await first.store.db.selectFrom('journal_records').select('key').executeTakeFirstOrThrow()
+    const { rows } = await sql<{ ids: string; key: string }>`
+      select ids, key from journal_batches join journal_records on batch = id`.execute(first.store.db)
     await first.journal.close()
     const whole = await readFile(file)
     /** In the table and in its index. */
-    const places = [ids ?? '', key].flatMap((text) => {
-      const found: number[] = []
-      for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) found.push(at)
-      return found
-    })
+    const places = rows
+      .flatMap(({ ids, key }) => [ids, key])
+      .flatMap((text) => {
+        const found: number[] = []
+        for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) found.push(at)
+        return found
+      })
     expect(places).toHaveLength(4)
     for (const place of places) {
       const changed = Buffer.from(whole)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import { Client } from 'pg'
+import { sql } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { searchOf } from '../../src/cli/learner-id.ts'
@@ -102,7 +103,8 @@ describe('the files of an SQLite journal', () => {
   it('keep no hash of a key of which the request is gone, and those of all others', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
-    const rows = await store.db.selectFrom('journal_records').select(['batch', 'key']).execute()
+    const { rows } = await sql<{ batch: number; key: string }>`
+      select batch, key from journal_records order by batch, position`.execute(store.db)
     expect(rows.map(({ key: own }) => /^0+$/.test(own))).toEqual(rows.map(({ batch }) => batch % 3 === 1))
   })
 })
@@ -193,7 +195,8 @@ describe('a batch that V2 served', () => {
     const left = await bytes()
     expect(traces.map((trace) => left.includes(trace))).toEqual([false, false])
     const { store } = await openSqlite(file)
-    const rows = await store.db.selectFrom('journal_records').select(['batch', 'key']).execute()
+    const { rows } = await sql<{ batch: number; key: string }>`
+      select batch, key from journal_records order by batch, position`.execute(store.db)
     expect(rows.filter(({ key: own }) => !/^0+$/.test(own)).map(({ batch }) => batch)).toEqual([
       replies.length + 1,
     ])

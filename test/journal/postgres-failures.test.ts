@@ -5,7 +5,7 @@ import { createCommitGate, type Operation } from '../../src/journal/group-commit
 import { createHighWater } from '../../src/journal/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { connect, createCommit, placeOf } from '../../src/journal/postgres/store.ts'
-import { toStoreError } from '../../src/journal/postgres/to-store-error.ts'
+import { toPostgresError } from '../../src/journal/store-error.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock } from './open-sqlite.ts'
@@ -24,7 +24,7 @@ it.each([
   [{ code: 'ECONNREFUSED' }, 'transient', 'the database cannot be reached'],
   ['Connection terminated', 'transient', 'the database cannot be reached'],
 ])('%j is %s: %s', (cause, kind, message) => {
-  expect(toStoreError(cause)).toEqual({ kind, message, cause })
+  expect(toPostgresError(cause)).toEqual({ kind, message, cause })
 })
 
 const beginning = (name: string): Operation => ({
@@ -59,7 +59,7 @@ function cutAtCommit(url: string, written: boolean): Pool {
 }
 
 it('tells others in the way from a store that is not well', () => {
-  expect(toStoreError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
+  expect(toPostgresError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
 })
 
 it('names its place without a password', () => {

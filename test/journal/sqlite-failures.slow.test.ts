@@ -97,12 +97,9 @@ describe('an SQLite journal that cannot be written', () => {
     goOn()
     await vi.waitFor(() => expect(ended).toBeDefined(), 60_000)
     await ended
-    const { batches } = await store.db
-      .selectFrom('journal_batches')
-      .select(({ fn }) => fn.countAll().as('batches'))
-      .executeTakeFirstOrThrow()
+    const { rows } = await sql`select id from journal_batches`.execute(store.db)
     await store.close()
-    expect(Number(batches)).toBe(0)
+    expect(rows).toEqual([])
   })
 
   it('makes an fsync for each commit, in a file for its owner alone', async () => {

@@ -1,16 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
-import { createKeyHash, type HashKeys, MARK_LENGTH } from '../hashes.ts'
 import { type HighWater, slotOf } from '../high-water.ts'
 import type { BeginResult, RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
-import { seal } from '../seal.ts'
+import { createKeyHash, type HashKeys, seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
 import { expired, type StoreError } from '../store-error.ts'
 import { begin, type Beginning, type SameIds, toHex } from './begin.ts'
-import { chooseReopened, firstOfKeys, forget, reopen } from './reopen.ts'
 import {
   type BatchRow,
   type BatchRows,
@@ -19,11 +17,19 @@ import {
   type Changes,
   isNewer,
   noChanges,
-  type OutcomeRow,
-  rangesOf,
   type RecordRow,
 } from './rows.ts'
-import { maySupersede, type OlderRecord, settle, type SettledRecord, type SettleRows } from './settle.ts'
+import {
+  chooseReopened,
+  firstOfKeys,
+  forget,
+  maySupersede,
+  type OlderRecord,
+  reopen,
+  settle,
+  type SettledRecord,
+  type SettleRows,
+} from './settle.ts'
 
 /** What the changes of a group come to, before its transaction is committed. */
 type Changed =
@@ -57,17 +63,17 @@ export function createCommitChanges(
   highWater: HighWater,
 ): (run: RunStatement, group: Group, marker: string) => Promise<Changed> {
   const hashKeys = createKeyHash(salt)
-  return async (run, group, marker) => {
-    const { instance, nowMs, ageMs, forgottenAgeMs, operations } = group
+  return async (run, { instance, nowMs, ageMs, forgottenAgeMs, operations }, marker) => {
     const ofKind = <Kind extends Operation['kind']>(kind: Kind): readonly OperationOf<Kind>[] =>
       operations.filter((one): one is OperationOf<Kind> => one.kind === kind)
-    const answered = ofKind('answered').flatMap(({ batches }) => batches)
+    const answered = ofKind('answered')
     const begins = ofKind('begin')
     const plain = begins.filter(({ batch }) => batch.instead === undefined)
     const settles = ofKind('settle')
     const beginnings = await hashAll(plain, hashKeys)
     const opening = run<OpeningRow>('open', slotOf(instance), marker, begins.length, instance)
-    const noting = answered.length === 0 ? [] : run('noteAnswered', json(answered))
+    const noted = answered.flatMap(({ batches }) => batches)
+    const noting = noted.length === 0 ? [] : run('noteAnswered', json(noted))
     const [[opened], beginRows, settleRows] = await Promise.all([
       opening,
       readBegins(run, beginnings),
@@ -78,15 +84,12 @@ export function createCommitChanges(
     highWater.check({ identity: opened?.identity, commits }, instance)
     if (opened?.instance !== instance) return { ok: false, error: expired }
 
-    const results = new Map<Operation, OperationResult>(answeredResults(operations))
-    let changes = noChanges()
+    const results = new Map<Operation, OperationResult>(answered.map((one) => [one, 'done']))
     let last = { lastBatch: lastBatch - begins.length, latestMs: latestMs ?? 0 }
-    const context: ChangeContext = {
+    const createContext = (): ChangeContext => ({
       ...{ instance, nowMs, ageMs, replayForMs, forgottenAgeMs, hasKey: key !== undefined },
-      get changes() {
-        return changes
-      },
-    }
+      changes: noChanges(),
+    })
     const keepBegun = (
       made: readonly OperationOf<'begin'>[],
       begun: readonly (BeginResult | 'full')[],
@@ -99,13 +102,14 @@ export function createCommitChanges(
           last = { lastBatch: result.batch, latestMs: result.receivedMs }
       })
     }
-    keepBegun(plain, begin(context, beginnings, { ...last, ...beginRows }))
-    const settled = settle(context, settles, settleRows, hashKeys)
+    const together = createContext()
+    keepBegun(plain, begin(together, beginnings, { ...last, ...beginRows }))
+    const settled = settle(together, settles, settleRows, hashKeys)
     settles.forEach((one, index) => results.set(one, settled[index] ?? 'lost'))
-    await writeRows(run, changes, { key, instance })
+    await writeRows(run, together, key)
     for (const operation of operations) {
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
-      changes = noChanges()
+      const context = createContext()
       if (operation.kind === 'begin') {
         // It reads by itself: those before it may be newer than the batch whose place it takes.
         const own = await hashAll([operation], hashKeys)
@@ -116,14 +120,11 @@ export function createCommitChanges(
         if (operation.kind === 'forget') results.set(operation, forget(context, operation, rows))
         else results.set(operation, await reopenFrom(run, context, operation, rows))
       }
-      await writeRows(run, changes, { key, instance })
+      await writeRows(run, context, key)
     }
     return { ok: true, results: operations.map((one) => results.get(one) ?? 'lost'), commits }
   }
 }
-
-const answeredResults = (operations: readonly Operation[]): readonly [Operation, 'done'][] =>
-  operations.flatMap((one): [Operation, 'done'][] => (one.kind === 'answered' ? [[one, 'done']] : []))
 
 /** Hashes the keys of batches; others run in between. */
 async function hashAll(
@@ -175,7 +176,7 @@ async function readSettles(
   )
   const [rows, found] = await Promise.all([
     run<BatchRow>('batches', json([...new Set(settles.map(({ batch }) => batch))])),
-    run<SettledRecord & { hasOlder: number | boolean }>('recordsIn', rangesOf(places).map(toRange)),
+    run<SettledRecord & { hasOlder: number | boolean }>('recordsIn', places),
   ])
   const byBatch = Map.groupBy(found, ({ batch }) => batch)
   const records = new Map(
@@ -195,11 +196,6 @@ async function readSettles(
 }
 
 const NOWHERE: RecordRef = { batch: 0, position: 0 }
-
-const toRange = (range: readonly [RecordRef, ...RecordRef[]]) => {
-  const [{ batch, position: first }] = range
-  return { batch, first, last: range.at(-1)?.position ?? first }
-}
 
 /** Reads a batch with its records; undefined: there is none. */
 async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {
@@ -245,8 +241,8 @@ async function reopenFrom(
 /** Writes rows; the statements go to the database one after another without waiting for their results. */
 async function writeRows(
   run: RunStatement,
-  changes: Changes,
-  { key, instance }: Pick<StoreSecrets, 'key'> & Pick<Group, 'instance'>,
+  { changes, instance }: ChangeContext,
+  key: StoreSecrets['key'],
 ): Promise<void> {
   const sealed = await Promise.all(
     changes.blobs.map(async (blob) => ({ ...blob, ...(await seal(blob.plain, key, blob)) })),
@@ -265,8 +261,7 @@ async function writeRows(
       write('insertRecords', batch, from, json(keys.slice(from, from + RECORDS_PER_TURN)))
     }
   for (const { kind, batch, keyId, body } of sealed) write(kind, batch, keyId, body)
-  if (changes.outcomes.length > 0)
-    write('settle', rangesOf(changes.outcomes, isSameOutcome).map(toSettledRange))
+  if (changes.outcomes.length > 0) write('settle', changes.outcomes)
   for (const [batch, positions] of changes.reopened) {
     write('reopen', batch, json(positions))
     write('changeInstance', batch, instance)
@@ -284,22 +279,6 @@ async function writeRows(
   const totals = totalsOf(changes)
   if (totals.length > 0) write('addToLedger', totals)
   await Promise.all(written)
-}
-
-const isSameOutcome = (one: OutcomeRow, other: OutcomeRow): boolean =>
-  one.state === other.state &&
-  one.retry === other.retry &&
-  one.reason === other.reason &&
-  one.dead_letter === other.dead_letter &&
-  one.superseded === other.superseded
-
-const NO_MARK = ' '.repeat(MARK_LENGTH)
-
-function toSettledRange(range: readonly [OutcomeRow, ...OutcomeRow[]]): object {
-  const [{ state, active, retry, reason, dead_letter, superseded, settled_ms }] = range
-  const marks = range.map((one) => one.mark ?? NO_MARK).join('')
-  const outcome = { state, active, retry, reason, dead_letter, superseded, settled_ms }
-  return { ...toRange(range), ...outcome, marks }
 }
 
 /** The statements that delete batches with all their rows. */

@@ -148,26 +148,5 @@ const MAX_REASON = 200
 export const toReason = (reason: string | undefined): string | null =>
   reason?.replaceAll('\u0000', '').slice(0, MAX_REASON).toWellFormed() ?? null
 
-/** Databases count the characters of a text from its start: the marks of a range go as one text. */
-const RECORDS_PER_RANGE = 64
-
-/** Divides records into those of a batch next to each other that are alike. */
-export function rangesOf<Item extends RecordRef>(
-  items: readonly Item[],
-  isAlike: (one: Item, other: Item) => boolean = () => true,
-): readonly (readonly [Item, ...Item[]])[] {
-  const inOrder = items.toSorted((one, other) => one.batch - other.batch || one.position - other.position)
-  const ranges: [Item, ...Item[]][] = []
-  for (const item of inOrder) {
-    const range = ranges.at(-1)
-    const before = range?.at(-1)
-    const isNext = before?.batch === item.batch && item.position <= before.position + 1
-    if (range === undefined || before === undefined || !isNext) ranges.push([item])
-    else if (range.length < RECORDS_PER_RANGE && isAlike(before, item)) range.push(item)
-    else ranges.push([item])
-  }
-  return ranges
-}
-
 export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
   one.batch > other.batch || (one.batch === other.batch && one.position > other.position)

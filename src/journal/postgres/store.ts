@@ -3,14 +3,12 @@ import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
-import { type Operation, type OperationResult, passGate } from '../group-commit.ts'
+import { type Committed, type Operation, type OperationResult, passGate } from '../group-commit.ts'
 import { createHighWater, type HighWater, openMarkFile, slotOf } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
-import { gaveUp, type StoreError } from '../store-error.ts'
-import type { Committed } from '../group-commit.ts'
-import type { JournalTables } from '../tables.ts'
-import { toStoreError } from './to-store-error.ts'
+import { gaveUp, type StoreError, toPostgresError } from '../store-error.ts'
+import type { JournalTables } from '../schema.ts'
 
 interface PostgresOptions {
   readonly url: string
@@ -109,7 +107,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
       if (commit !== undefined) return commit(group)
       throw new AdapterError('ADP_INTERNAL', 'The journal was not prepared.')
     },
-    toStoreError,
+    toStoreError: toPostgresError,
     close: () => {
       highWater?.close()
       highWater = undefined
@@ -171,7 +169,7 @@ export function createCommit(
       if (command !== 'COMMIT') return { ok: false, error: rolledBack }
     } catch (cause) {
       doubt = { instance: group.instance, marker, results }
-      return { ok: false, error: { ...toStoreError(cause), kind: 'doubtful' } }
+      return { ok: false, error: { ...toPostgresError(cause), kind: 'doubtful' } }
     }
     highWater.reached(group.instance, changed.commits)
     const all = group.operations.map((one) => results.get(one) ?? resolved.get(one) ?? 'lost')
@@ -188,7 +186,7 @@ export function createCommit(
     } catch (error) {
       // Closing it rolls back. It is not used again after an error.
       client?.release(true)
-      return { ok: false, error: toStoreError(error) }
+      return { ok: false, error: toPostgresError(error) }
     }
   }
 }

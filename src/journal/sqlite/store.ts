@@ -1,14 +1,55 @@
 import { statSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
 
-import { Kysely, sql, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import {
+  type CompiledQuery,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  sql,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 
-import { hasPassed } from '../group-commit.ts'
-import { findMissingFile } from '../contradictions.ts'
-import type { Store } from '../store.ts'
-import type { JournalTables } from '../tables.ts'
-import { markFileOf } from './file.ts'
-import { startDatabaseThread, type ThreadStart } from './thread.ts'
-import { toStoreError } from './to-store-error.ts'
+import { AdapterError } from '../../errors.ts'
+import { type Committed, hasPassed } from '../group-commit.ts'
+import { findMissingFile, markFileOf } from '../high-water.ts'
+import type { JournalTables } from '../schema.ts'
+import type { Group, Store, StoreSecrets } from '../store.ts'
+import { toSqliteError } from '../store-error.ts'
+
+/** What the thread is started with. */
+export interface ThreadStart {
+  readonly path: string
+  /** True: a file that is not there is an error. */
+  readonly existing: boolean
+  /** How long a lock of another process is waited for. */
+  readonly busyMs: number
+}
+
+/** Requests to the thread, which answers them in their order. */
+export type Request =
+  | { readonly kind: 'query'; readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly kind: 'prepare'; readonly secrets: StoreSecrets }
+  | { readonly kind: 'commit'; readonly group: Group }
+  | { readonly kind: 'close' }
+
+/** The rows of a query, and how many it changed. */
+export interface QueryAnswer {
+  readonly rows: readonly Record<string, unknown>[]
+  readonly changes: number | bigint
+}
+
+/** An error as it can be sent to another thread: with the code of SQLite, or what it says of a damaged journal. */
+export interface ThreadFailure {
+  readonly message: string
+  readonly errcode: number
+  readonly damage: string | undefined
+}
+
+/** What the thread answers: a `QueryAnswer`, `Committed`, or nothing. */
+export type Response = { readonly value: unknown } | { readonly failure: ThreadFailure }
 
 interface SqliteOptions extends ThreadStart {
   /** Milliseconds since the epoch: all who share a file share a clock. */
@@ -18,31 +59,18 @@ interface SqliteOptions extends ThreadStart {
 /** A file of this size is read whole in a fraction of a second. */
 const CHECKED_BYTES = 64 * 1024 * 1024
 
-/** Names parameters as PostgreSQL does, so that one text serves both. */
-class NumberedQueryCompiler extends SqliteQueryCompiler {
-  protected override getCurrentParameterPlaceholder(): string {
-    return `$${this.numParameters}`
-  }
-}
-
-/** Checks the pages and indexes of a file. */
-async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undefined> {
-  const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
-  const found = rows[0]?.integrity_check ?? ''
-  if (found === 'ok') return undefined
-  return / (missing from|in) index /.test(found)
-    ? 'an index of its file does not fit its table (PRAGMA integrity_check)'
-    : 'its file has broken pages (PRAGMA integrity_check)'
-}
+/** The file beside this one, as built or as source. */
+const WORKER = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
 
 /** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
 export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
   const { path } = start
   const markFile = { path: markFileOf(path), required: true }
-  const thread = startDatabaseThread(start)
+  const ask = startWorker(start)
+  const lock = createLock()
   const db = new Kysely<JournalTables>({
     dialect: {
-      createDriver: () => thread.driver,
+      createDriver: () => createDriver(ask, lock),
       createQueryCompiler: () => new NumberedQueryCompiler(),
       createAdapter: () => new SqliteAdapter(),
       createIntrospector: (of) => new SqliteIntrospector(of),
@@ -62,17 +90,134 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
     checkIntegrity: () => findBrokenPage(db),
     exclusively: (work) => db.transaction().execute(work),
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
-    prepare: (secrets) => thread.prepare(secrets),
+    prepare: async (secrets) => {
+      await ask({ kind: 'prepare', secrets })
+    },
     commit: async (group) => {
+      const unlock = await lock()
       try {
-        return await thread.commit(group)
+        return (await ask({ kind: 'commit', group })) as Committed
       } catch (error) {
-        const storeError = toStoreError(error)
+        const storeError = toSqliteError(error)
         // The thread has ended while it committed.
         return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
+      } finally {
+        unlock()
       }
     },
-    toStoreError,
+    toStoreError: toSqliteError,
     close: () => db.destroy(),
+  }
+}
+
+/** Names parameters as PostgreSQL does, so that one text serves both. */
+class NumberedQueryCompiler extends SqliteQueryCompiler {
+  protected override getCurrentParameterPlaceholder(): string {
+    return `$${this.numParameters}`
+  }
+}
+
+/** Checks the pages and indexes of a file. */
+async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undefined> {
+  const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
+  const found = rows[0]?.integrity_check ?? ''
+  if (found === 'ok') return undefined
+  return / (missing from|in) index /.test(found)
+    ? 'an index of its file does not fit its table (PRAGMA integrity_check)'
+    : 'its file has broken pages (PRAGMA integrity_check)'
+}
+
+/** Resolves with what ends a caller's turn. */
+type Lock = () => Promise<() => void>
+
+/** Creates the lock of the one connection, which groups and transactions use one after another. */
+function createLock(): Lock {
+  let last: Promise<void> = Promise.resolve()
+  return async () => {
+    const before = last
+    let unlock = (): void => undefined
+    last = new Promise((resolve) => {
+      unlock = resolve
+    })
+    await before
+    return unlock
+  }
+}
+
+type Ask = (request: Request) => Promise<unknown>
+
+/** Kysely's way to the thread. */
+function createDriver(ask: Ask, lock: Lock): Driver {
+  const exec = async (text: string): Promise<void> => {
+    await ask({ kind: 'query', sql: text, parameters: [] })
+  }
+  const connection = {
+    executeQuery: async <Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
+      const { rows, changes } = (await ask({ kind: 'query', sql: text, parameters })) as QueryAnswer
+      // Kysely derives the type of a row from the query; no driver can check it.
+      return { rows: rows as unknown as Row[], numAffectedRows: BigInt(changes) }
+    },
+    streamQuery: () => {
+      throw new AdapterError('ADP_INTERNAL', 'The journal reads no streams.')
+    },
+  }
+  let unlock = (): void => undefined
+  let closing: Promise<unknown> | undefined
+  return {
+    init: () => Promise.resolve(),
+    acquireConnection: async () => {
+      unlock = await lock()
+      return connection
+    },
+    // A reader takes no lock; a writer takes it at once, since a lock that is wanted later cannot be waited for.
+    beginTransaction: (_connection, settings) =>
+      exec(settings.accessMode === 'read only' ? 'BEGIN' : 'BEGIN IMMEDIATE'),
+    commitTransaction: () => exec('COMMIT'),
+    rollbackTransaction: () => exec('ROLLBACK'),
+    releaseConnection: () => {
+      unlock()
+      return Promise.resolve()
+    },
+    destroy: async () => {
+      await (closing ??= ask({ kind: 'close' }).catch(() => undefined))
+    },
+  }
+}
+
+/**
+ * Starts the thread; nothing is opened before the first request. Gives what asks it: rejects with a `ThreadFailure`, or once the thread has
+ * stopped. It ends with the answer to `close`.
+ */
+function startWorker(start: ThreadStart): Ask {
+  const worker = new Worker(WORKER, { workerData: start, execArgv: [], name: 'markbridge-journal' })
+  let waiting: { readonly resolve: (value: unknown) => void; readonly reject: (cause: unknown) => void }[] =
+    []
+  let stopped: AdapterError | undefined
+  const stop = (cause: unknown): void => {
+    stopped ??= new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the journal has stopped.', {
+      cause,
+    })
+    for (const { reject } of waiting) reject(stopped)
+    waiting = []
+  }
+  worker.on('message', (response: Response) => {
+    const asked = waiting.shift()
+    if (waiting.length === 0) worker.unref()
+    if ('failure' in response) asked?.reject(response.failure)
+    else asked?.resolve(response.value)
+  })
+  worker.on('error', stop)
+  worker.on('exit', () => stop(undefined))
+  worker.unref()
+  return async (request) => {
+    if (stopped !== undefined) throw stopped
+    const value = await new Promise<unknown>((resolve, reject) => {
+      worker.postMessage(request)
+      waiting.push({ resolve, reject })
+      // A program may end while nothing is asked, never while something is.
+      worker.ref()
+    })
+    if (request.kind === 'close') await worker.terminate()
+    return value
   }
 }

@@ -1,18 +1,33 @@
 /** The thread that holds the SQLite file of a journal: an fsync never stops the one that serves. */
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
-import { hasPassed, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, openMarkFile } from '../high-water.ts'
+import { type Committed, hasPassed, passGate } from '../group-commit.ts'
+import { createHighWater, type HighWater, markFileOf, openMarkFile } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
-import { damageOf, gaveUp } from '../store-error.ts'
-import type { Committed } from '../group-commit.ts'
-import { createFileGuard, markFileOf, openDatabase } from './file.ts'
-import type { Numbered, QueryAnswer, Request, Response, ThreadFailure, ThreadStart } from './thread.ts'
-import { toCommitError, toStoreError } from './to-store-error.ts'
+import {
+  damagedJournal,
+  damageOf,
+  gaveUp,
+  isSqliteBusy,
+  toSqliteCommitError,
+  toSqliteError,
+} from '../store-error.ts'
+import type { QueryAnswer, Request, Response, ThreadFailure, ThreadStart } from './store.ts'
 
 const start = workerData as ThreadStart
 let opened: { readonly database: DatabaseSync; readonly guard: () => void } | undefined
@@ -30,6 +45,58 @@ const openIntact = (): DatabaseSync => {
   opened?.guard()
   return database
 }
+
+async function answer(request: Request): Promise<QueryAnswer | Committed | undefined> {
+  switch (request.kind) {
+    case 'query':
+      return query(request.sql, request.parameters)
+    case 'prepare': {
+      const { mark } = request.secrets
+      highWater = createHighWater(mark, openMarkFile(markFileOf(start.path), mark))
+      commit = createCommit(open(), highWater, request.secrets)
+      return undefined
+    }
+    case 'commit':
+      return sendable((await commit?.(request.group)) ?? notPrepared)
+    case 'close':
+      highWater?.close()
+      highWater = undefined
+      opened?.database.close()
+      opened = undefined
+      return undefined
+  }
+}
+
+let last: Promise<unknown> = Promise.resolve()
+parentPort?.on('message', (request: Request) => {
+  last = last
+    .then(() => answer(request))
+    .then(
+      (value): Response => ({ value }),
+      (error: unknown): Response => ({ failure: toFailure(error) }),
+    )
+    .then((response) => {
+      parentPort?.postMessage(response)
+      if (request.kind === 'close') parentPort?.close()
+    })
+})
+
+const notPrepared: Committed = { ok: false, error: { kind: 'transient', message: 'it is not open yet' } }
+
+/** Errors lose their members between threads. */
+const sendable = (committed: Committed): Committed =>
+  committed.ok
+    ? committed
+    : { ok: false, error: { ...committed.error, cause: toFailure(committed.error.cause) } }
+
+const toFailure = (error: unknown): ThreadFailure => ({
+  message: error instanceof Error ? error.message : String(error),
+  errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
+  damage: damageOf(error),
+})
+
+/** The folder or the file could not be made: as if SQLite could not open it. */
+const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
 
 function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   // An error may have ended the transaction already (a full disk does): then nothing is left to roll back.
@@ -62,7 +129,7 @@ function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSec
       return { ok: true, results: changed.results }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
-      return { ok: false, error: (hasPassed(group.gate) ? toCommitError : toStoreError)(error) }
+      return { ok: false, error: (hasPassed(group.gate) ? toSqliteCommitError : toSqliteError)(error) }
     }
   }
 }
@@ -94,49 +161,72 @@ function createRun(database: DatabaseSync): RunStatement {
   }
 }
 
-async function answer(request: Request): Promise<Response> {
-  switch (request.kind) {
-    case 'query':
-      return query(request.sql, request.parameters)
-    case 'prepare': {
-      const { mark } = request.secrets
-      highWater = createHighWater(mark, openMarkFile(markFileOf(start.path), mark))
-      commit = createCommit(open(), highWater, request.secrets)
-      return 'done'
+/**
+ * Opens the file of a journal, readable for its owner alone, and creates it where there is none. A commit is on the disk
+ * before it returns: synchronous FULL, since WAL with NORMAL makes no fsync at all.
+ */
+function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
+  if (existing) accessSync(path, constants.W_OK)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  // The files beside it (-wal, -shm) get the same rights from SQLite.
+  closeSync(openSync(path, 'a', 0o600))
+  const database = new DatabaseSync(path, { timeout: busyMs })
+  useWal(database, busyMs)
+  return database
+}
+
+const RETRY_AFTER_MS = 10
+
+/** SQLite does not wait `busyMs` where two connections turn a new file to WAL at the same moment: one of them is refused at once. */
+function useWal(database: DatabaseSync, busyMs: number): void {
+  const untilMs = performance.now() + busyMs
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+      return
+    } catch (error) {
+      if (!isSqliteBusy(error) || performance.now() >= untilMs) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_AFTER_MS)
     }
-    case 'commit':
-      return sendable((await commit?.(request.group)) ?? notPrepared)
-    case 'close':
-      highWater?.close()
-      highWater = undefined
-      opened?.database.close()
-      opened = undefined
-      return 'done'
   }
 }
 
-const notPrepared: Committed = { ok: false, error: { kind: 'transient', message: 'it is not open yet' } }
+/**
+ * Creates what checks that the files of a database that was just opened are still those that the path names. SQLite writes on into a
+ * file that was deleted or renamed, and what it writes is gone with the process. Neither file gets shorter in use, except the log by a
+ * checkpoint that truncates it, and the file by a `VACUUM` of another process. Error: `ADP_JOURNAL_DAMAGED`.
+ */
+function createFileGuard(path: string): () => void {
+  const log = `${path}-wal`
+  const opened = statSync(path)
+  let size = opened.size
+  let openedLog: Stats | undefined
+  return () => {
+    const now = statSync(path, { throwIfNoEntry: false })
+    if (now === undefined) throw damagedJournal('its file was deleted or renamed while it was in use')
+    if (!isSame(now, opened)) throw damagedJournal('another file has taken its place while it was in use')
+    if (now.size < size && !endsWithItsPages(path, now.size))
+      throw damagedJournal('its file was cut short while it was in use')
+    size = now.size
+    const logNow = statSync(log, { throwIfNoEntry: false })
+    if (openedLog === undefined) openedLog = logNow
+    else if (logNow === undefined) throw damagedJournal('its log (-wal) was deleted while it was in use')
+    else if (!isSame(logNow, openedLog)) throw damagedJournal('another log (-wal) has taken its place')
+  }
+}
 
-/** Errors lose their members between threads. */
-const sendable = (committed: Committed): Committed =>
-  committed.ok
-    ? committed
-    : { ok: false, error: { ...committed.error, cause: toFailure(committed.error.cause) } }
+/** True for a file of the length that its header says (sqlite.org/fileformat.html, 1.3): SQLite shortened it, and no cut did. */
+function endsWithItsPages(path: string, size: number): boolean {
+  const header = Buffer.alloc(32)
+  const file = openSync(path, 'r')
+  try {
+    if (readSync(file, header, 0, header.length, 0) < header.length) return false
+  } finally {
+    closeSync(file)
+  }
+  const written = header.readUInt16BE(16)
+  // 1 stands for 65,536, which has no room in two bytes.
+  return (written === 1 ? 65_536 : written) * header.readUInt32BE(28) === size
+}
 
-const toFailure = (error: unknown): ThreadFailure => ({
-  message: error instanceof Error ? error.message : String(error),
-  errcode: error instanceof Error && 'errcode' in error ? Number(error.errcode) : errnoCode(error),
-  damage: damageOf(error),
-})
-
-/** The folder or the file could not be made: as if SQLite could not open it. */
-const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
-
-parentPort?.on('message', ({ id, content }: Numbered<Request>) => {
-  void answer(content)
-    .catch((error: unknown): Response => ({ failure: toFailure(error) }))
-    .then((response) => {
-      parentPort?.postMessage({ id, content: response } satisfies Numbered<Response>)
-      if (content.kind === 'close') parentPort?.close()
-    })
-})
+const isSame = (one: Stats, other: Stats): boolean => one.ino === other.ino && one.dev === other.dev

@@ -109,7 +109,7 @@ async function readRows(
     select('stage', sql`(${selectStages(db)}) as s`, 'partner', 'content', 'mac', 'last'),
     select('begin', begins, 'name', 'text'),
     select('acknowledgement', sql`rollout_acks`, 'instance', 'partner', 'revision', 'pending_revision', 'writes_v2', 'writes_v3'),
-    select('unsettled', sql`(${unsettledRows(db)}) as u`, 'partner', 'records'),
+    select('unsettled', sql`(${unsettledRows}) as u`, 'partner', 'records'),
   ] // prettier-ignore
   const { rows } = await sql<{ readonly kind: string; readonly content: string }>`${sql.join(all, sql` union all `)}`.execute(db) // prettier-ignore
   return (kind) =>

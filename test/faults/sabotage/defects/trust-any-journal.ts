@@ -5,10 +5,10 @@ import { breakModules } from '../break-module.ts'
 breakModules([
   { module: 'journal/open-store.js', from: 'if (damage !== undefined)', to: 'if (false)' },
   {
-    module: 'journal/sqlite/file.js',
+    module: 'journal/sqlite/worker.js',
     from: 'const now = statSync(path, { throwIfNoEntry: false });',
     to: 'return;',
   },
   // The thread that holds the file is started without arguments.
-  { module: 'journal/sqlite/thread.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
+  { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
 ])
