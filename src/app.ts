@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { toComparison } from './app/comparison/to-comparison.ts'
+import { toBackground } from './app/background/to-background.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import {
@@ -13,7 +13,6 @@ import {
 import { batchLimitsOf, createReloadTarget, toPartners } from './app/partners.ts'
 import { createReload, createReloadReport, type PreparedReload, type Reload } from './app/reload.ts'
 import { createStages, expectOwnStageFile } from './app/stages.ts'
-import { toRecording } from './app/to-recording.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
@@ -104,7 +103,7 @@ export interface App {
 /** The composition root: builds the adapter from a checked configuration. Opens nothing before `listen`. */
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const parts = compose(config, overrides)
-  const { metrics, events, nowMs, comparison, recording } = parts
+  const { metrics, events, nowMs, background } = parts
   let ready = false
   let running: Promise<Running> | undefined
   let started: Running | undefined
@@ -116,8 +115,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       journal: async () => (await running)?.journal,
       onCommit: (next) => {
         parts.resize(next)
-        comparison.reload(next)
-        recording.reload(next)
+        background.reload(next)
         started?.recovery.retryWaiting()
       },
     },
@@ -139,7 +137,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         await close()
         throw cause
       })
-      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, recording]) work?.start()
+      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, background]) work?.start()
       ready = true
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
@@ -210,13 +208,13 @@ function compose(config: Config, overrides: AppOverrides) {
   const forwarding = { config, accepted, byteBudget, metrics, events, nowMs }
   const { passThrough, relays } = createForwarding(forwarding)
 
-  const comparison = toComparison({
+  const background = toBackground({
     ...{ config, registry, rateLimits, accepted, metrics, events, nowMs },
-    journal: stores && evidence && { pace: stores.rateLimit, evidence },
+    journal: stores && evidence && { slotsOf: stores.slotsOf, evidence },
     onCompared: overrides.onCompared,
     nice: overrides.compareNice,
   })
-  const recording = toRecording({ config, slicing, metrics, events, clock: backgroundClock, nowMs })
+  const { comparison, recording } = background
 
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
@@ -254,7 +252,7 @@ function compose(config: Config, overrides: AppOverrides) {
   })
   return {
     ...{ config, nowMs, metrics, events, partners, registry, rateLimits },
-    ...{ stores, evidence, seen, comparison, recording, exchange, reads },
+    ...{ stores, evidence, seen, background, exchange, reads },
     upstreams: [relays, passThrough, client, reader],
     resize: (next: Config) => {
       batchLimits = batchLimitsOf(next)
@@ -348,7 +346,7 @@ function openStages(parts: Parts, journal: Journal) {
 
 /** Lets what is under way finish, then closes every part, each before those that it uses. */
 async function stop(parts: Parts, running: Promise<Running> | undefined): Promise<void> {
-  const { config, events, exchange, comparison } = parts
+  const { config, events, exchange, background } = parts
   const own = await running?.catch(() => undefined)
   if (own !== undefined) {
     await stopServing(own.server, {
@@ -358,14 +356,13 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
     })
     await own.recovery.stop()
     await own.keeper.stop()
-    await comparison.close()
-    await parts.recording.close()
+    await background.close()
     await own.guards.stop()
     await parts.seen.stop()
     await parts.evidence?.stop()
     await own.stages?.stop()
   }
-  await Promise.all([comparison, ...parts.upstreams].map((one) => one.close()))
+  await Promise.all([background, ...parts.upstreams].map((one) => one.close()))
   await own?.journal.close()
   events.stopped()
 }

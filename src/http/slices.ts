@@ -9,6 +9,9 @@ export interface Slices {
   next(): Promise<void>
 }
 
+/** Of work that no client waits for: one slice. */
+export const oneSlice: Slices = { spend: () => false, next: () => Promise.resolve() }
+
 /** Gives each request its slices. */
 export interface Slicing {
   open(): Slices

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { createProcessorShare, threadEarnings } from '../../src/compare/processor-share.ts'
+import { createProcessorShare } from '../../src/compare/processor-share.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** A thread whose processor time the test spends; the others of its process use `busy` processors. */
@@ -8,14 +8,13 @@ function createThread(busy = 0) {
   const clock = createManualClock()
   const stop = new AbortController()
   let own = 0
-  const later = (act: () => void): void => void setImmediate(act)
   const usedMs = () => ({ own, others: clock.nowMs() * busy })
-  const earnMs = threadEarnings(usedMs)
-  const share = createProcessorShare({ clock, earnMs, later, stopped: stop.signal })
-  const work = async (ms: number): Promise<void> => {
-    await share.begin()
-    own += ms
-  }
+  const share = createProcessorShare(clock, usedMs, stop.signal)
+  const work = (ms: number): Promise<void> =>
+    share.inTurn(() => {
+      own += ms
+      return Promise.resolve()
+    })
   return { clock, stop, share, work }
 }
 

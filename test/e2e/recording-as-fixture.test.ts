@@ -7,7 +7,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { type App, createApp } from '../../src/app.ts'
 import {
-  beginInSlices,
   createPseudonyms,
   createRecordingTarget,
   openRecordingStore,
@@ -61,7 +60,7 @@ async function record({ request, response, name }: Fixture): Promise<string> {
     pseudonyms: createPseudonyms(Buffer.from(name.padEnd(32).slice(0, 32))),
     onStopped: () => undefined,
   })
-  expect(await target.keep(own, recordingPartner(), await beginInSlices(createSlicing())())).toBe('recorded')
+  expect(await target.keep(own, recordingPartner(), createSlicing().open())).toBe('recorded')
   const [one = ''] = await readdir(folder)
   return join(folder, one)
 }

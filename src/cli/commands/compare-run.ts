@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 
 import { type Command, InvalidArgumentError } from 'commander'
 
-import { type OpenedSides, openSides } from '../../app/comparison/open-sides.ts'
+import { type OpenedSides, openSides } from '../../app/open-sides.ts'
 import { toPartner } from '../../app/partners.ts'
 import { systemClock } from '../../clock.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'

@@ -6,18 +6,17 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 import { toPartner } from '../../app/partners.ts'
 import {
-  beginInSlices,
   createPseudonyms,
-  createRecorder,
   createRecordingTarget,
   listRecordings,
-  type OfferedRecording,
   openRecordingStore,
   readRecording,
+  type RecordedExchange,
   recordedKindOf,
-  type Recorder,
   type RecordFate,
+  toRecorded,
 } from '../../compare/recording/index.ts'
+import type { WireExchange } from '../../compare/wire-exchange.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import { startListening } from '../../http/server.ts'
 import { createSlicing } from '../../http/slices.ts'
@@ -143,20 +142,20 @@ async function runRecord(options: RecordOptions): Promise<Answer> {
       console.error(`markbridge: recording has stopped: ${options.to}: ${failure}. Requests go on to V2.`)
     },
   })
-  const begin = beginInSlices(createSlicing())
-  const recorder = createRecorder({ begin, maxExchangeBytes: MAX_EXCHANGE_BYTES })
+  const slicing = createSlicing()
   // No configuration is read: what V3 would get follows from the default settings.
   const config = await loadOffline(undefined)
   const partner = toPartner(findPartner(config, undefined), undefined, undefined, config)
-  const onFate = (fate: RecordFate): void => {
-    fates[fate] += 1
-  }
-  const offer: Offer = (exchange) => {
+  const keep: Keep = async (exchange) => {
     fates.offered += 1
-    recorder.offer({ target, partner, exchange, onFate })
+    const recorded = 'kind' in exchange ? exchange : await toRecorded(exchange, MAX_EXCHANGE_BYTES)
+    fates[recorded === undefined ? 'tooLarge' : await target.keep(recorded, partner, slicing.open())] += 1
   }
-  if (from !== undefined) await recordAgain(from, secret, recorder, offer)
-  else if (v2 !== undefined) await relayUntilStopped(v2, options, recorder, offer)
+  if (from !== undefined)
+    for (const folder of await listRecordings(from))
+      await keep((await readRecording(folder, secret)).exchange)
+  else if (v2 !== undefined) fates.dropped = await relayUntilStopped(v2, options, keep)
+  fates.offered += fates.dropped
   return {
     document: { folder: options.to, ...fates },
     text: () => formatFates(options.to, fates),
@@ -164,7 +163,10 @@ async function runRecord(options: RecordOptions): Promise<Answer> {
   }
 }
 
-type Offer = (exchange: OfferedRecording['exchange']) => void
+type Keep = (exchange: WireExchange | RecordedExchange) => Promise<void>
+
+/** More than this does not wait to be written: it is dropped. */
+const [MAX_WAITING, MAX_BYTES] = [256, 33_554_432]
 
 async function openStore({ to, maxSize, maxAge }: RecordOptions, key: Uint8Array | undefined) {
   try {
@@ -174,31 +176,33 @@ async function openStore({ to, maxSize, maxAge }: RecordOptions, key: Uint8Array
   }
 }
 
-async function recordAgain(
-  from: string,
-  key: Uint8Array | undefined,
-  recorder: Recorder,
-  offer: Offer,
-): Promise<void> {
-  for (const folder of await listRecordings(from)) {
-    offer((await readRecording(folder, key)).exchange)
-    // One at a time: the queue is for traffic, and nothing of a folder is dropped.
-    await recorder.idle()
-  }
-  await recorder.close()
-}
-
+/** Relays and keeps what passes, one exchange after the other; returns how many were dropped since too much waited. */
 async function relayUntilStopped(
   v2: URL,
   { host, port, percent, for: forMs, json }: RecordOptions,
-  recorder: Recorder,
-  offer: Offer,
-): Promise<void> {
+  keep: Keep,
+): Promise<number> {
+  let [waiting, bytes, dropped] = [0, 0, 0]
+  let last = Promise.resolve()
   const server = createRecordingRelay({
     v2,
     isRecorded: (method, target) =>
       recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined && Math.random() * 100 < percent,
-    onExchange: offer,
+    onExchange: (exchange) => {
+      const size = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
+      if (waiting >= MAX_WAITING || bytes + size > MAX_BYTES) {
+        dropped += 1
+        return
+      }
+      waiting += 1
+      bytes += size
+      last = last
+        .then(() => keep(exchange))
+        .finally(() => {
+          waiting -= 1
+          bytes -= size
+        })
+    },
     maxCopyBytes: MAX_EXCHANGE_BYTES,
   })
   const used = await startListening(server, port, host)
@@ -208,7 +212,8 @@ async function relayUntilStopped(
   await once(AbortSignal.any([stopping.signal, ...ends]), 'abort')
   stopping.stop()
   await closeServer(server)
-  await recorder.close()
+  await last
+  return dropped
 }
 
 /** Requests under way finish; a second signal ends the program. */

@@ -40,17 +40,13 @@ export interface AskOptions {
   readonly authorise: (client: Client) => Promise<Authorisation>
   /** Resolves when a call may leave; with the reason where it may not within this time. */
   readonly acquire: (client: Client, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
-  /** A side has answered 429. */
-  readonly onThrottled: (partner: string, side: Side) => void
   readonly clock: Clock
   /** Aborts when the adapter stops. */
   readonly stopped: AbortSignal
   /** The address below which V3 has the registrations that a V2 path and query ask for; undefined: it is none of them. */
   readonly toV3Registrations: (path: string, query: string) => URL | undefined
-  /** Called for each call of a comparison that left. */
-  readonly onCall: (partner: string, side: Side, status: number | undefined) => void
-  /** Called with a client whose credentials V3 has accepted. */
-  readonly onAccepted: (client: Authorisation) => void
+  /** Called for each call of a comparison that left; `status` is undefined where the side did not answer. */
+  readonly onCall: (client: Client, side: Side, status: number | undefined) => void
 }
 
 /** The longest time of one call. */
@@ -80,7 +76,7 @@ export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSi
 }
 
 function openBudget(
-  { acquire, onThrottled, clock }: AskOptions,
+  { acquire, clock }: AskOptions,
   client: Client,
   side: Side,
   deadlineMs: number,
@@ -92,17 +88,15 @@ function openBudget(
       if (refusal !== undefined) throw new UnsentError(refusal)
       return 0
     },
-    pause: (_ms, wholeKey) => {
-      if (wholeKey) onThrottled(client.partner.id, side)
-      return Promise.resolve(false)
-    },
+    // Of a side that answers 429 nothing is asked again.
+    pause: () => Promise.resolve(false),
     leftMs,
     queuedMs: () => 0,
   }
 }
 
 async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget): Promise<SideAnswer> {
-  const { reads, stopped, onCall, onAccepted } = options
+  const { reads, stopped, onCall } = options
   const { client, kind, path, query } = asked
   const url = kind === 'registrations' ? options.toV3Registrations(path, query) : undefined
   if (kind === 'registrations' && url === undefined) return { kind: 'unknown' }
@@ -115,7 +109,7 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
       ...reader,
       get: async (resource, text, own, signal, leftMs, queueKey) => {
         const outcome = await reader.get(resource, text, own, signal, Math.min(leftMs, CALL_MS), queueKey)
-        onCall(client.partner.id, 'v3', statusOf(outcome))
+        onCall(client, 'v3', statusOf(outcome))
         return outcome
       },
     },
@@ -124,7 +118,6 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
     renew,
     budget,
     signal: stopped,
-    onAccepted: () => onAccepted(authorisation),
     pages: 0,
   }
   return { kind: 'answered', status: 200, text: await readAsClient(reads, authorisation, asked, session) }
@@ -152,8 +145,8 @@ async function askV2(options: AskOptions, asked: AskedRead, budget: CallBudget):
 }
 
 async function getWhole(
-  { whole, onCall, onThrottled }: AskOptions,
-  { client: { partner }, accept, prefer }: AskedRead,
+  { whole, onCall }: AskOptions,
+  { client, accept, prefer }: AskedRead,
   side: Side,
   url: URL,
   credentials: Pick<Authorisation['credentials'], 'authorization' | 'subscriptionKey'>,
@@ -167,8 +160,7 @@ async function getWhole(
     ...(prefer !== '' && side === 'v2' && { prefer }),
   }
   const reply = await whole.get(url, headers, Math.min(CALL_MS, budget.leftMs()))
-  onCall(partner.id, side, reply?.status)
-  if (reply?.status === 429) onThrottled(partner.id, side)
+  onCall(client, side, reply?.status)
   if (reply === undefined || isNoAnswer(reply.status)) return { kind: 'unknown' }
   return { kind: 'answered', status: reply.status, text: reply.body.toString('utf8') }
 }

@@ -8,16 +8,17 @@ import type { Comparison } from '../verdict.ts'
 import type { AskedRead, AskSide } from './ask-sides.ts'
 import type { AcceptedMark } from './compare-reply.ts'
 import type { CheckResult, OfferedServedWrite, OfferedWrite } from './exchange.ts'
-import { type AskMarks, filterOf, type FollowedMark, followMarks, isFound } from './follow-marks.ts'
-import type { MarkPlace } from './latest-marks.ts'
+import { type AskMarks, filterOf, type FollowedMark, followMarks, isFound, sampled } from './follow-marks.ts'
 import {
   factsOf,
   type FlatMark,
   isObject,
   markKey,
+  type MarkPlace,
   marksOf,
   readBody,
   recordedMs,
+  unknownPlace,
   unwrapped,
 } from './marks.ts'
 
@@ -76,7 +77,7 @@ export function checkReadBack(
 ): Promise<CheckResult> {
   const marks = offered.records.map(({ record, part }, index) => {
     const body = unwrapped(readBody(part.json))
-    const place = places[index] ?? { isCorrection: false, isSuperseded: () => false }
+    const place = places[index] ?? unknownPlace
     return toFollowed({ record, mark: isObject(body) ? body : undefined, place })
   })
   return checkMarks(offered, marks, options, (own, seen) =>
@@ -101,7 +102,7 @@ async function checkMarks(
     (side: Side): AskMarks =>
     (filter) =>
       ask[side](toRead(client, paths[side], filter), deadlineMs - clock.nowMs())
-  const { compared, delaysMs, skipped } = await followMarks(marks, {
+  const { compared, delaysMs, skipped } = await followMarks(sampled(marks), {
     ask: askOn(served === 'v2' ? 'v3' : 'v2'),
     serving: {
       ask: askOn(served),

@@ -1,5 +1,5 @@
 import { AdapterError, errorRules } from '../../errors.ts'
-import type { Slices } from '../../http/slices.ts'
+import { oneSlice } from '../../http/slices.ts'
 import { toFlatRecord } from '../../translate/index.ts'
 import {
   type BatchLimits,
@@ -17,8 +17,16 @@ import type { Comparison } from '../verdict.ts'
 import { fieldOf } from '../wire-exchange.ts'
 import { type AssumedOutcome, assumeOutcome, buildBatchReply, buildPart, matchParts } from './assume-reply.ts'
 import { type OfferedWrite, plainBody, type SkipReason } from './exchange.ts'
-import type { MarkPlace } from './latest-marks.ts'
-import { factsOf, type FlatMark, isObject, noFacts, readBody, unwrapped } from './marks.ts'
+import {
+  factsOf,
+  type FlatMark,
+  isObject,
+  type MarkPlace,
+  noFacts,
+  readBody,
+  unknownPlace,
+  unwrapped,
+} from './marks.ts'
 import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
 
 /** A record that V2 accepted, and the mark that it says it has now. */
@@ -50,9 +58,6 @@ interface ReplyComparison {
 /** A larger reply would be read for too long at once. */
 const MAX_REPLY_BYTES = 1_048_576
 
-/** No client waits for the thread of a comparison. */
-const inOnePiece: Slices = { spend: () => false, next: () => Promise.resolve() }
-
 /**
  * Decodes and translates what V2 was sent as if V3 had been sent it, builds the reply that the adapter would have given, and sets it
  * against V2's, record by record. Nothing is sent.
@@ -65,7 +70,7 @@ export async function compareReply(
   const { body, client, receivedMs, request, reply } = offered
   const skipped = (reason: SkipReason): ReplyResult => ({ kind: 'skipped', reason })
   if (body === undefined) return skipped('tooLarge')
-  const plan = await planOrRefusal(planWrites(request, body, client.partner, receivedMs, limits, inOnePiece))
+  const plan = await planOrRefusal(planWrites(request, body, client.partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
   // What V2 refuses as a whole says nothing of the records.
   if (request.kind === 'batch' && reply.status >= 400) return skipped('refused')
@@ -112,7 +117,7 @@ function compareForms(
   const accepted: AcceptedMark[] = []
   const hidden: AcceptedMark[] = []
   for (const [index, one] of judged.entries()) {
-    const place = places[index] ?? { isCorrection: false, isSuperseded: () => false }
+    const place = places[index] ?? unknownPlace
     const findings = new Findings(rules)
     findings.add(whole.result())
     records.push({

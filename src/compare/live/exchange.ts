@@ -6,8 +6,7 @@ import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 import type { ComparedRecord, ExchangeHead } from '../compared-exchange.ts'
-import { decodeBody, contentEncoding } from '../plain-body.ts'
-import { fieldOf, type WireReply } from '../wire-exchange.ts'
+import { decodeBody, encodingOf, type WireReply } from '../wire-exchange.ts'
 
 interface Offered extends Pick<ExchangeHead, 'stage' | 'revision' | 'unit' | 'receivedMs'> {
   readonly client: Client
@@ -83,6 +82,7 @@ const RECORD_BYTES = 1_000
 const MAX_PLAIN_BYTES = 1_048_576
 /** Marks in JSON are compressed to a tenth or a twentieth. */
 const MAX_RATIO = 64
+
 /** CRC and length of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
@@ -90,30 +90,24 @@ const GZIP_TRAILER = 8
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
+  const { reply } = offered
   const request = 'request' in offered ? (offered.body?.length ?? 0) : offered.query.length
-  if (offered.reply === undefined) return request
-  const expanded = encodingOfReply(offered.reply) === undefined ? 0 : plainBytesOf(offered.reply)
-  return request + (offered.reply.body?.length ?? 0) + expanded
+  if (reply === undefined) return request
+  const expanded = encodingOf(reply) === undefined ? 0 : plainBytesOf(reply)
+  return request + (reply.body?.length ?? 0) + expanded
 }
-
-const encodingOfReply = (reply: WireReply): string | undefined =>
-  contentEncoding(fieldOf(reply, 'content-encoding'))
 
 /** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
 function plainBytesOf(reply: WireReply): number {
-  const { body } = reply
-  const encoding = encodingOfReply(reply)
-  if (body === undefined || encoding === undefined) return body?.length ?? 0
+  const { body = Buffer.alloc(0) } = reply
   const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
-  const saysLength = encoding.endsWith('gzip') && body.length > GZIP_TRAILER
+  const saysLength = encodingOf(reply)?.endsWith('gzip') === true && body.length > GZIP_TRAILER
   return saysLength ? Math.min(most, body.readUInt32LE(body.length - 4)) : most
 }
 
-/** The body of a reply without its encoding, with as many bytes as `plainBytesOf` says at most; or why it cannot be read. */
-export async function plainBody(reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> {
-  const { body } = reply
-  return body === undefined ? 'tooLarge' : decodeBody(body, encodingOfReply(reply), plainBytesOf(reply))
-}
+/** The body of a reply without its encoding, with as many bytes as `sizeOf` counts for it at most; or why it cannot be read. */
+export const plainBody = (reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> =>
+  decodeBody(reply, plainBytesOf(reply))
 
 /** Equal for a write of one school that is sent again; undefined for reads, whose answers are new each time, and for bodies that were not kept. */
 export function fingerprintOf(exchange: OfferedExchange): string | undefined {

@@ -4,8 +4,7 @@ import { isSameMoment, nanosBetween } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
 import type { SideAnswer } from './ask-sides.ts'
 import type { SkipReason } from './exchange.ts'
-import type { MarkPlace } from './latest-marks.ts'
-import { type FlatMark, idOfMark, markKey, marksOf, readBody, recordedOn } from './marks.ts'
+import { type FlatMark, idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from './marks.ts'
 
 /** A mark that one side has accepted, and that the other side is to show. */
 export interface FollowedMark {
@@ -93,7 +92,7 @@ export async function followMarks(
   const { clock, settleMs, sinceMs, stopped, serving } = options
   const compared: JudgedMark[] = []
   const delaysMs: number[] = []
-  let open = sampled(marks).map(toOpen)
+  let open = marks.map(toOpen)
   let unsent: SkipReason | undefined
   const endMs = clock.nowMs() + settleMs
   const isStopped = (): boolean => stopped.aborted
@@ -102,7 +101,7 @@ export async function followMarks(
     open = open.filter(({ followed }) => !followed.place.isSuperseded())
     for (const group of groupsOf(open)) {
       unsent = await readGroup(group, options)
-      if (unsent !== undefined) break
+      if (unsent !== undefined || isStopped()) break
       for (const own of group) own.isSettled = isLast
     }
     const atMs = clock.nowMs()
@@ -268,8 +267,8 @@ function groupsOf(marks: readonly OpenMark[]): readonly (readonly OpenMark[])[] 
   )
 }
 
-/** Every nth event of a batch with too many: which ones does not depend on their marks. */
-function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
+/** As many marks as may be followed for one batch. Every nth event of one with too many: which ones does not depend on their marks. */
+export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)
   const chosen = Array.from(

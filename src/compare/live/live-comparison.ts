@@ -6,17 +6,11 @@ import type { CheckKind } from '../compared-exchange.ts'
 import type { OwnRules } from '../diff/index.ts'
 import type { ProcessorShare } from '../processor-share.ts'
 import type { AskSide } from './ask-sides.ts'
-import {
-  type CheckOptions,
-  checkReadBack,
-  checkVisible,
-  findHiddenOutcome,
-  type HiddenOutcome,
-} from './check-marks.ts'
+import { checkReadBack, checkVisible, findHiddenOutcome, type HiddenOutcome } from './check-marks.ts'
 import { checkAnswers } from './compare-answers.ts'
 import { compareReply } from './compare-reply.ts'
-import { type CheckResult, type OfferedExchange, type OfferedWrite, sizeOf } from './exchange.ts'
-import { createLatestMarks, type MarkPlace } from './latest-marks.ts'
+import { type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
+import { createLatestMarks } from './marks.ts'
 
 /** Compares live exchanges off the way of their clients. */
 export interface LiveComparison {
@@ -28,8 +22,6 @@ export interface LiveComparison {
   wrote(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
   /** V2 has answered 429 to a client at this stage, whether its exchange is compared or not. */
   throttled(partner: Partner, stage: Stage): void
-  /** Ends all checks; bounded, since no call goes on. */
-  close(): Promise<void>
 }
 
 /** True where exchanges of the partner are compared. */
@@ -65,23 +57,29 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
 /** How checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
 export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
 
-/** What is said of one exchange while it is compared. */
+/** What is asked and noted of one exchange while it is compared. */
 interface ExchangeEvents {
   /** Its turn has come: it holds no place of the queue any more. */
   readonly onBegun: () => void
-  readonly onEnd: (check: CheckKind, end: CheckEnd) => void
   /** Whether it is worth its calls what V2 did with a batch whose reply does not say. */
   readonly isHiddenWanted: () => boolean
-  readonly onHidden: (outcome: HiddenOutcome) => void
+  /** An error of the comparison itself: the check has no end. */
+  readonly onFailure: (cause: unknown) => void
+}
+
+/** How the checks of an exchange ended, and what V2 did with a batch whose reply does not say. */
+interface ExchangeEnd {
+  readonly ends: ReadonlyMap<CheckKind, CheckEnd>
+  readonly hidden: HiddenOutcome | undefined
 }
 
 /** What compares the exchanges that were drawn. */
 interface ComparisonEngine {
   /**
    * Compares an exchange after those that were given before, and resolves once nothing of it is under way. `sinceMs`: when its client had the
-   * reply, by the clock. Rejects with an error of the comparison itself; its checks that have not ended do not end then.
+   * reply, by the clock.
    */
-  compare(exchange: OfferedExchange, sinceMs: number, events: ExchangeEvents): Promise<void>
+  compare(exchange: OfferedExchange, sinceMs: number, events: ExchangeEvents): Promise<ExchangeEnd>
   /** Notes a write that is not compared. */
   wrote(partner: string, keys: readonly (string | undefined)[]): void
 }
@@ -101,11 +99,11 @@ interface ComparisonEngineOptions {
 
 /** What waits for a side, beside others. */
 interface Job {
-  /** Undefined: it is none of the exchange's checks. */
-  readonly check: CheckKind | undefined
   /** The memory that it holds. */
   readonly bytes: number
-  readonly run: () => Promise<CheckResult | undefined>
+  readonly run: () => Promise<void>
+  /** There is no room for it. */
+  readonly drop: () => void
 }
 
 /** Jobs of one partner, and the memory of all of them. */
@@ -116,11 +114,10 @@ const MARK_BYTES = 1_500
 
 /** Creates the engine: what needs no service runs in turns, and what waits for one runs beside others. */
 export function createComparisonEngine(options: ComparisonEngineOptions): ComparisonEngine {
-  const { share, clock, stopped } = options
+  const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
   const jobs = new Map<string, number>()
   let held = 0
-  let last: Promise<unknown> = Promise.resolve()
   /** Asks a side when there is processor time for its answer. */
   const withinShare =
     (ask: AskSide): AskSide =>
@@ -130,21 +127,16 @@ export function createComparisonEngine(options: ComparisonEngineOptions): Compar
       return ask(read, deadlineMs - clock.nowMs())
     }
   const ask = { v2: withinShare(options.ask.v2), v3: withinShare(options.ask.v3) }
-  const runBeside = async (
-    partner: string,
-    { check, bytes, run }: Job,
-    onEnd: ExchangeEvents['onEnd'],
-  ): Promise<void> => {
+  const runBeside = async (partner: string, { bytes, run, drop }: Job): Promise<void> => {
     const count = jobs.get(partner) ?? 0
     if (count >= MAX_JOBS || held + bytes > MAX_BYTES) {
-      if (check !== undefined) onEnd(check, { kind: 'dropped', reason: 'full' })
+      drop()
       return
     }
     jobs.set(partner, count + 1)
     held += bytes
     try {
-      const result = await run()
-      if (check !== undefined && result !== undefined) onEnd(check, result)
+      await run()
     } finally {
       jobs.set(partner, (jobs.get(partner) ?? 1) - 1)
       held -= bytes
@@ -152,55 +144,47 @@ export function createComparisonEngine(options: ComparisonEngineOptions): Compar
   }
   return {
     wrote: (partner, keys) => latest.wrote(partner, keys),
-    compare: async (exchange, sinceMs, events) => {
+    compare: async (exchange, sinceMs, { onBegun, isHiddenWanted, onFailure }) => {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
+      const ends = new Map<CheckKind, CheckEnd>()
+      let hidden: HiddenOutcome | undefined
+      const toJob = (check: CheckKind, bytes: number, run: () => Promise<CheckResult>): Job => ({
+        bytes,
+        run: async () => void ends.set(check, await run()),
+        drop: () => ends.set(check, { kind: 'dropped', reason: 'full' }),
+      })
       const begin = async (): Promise<readonly Job[]> => {
-        await share.begin()
         if (stopped.aborted) {
-          for (const check of checksOf(exchange)) events.onEnd(check, { kind: 'dropped', reason: 'closed' })
+          for (const check of checksOf(exchange)) ends.set(check, { kind: 'dropped', reason: 'closed' })
           return []
         }
-        events.onBegun()
+        onBegun()
         const checking = { ask, rules: options.rulesOf(partner.id), clock, sinceMs, stopped }
-        if ('request' in exchange) return beginWrite(exchange, places, options.limits(), checking, events)
         const bytes = sizeOf(exchange)
-        return 'records' in exchange
-          ? [{ check: 'readBack', bytes, run: () => checkReadBack(exchange, places, checking) }]
-          : [{ check: 'answers', bytes, run: () => checkAnswers(exchange, options.isContinued, checking) }]
+        if ('records' in exchange)
+          return [toJob('readBack', bytes, () => checkReadBack(exchange, places, checking))]
+        if (!('request' in exchange))
+          return [toJob('answers', bytes, () => checkAnswers(exchange, options.isContinued, checking))]
+        const result = await compareReply(exchange, places, { limits: limits(), rules: checking.rules })
+        ends.set('reply', result)
+        if (result.kind === 'skipped') {
+          ends.set('visible', result)
+          return []
+        }
+        const { accepted } = result
+        const visible = toJob('visible', accepted.length * MARK_BYTES, () =>
+          checkVisible(exchange, accepted, checking),
+        )
+        if (result.hidden.length === 0 || !isHiddenWanted()) return [visible]
+        const run = async (): Promise<void> => {
+          hidden = await findHiddenOutcome(exchange, result.hidden, checking)
+        }
+        return [visible, { bytes: result.hidden.length * MARK_BYTES, run, drop: () => undefined }]
       }
-      const begun = last.then(begin)
-      last = begun.catch(() => undefined)
-      const running = (await begun).map((job) => runBeside(partner.id, job, events.onEnd))
-      const failed = (await Promise.allSettled(running)).find(({ status }) => status === 'rejected')
-      if (failed?.status === 'rejected') throw failed.reason
+      const begun = await share.inTurn(begin)
+      await Promise.all(begun.map((job) => runBeside(partner.id, job).catch(onFailure)))
+      return { ends, hidden }
     },
   }
-}
-
-async function beginWrite(
-  exchange: OfferedWrite,
-  places: readonly MarkPlace[],
-  limits: BatchLimits,
-  checking: CheckOptions,
-  { onEnd, onHidden, isHiddenWanted }: ExchangeEvents,
-): Promise<readonly Job[]> {
-  const result = await compareReply(exchange, places, { limits, rules: checking.rules })
-  onEnd('reply', result)
-  if (result.kind === 'skipped') {
-    onEnd('visible', result)
-    return []
-  }
-  const { accepted, hidden } = result
-  const visible: Job = {
-    check: 'visible',
-    bytes: accepted.length * MARK_BYTES,
-    run: () => checkVisible(exchange, accepted, checking),
-  }
-  if (hidden.length === 0 || !isHiddenWanted()) return [visible]
-  const findHidden = async (): Promise<undefined> => {
-    const outcome = await findHiddenOutcome(exchange, hidden, checking)
-    if (outcome !== undefined) onHidden(outcome)
-  }
-  return [visible, { check: undefined, bytes: hidden.length * MARK_BYTES, run: findHidden }]
 }

@@ -1,6 +1,5 @@
 import { batchPath, isGenericClient } from '../../v2/index.ts'
-import { decodeBody, contentEncoding } from '../plain-body.ts'
-import { fieldOf, type WireExchange, type WireMessage, type WireReply } from '../wire-exchange.ts'
+import { decodeBody, fieldOf, type WireExchange, type WireMessage, type WireReply } from '../wire-exchange.ts'
 
 /** Kinds of requests that are recorded. */
 export const recordedKinds = ['batch', 'record', 'readFilter', 'readKey', 'registrations'] as const
@@ -90,8 +89,7 @@ export async function toRecorded(
 
 /** Undefined for what is cut off, too large, or not what its field says: it is not a case that could be read again. */
 async function plainOf(message: WireMessage, maxBytes: number): Promise<Buffer | undefined> {
-  const { body } = message
-  if (body === undefined || body.length === 0) return body
-  const plain = await decodeBody(body, contentEncoding(fieldOf(message, 'content-encoding')), maxBytes)
+  if (message.body?.length === 0) return message.body
+  const plain = await decodeBody(message, maxBytes)
   return Buffer.isBuffer(plain) ? plain : undefined
 }

@@ -5,22 +5,11 @@ import { inspectBatch, noBatchLimits } from '../../v2/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { isMembers } from '../diff/values.ts'
 import { type OwnRules, plainly } from '../diff/index.ts'
-import {
-  type AcceptedMark,
-  askedKind,
-  compareAccepted,
-  compareAnswers,
-  compareReply,
-  createLatestMarks,
-  factsOf,
-  type FollowedMark,
-  followMarks,
-  markKey,
-  readBody,
-  recordedMs,
-  toFollowed,
-  unfitRead,
-} from '../live/index.ts'
+import { compareAccepted, toFollowed } from '../live/check-marks.ts'
+import { askedKind, compareAnswers, unfitRead } from '../live/compare-answers.ts'
+import { type AcceptedMark, compareReply } from '../live/compare-reply.ts'
+import { type FollowedMark, followMarks } from '../live/follow-marks.ts'
+import { createLatestMarks, factsOf, markKey, readBody, recordedMs } from '../live/marks.ts'
 import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '../run/index.ts'
 import { fieldOf } from '../wire-exchange.ts'
 import { isGeneric, type RecordedExchange } from './exchange.ts'
@@ -91,7 +80,7 @@ export function createRecordingSource(
         done += 1
         yield step
       }
-      if (v3 !== undefined && !signal.aborted) yield* compareMarks(marks, { ...options, v3 }, signal)
+      if (v3 !== undefined && !signal.aborted) yield await compareMarks(marks, { ...options, v3 }, signal)
       return { kind: signal.aborted ? 'stopped' : 'done', failures: [], left: [] }
     },
   }
@@ -210,9 +199,6 @@ function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
 
 /** More marks are not held in memory. */
 const MAX_MARKS = 50_000
-/** Marks that are asked for together: as many events as `followMarks` reads. */
-const MAX_EVENTS = 20
-const MAX_TOGETHER = 500
 
 /** The last mark that V2 accepted of each learner and event. */
 function createWrittenMarks() {
@@ -237,47 +223,27 @@ function createWrittenMarks() {
 }
 
 /** Reads marks on V3 and sets them against V2's replies. One that V3 shows with a later time was changed since, and is unknown. */
-async function* compareMarks(
+async function compareMarks(
   marks: ReturnType<typeof createWrittenMarks>,
   { v3, rules, nowMs }: AskOptions,
   signal: AbortSignal,
-): AsyncGenerator<RunStep> {
+): Promise<RunStep> {
   const path = '/V2/Attendance/AttendanceRecords'
-  yield { records: [], skipped: marks.left() }
-  for (const group of groupsOf(marks.all())) {
-    const { compared, skipped } = await followMarks(group, {
-      ask: (filter) =>
-        v3.ask({ kind: 'filter', path, query: `$filter=${encodeURIComponent(filter)}` }, signal),
-      compare: ({ mark }, seen) => {
-        const comparison = compareAccepted(mark, seen, rules)
-        const isChanged = comparison.verdict === 'differs' && isLater(seen, mark, nowMs())
-        return isChanged ? plainly('unknown') : comparison
-      },
-      ...{ clock: backgroundClock, settleMs: 0, sinceMs: 0, stopped: signal },
-    })
-    yield {
-      skipped: skipped === undefined ? 0 : group.length,
-      records: compared.map(({ followed, comparison }) => {
-        const { day, codeClass } = factsOf(followed.mark, { isCorrection: false })
-        return [comparison, { kind: 'marks', day, codeClass }]
-      }),
-    }
+  const all = marks.all()
+  const { compared } = await followMarks(all, {
+    ask: (filter) => v3.ask({ kind: 'filter', path, query: `$filter=${encodeURIComponent(filter)}` }, signal),
+    compare: ({ mark }, seen) => {
+      const comparison = compareAccepted(mark, seen, rules)
+      const isChanged = comparison.verdict === 'differs' && isLater(seen, mark, nowMs())
+      return isChanged ? plainly('unknown') : comparison
+    },
+    ...{ clock: backgroundClock, settleMs: 0, sinceMs: 0, stopped: signal },
+  })
+  return {
+    skipped: marks.left() + all.length - compared.length,
+    records: compared.map(({ followed, comparison }) => {
+      const { day, codeClass } = factsOf(followed.mark, { isCorrection: false })
+      return [comparison, { kind: 'marks', day, codeClass }]
+    }),
   }
-}
-
-/** Marks of a few events each. */
-function* groupsOf(marks: readonly FollowedMark[]): Generator<readonly FollowedMark[]> {
-  let group: FollowedMark[] = []
-  const events = new Set<string>()
-  for (const mark of marks.toSorted((one, other) => (one.event < other.event ? -1 : 1))) {
-    const event = mark.event.toLowerCase()
-    if (group.length === MAX_TOGETHER || (events.size === MAX_EVENTS && !events.has(event))) {
-      yield group
-      group = []
-      events.clear()
-    }
-    events.add(event)
-    group.push(mark)
-  }
-  if (group.length > 0) yield group
 }

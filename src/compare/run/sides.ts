@@ -3,7 +3,7 @@ import type { Authorisation } from '../../partners/partner.ts'
 import { type ReadContext, type ReadSession, readUpstream } from '../../reads/index.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
-import { type AskedRead, failureOf, readAsClient, type SideAnswer } from '../live/index.ts'
+import { type AskedRead, failureOf, readAsClient, type SideAnswer } from '../live/ask-sides.ts'
 
 /** A page as one side answered it. */
 export interface SidePage {

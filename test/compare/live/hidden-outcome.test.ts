@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { AskedRead, AskSide, SideAnswer } from '../../../src/compare/live/ask-sides.ts'
 import { findHiddenOutcome, toFollowed } from '../../../src/compare/live/check-marks.ts'
-import type { AcceptedMark } from '../../../src/compare/live/index.ts'
+import type { AcceptedMark } from '../../../src/compare/live/compare-reply.ts'
 import type { FlatMark } from '../../../src/compare/live/marks.ts'
 import { partner } from '../../partners/partner.ts'
 import { createManualClock } from '../../support/manual-clock.ts'

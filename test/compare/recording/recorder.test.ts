@@ -6,8 +6,6 @@ import { expect, it, onTestFinished } from 'vitest'
 
 import {
   createPseudonyms,
-  beginInSlices,
-  createRecorder,
   createRecordingTarget,
   listRecordings,
   openRecordingStore,
@@ -43,29 +41,23 @@ const open = (folder: string, given: Partial<Parameters<typeof openRecordingStor
 
 const partner = recordingPartner()
 
-function recorderOn(store: RecordingStore, form?: typeof pseudonyms) {
-  const fates: RecordFate[] = []
+function targetOn(store: RecordingStore, form?: typeof pseudonyms) {
   const failures: unknown[] = []
-  const slicing = createSlicing()
   const target = createRecordingTarget({
     open: () => Promise.resolve(store),
     pseudonyms: form,
     onStopped: (cause) => failures.push(cause),
   })
-  const recorder = createRecorder({
-    begin: beginInSlices(slicing),
-    maxExchangeBytes: 1_000_000,
-  })
-  const onFate = (fate: RecordFate): number => fates.push(fate)
-  const offer = (exchange: RecordedExchange): void => recorder.offer({ target, partner, exchange, onFate })
-  return { recorder: { ...recorder, offer }, fates, failures }
+  const keep = (exchange: RecordedExchange): Promise<RecordFate> =>
+    target.keep(exchange, partner, createSlicing().open())
+  return { keep, failures }
 }
 
 async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly RecordedExchange[]) {
   const store = await open(folder, form === 'sealed' ? { key } : {})
-  const { recorder, fates } = recorderOn(store, form === 'sealed' ? undefined : pseudonyms)
-  for (const exchange of exchanges) recorder.offer(exchange)
-  await recorder.close()
+  const { keep } = targetOn(store, form === 'sealed' ? undefined : pseudonyms)
+  const fates: RecordFate[] = []
+  for (const exchange of exchanges) fates.push(await keep(exchange))
   return fates
 }
 
@@ -209,12 +201,9 @@ it('removes the oldest first: what is over its age, and what has no room', async
 it('stops with one message when the disk is full, and goes on taking nothing', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
   const store: RecordingStore = { add: () => Promise.reject(full), removeOld: () => Promise.resolve() }
-  const { recorder, fates, failures } = recorderOn(store)
-  for (let n = 0; n < 3; n += 1) recorder.offer(markedExchange())
-  await recorder.idle()
-  recorder.offer(markedExchange())
-  await recorder.close()
-  expect([fates, failures]).toEqual([['stopped', 'stopped', 'stopped', 'stopped'], [full]])
+  const { keep, failures } = targetOn(store)
+  for (let n = 0; n < 3; n += 1) expect(await keep(markedExchange())).toBe('stopped')
+  expect(failures).toEqual([full])
 })
 
 it('leaves no half of a recording where a write fails', async () => {
@@ -223,18 +212,6 @@ it('leaves no half of a recording where a write fails', async () => {
   const broken = new Map([['request.http', Buffer.alloc(10)], ['no/such/folder', Buffer.alloc(10)]]) // prettier-ignore
   await expect(store.add(broken, 0)).rejects.toMatchObject({ code: 'ENOENT' })
   expect(await readdir(folder)).toEqual([])
-})
-
-it('drops what has no room in its queue, and never waits', async () => {
-  let release: () => void = () => undefined
-  const held = new Promise<'kept'>((resolve) => (release = () => resolve('kept')))
-  const { recorder, fates } = recorderOn({ add: () => held, removeOld: () => Promise.resolve() })
-  for (let n = 0; n < 300; n += 1) recorder.offer(markedExchange())
-  recorder.offer(markedExchange({ body: Buffer.alloc(1_000_001) }))
-  expect([fates.filter((fate) => fate === 'dropped').length, fates.at(-1)]).toEqual([44, 'tooLarge'])
-  release()
-  await recorder.close()
-  expect(fates.filter((fate) => fate === 'recorded')).toHaveLength(256)
 })
 
 it('is one folder for several processes: no name twice, nothing of another removed, one bound', async () => {

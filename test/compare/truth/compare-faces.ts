@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { openSides } from '../../../src/app/comparison/open-sides.ts'
+import { openSides } from '../../../src/app/open-sides.ts'
 import { resolveSides } from '../../../src/cli/target.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { readEnvironment } from '../../../src/config/index.ts'

@@ -1,19 +1,19 @@
 import { randomBytes } from 'node:crypto'
 
-import type { Config, PartnerConfig } from '../../config/index.ts'
-import { systemClock } from '../../clock.ts'
+import type { Config, PartnerConfig } from '../config/index.ts'
+import { systemClock } from '../clock.ts'
 import {
   type AdapterSide,
   type ComparedSide,
   createAdapterSide,
   createUpstreamSide,
   type OpenSession,
-} from '../../compare/run/index.ts'
-import { AdapterError } from '../../errors.ts'
-import type { Authorisation } from '../../partners/partner.ts'
-import { authoriseWithout, type Partner } from '../../partners/index.ts'
-import { createUnmarkedCodes, type ReadSession } from '../../reads/index.ts'
-import { createReadPlanner } from '../../translate/index.ts'
+} from '../compare/run/index.ts'
+import { AdapterError } from '../errors.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import { authoriseWithout, type Partner } from '../partners/index.ts'
+import { createUnmarkedCodes, type ReadSession } from '../reads/index.ts'
+import { createReadPlanner } from '../translate/index.ts'
 import {
   createRateLimits,
   openCallBudget,
@@ -21,9 +21,9 @@ import {
   type RateLimits,
   soleQueue,
   type UpstreamTimeouts,
-} from '../../upstream/index.ts'
-import { createV3Reader, type V3Credentials, type V3Reader } from '../../v3/index.ts'
-import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from '../partners.ts'
+} from '../upstream/index.ts'
+import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.ts'
+import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 
 /** The calls of a run under way on one side: one window is read while the one before is compared. */
 const CONNECTIONS = 4

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/comparison/calls.ts'
-import { toComparison } from '../../../src/app/comparison/to-comparison.ts'
+import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/background/calls.ts'
+import { toBackground } from '../../../src/app/background/to-background.ts'
 import { toPartners } from '../../../src/app/partners.ts'
 import type { ComparedExchange, OnCompared } from '../../../src/compare/compared-exchange.ts'
 import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/exchange.ts'
@@ -16,13 +16,13 @@ interface FakeThread {
   readonly main: MainCalls
   /** Names and arguments of the calls that it got. */
   readonly got: (readonly unknown[])[]
-  /** Reports that it has compared these. */
-  readonly compared: (...ids: number[]) => void
   /** Answers the calls of one name, the first one first. */
-  readonly answer: (name: string, count?: number) => Promise<void>
-  readonly end: (cause?: unknown) => void
+  readonly answer: (name: string, count?: number, result?: unknown) => Promise<void>
+  readonly end: (cause?: unknown) => Promise<void>
   isTerminated: boolean
 }
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** A thread that is played by the test. */
 function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
@@ -31,18 +31,17 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const thread: FakeThread = {
     main,
     got,
-    compared: (...ids) => ids.forEach((id) => main.ended(id, 'answers', end)),
-    answer: async (name, count = Infinity) => {
-      const own = waiting.filter((one) => one.name === name).slice(0, count)
-      for (const one of own) {
+    answer: async (name, count = Infinity, result = undefined) => {
+      for (const one of waiting.filter((own) => own.name === name).slice(0, count)) {
         waiting.splice(waiting.indexOf(one), 1)
-        one.call.resolve(undefined as never)
+        one.call.resolve(result as never)
       }
-      await Promise.resolve()
+      await turn()
     },
-    end: (cause) => {
+    end: async (cause) => {
       onEnd(cause)
       for (const { call } of waiting.splice(0)) call.reject(new AdapterError('ADP_INTERNAL', 'ended'))
+      await turn()
     },
     isTerminated: false,
   }
@@ -54,19 +53,18 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   }
   const terminate = (): Promise<void> => {
     thread.isTerminated = true
-    thread.end()
-    return Promise.resolve()
+    return thread.end()
   }
   return { thread, started: { call, close: () => call('close'), terminate } }
 }
 
-/** A comparison with its threads. */
+/** Background work with its threads. */
 function run(isBroken = false) {
   const clock = createManualClock()
   const metrics = createMetrics()
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:2' } },
-    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow' }],
+    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow', record: { to: 'x', pseudonyms: true } }],
     journal: { url: 'sqlite:x.db' },
   })
   const partners = toPartners(config)
@@ -76,17 +74,17 @@ function run(isBroken = false) {
   /** What is kept: added and missed. */
   const kept: string[] = []
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
-  const comparison = toComparison({
+  const background = toBackground({
     config,
     registry: createRegistry(partners),
     rateLimits: createRateLimits(clock),
     accepted: createAcceptedCredentials(),
     journal: {
-      pace: {
+      slotsOf: () => ({
         reserve: () => Promise.resolve([0]),
-        pauseFor: () => Promise.resolve(),
+        pauseFor: () => undefined,
         sincePauseMs: () => Promise.resolve(Infinity),
-      },
+      }),
       evidence: {
         key: () => expect.fail(),
         add: (_scope, entry) => void kept.push(`added ${entry.check?.check ?? 'counts'}`),
@@ -99,6 +97,7 @@ function run(isBroken = false) {
     events: {
       internalError: ({ errorName }) => errors.push(errorName),
       unmarkedCodesUnknown: () => undefined,
+      recordingStopped: ({ code }) => errors.push(code),
     },
     nowMs: Date.now,
     onCompared: (exchange) => onCompared(exchange),
@@ -113,11 +112,11 @@ function run(isBroken = false) {
   /** Values of the metrics of comparisons, without those of zero. */
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await metrics.render()
-    const lines = [...text.matchAll(/^markbridge_compare_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
+    const lines = [...text.matchAll(/^markbridge_(?:compare|record)_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
     return Object.fromEntries(
       lines
         .map(([, name, labels = '', value]) => {
-          const short = [...labels.matchAll(/(?:check|reason|verdict)="([^"]*)"/g)].map(([, one]) => one)
+          const short = [...labels.matchAll(/(?:check|reason|verdict|fate)="([^"]*)"/g)].map(([, one]) => one)
           return [[name, ...short].join(' '), Number(value)] as const
         })
         .filter(([, value]) => value > 0),
@@ -142,7 +141,26 @@ function run(isBroken = false) {
   const observe = (own: OnCompared): void => {
     onCompared = own
   }
-  return { comparison, config, clock, threads, errors, compared, kept, observe, counts, read, partner }
+  /** An exchange that passes and is recorded, in bytes of each body. */
+  const record = (bytes: number): void => {
+    const sink = background.recording.open(partner, 'POST', '/x/V2/Attendance/$batch') ?? expect.fail()
+    const body = Buffer.alloc(bytes)
+    const copy = sink.hold(bytes) ? body : undefined
+    sink.end({
+      ...{ method: 'POST', target: '/x/V2/Attendance/$batch', served: 'v2', receivedMs: 0, durationMs: 1 },
+      request: { fields: [], body: copy },
+      reply: { status: 200, reason: 'OK', fields: [], body: Buffer.alloc(0) },
+    })
+  }
+  const { comparison } = background
+  return {
+    ...{ background, comparison, config, clock, threads, errors, compared, kept },
+    observe,
+    counts,
+    read,
+    record,
+    partner,
+  }
 }
 
 describe('comparison in a thread', () => {
@@ -165,9 +183,9 @@ describe('comparison in a thread', () => {
     const { comparison, clock, threads, errors, compared, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
-    threads[0]?.main.begun(1)
-    threads[0]?.compared(1)
-    threads[0]?.end(new RangeError('heap'))
+    threads[0]?.main.note({ kind: 'begun', id: 1 })
+    await threads[0]?.answer('compare', 1, all)
+    await threads[0]?.end(new RangeError('heap'))
     expect(errors).toEqual(['RangeError'])
     expect(await counts()).toEqual({
       'offered answers': 2,
@@ -185,14 +203,12 @@ describe('comparison in a thread', () => {
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts an end once, and what has not ended as failed where the thread could not compare it', async () => {
+  it('counts as failed what the thread could not compare, and keeps what it has learned', async () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
-    threads[0]?.compared(1, 1)
-    threads[0]?.main.learned(scope, ['exchange/read'])
-    await threads[0]?.answer('compare')
-    threads[0]?.compared(2)
+    await threads[0]?.answer('compare', 1, { ...all, learned: ['exchange/read'] })
+    await threads[0]?.answer('compare', 1, { ends: [], learned: [] })
     expect(await counts()).toEqual({
       'offered answers': 2,
       'compared answers': 1,
@@ -205,7 +221,7 @@ describe('comparison in a thread', () => {
     const { comparison, clock, threads, read } = run()
     for (const waitMs of [10_000, 20_000, 40_000]) {
       comparison.offer(read())
-      threads.at(-1)?.end(new RangeError('no module'))
+      await threads.at(-1)?.end(new RangeError('no module'))
       const before = threads.length
       await clock.pass(waitMs - 1)
       comparison.offer(read())
@@ -215,21 +231,19 @@ describe('comparison in a thread', () => {
   })
 
   it('gives the settings of a reload to the thread', () => {
-    const { comparison, threads, read, config } = run()
+    const { background, comparison, threads, read, config } = run()
     comparison.offer(read())
-    comparison.reload(config)
+    background.reload(config)
     expect(threads[0]?.got.at(-1)).toEqual(['use', packConfig(config)])
   })
 
-  it('lets no error of an observer reach a client', () => {
+  it('lets no error of an observer reach a client', async () => {
     const { comparison, threads, errors, read, observe } = run()
     observe(() => {
       throw new TypeError('observer')
     })
     for (let index = 0; index < 257; index += 1) comparison.offer(read())
-    threads[0]?.compared(1)
-    threads[0]?.main.compared(comparedOf())
-    threads[0]?.main.begun(2)
+    await threads[0]?.answer('compare', 1, { ends: [['answers', { ...end, exchange: comparedOf() }]], learned: [] }) // prettier-ignore
     expect(errors).toEqual(['TypeError', 'TypeError'])
   })
 
@@ -241,18 +255,24 @@ describe('comparison in a thread', () => {
     expect(errors).toEqual(['RangeError'])
   })
 
-  it('holds as many exchanges as there is room for until their comparison begins', async () => {
-    const { comparison, threads, counts, read } = run()
-    for (let index = 0; index < 300; index += 1) comparison.offer(read())
-    expect(await counts()).toEqual({ 'offered answers': 300, 'dropped answers full': 44 })
-    for (let id = 1; id <= 10; id += 1) threads[0]?.main.begun(id)
+  it('holds as many exchanges as there is room for until their turn, with those that are recorded', async () => {
+    const { comparison, threads, counts, read, record } = run()
+    for (let index = 0; index < 299; index += 1) comparison.offer(read())
+    record(10)
+    expect(await counts()).toEqual({
+      'offered answers': 299,
+      'dropped answers full': 43,
+      'exchanges dropped': 1,
+    })
+    for (let id = 1; id <= 10; id += 1) threads[0]?.main.note({ kind: 'begun', id })
+    record(10)
     for (let index = 0; index < 20; index += 1) comparison.offer(read())
-    expect(await counts()).toMatchObject({ 'offered answers': 320, 'dropped answers full': 54 })
+    expect(await counts()).toMatchObject({ 'offered answers': 319, 'dropped answers full': 54 })
   })
 
   it('holds as many bytes as there is room for', async () => {
     const { comparison, counts, read } = run()
-    const body = Buffer.alloc(1_000_000)
+    const body = Buffer.alloc(2_000_000)
     for (let index = 0; index < 20; index += 1)
       comparison.offer(read({ reply: { status: 200, reason: 'OK', fields: [], body } }))
     expect(await counts()).toEqual({ 'offered answers': 20, 'dropped answers full': 4 })
@@ -281,9 +301,9 @@ describe('comparison in a thread', () => {
     const ask = (side: 'v2' | 'v3') => threads.at(-1)?.main.acquire(client, side, 1_000)
     expect([await ask('v2'), await ask('v3')]).toEqual([undefined, undefined])
     comparison.throttled(partner, 'shadow')
-    threads[0]?.main.throttled('acme', 'v3')
+    threads[0]?.main.note({ kind: 'called', client, side: 'v3', status: 429 })
     expect([await ask('v2'), await ask('v3')]).toEqual(['silence', 'silence'])
-    threads[0]?.end()
+    await threads[0]?.end()
     await clock.pass(10_000)
     comparison.offer(read())
     expect([threads.length, await ask('v2')]).toEqual([2, 'silence'])
@@ -294,9 +314,9 @@ describe('comparison in a thread', () => {
   it('waits at the end until the thread has ended its checks, and no longer than ten seconds', async () => {
     const first = run()
     first.comparison.offer(first.read())
-    const closing = first.comparison.close()
+    const closing = first.background.close()
     expect(first.threads[0]?.got.at(-1)).toEqual(['close'])
-    first.threads[0]?.compared(1)
+    await first.threads[0]?.answer('compare', 1, all)
     await first.threads[0]?.answer('close')
     await closing
     expect([first.threads[0]?.isTerminated, await first.counts()]).toEqual([
@@ -306,7 +326,7 @@ describe('comparison in a thread', () => {
 
     const second = run()
     second.comparison.offer(second.read())
-    const late = second.comparison.close()
+    const late = second.background.close()
     await second.clock.pass(10_000)
     await late
     expect([second.threads[0]?.isTerminated, second.errors]).toEqual([true, []])
@@ -316,7 +336,53 @@ describe('comparison in a thread', () => {
   })
 })
 
-const scope = { partner: 'acme', stage: 'shadow', revision: 1 } as const
+describe('recording in a thread', () => {
+  it('counts each exchange by what became of it', async () => {
+    const { background, threads, counts, record, errors, config } = run()
+    background.start()
+    expect(threads[0]?.got).toEqual([['removeOld']])
+    for (let index = 0; index < 3; index += 1) record(10)
+    await threads[0]?.answer('record', 1, 'recorded')
+    await threads[0]?.answer('record', 1, 'unfit')
+    threads[0]?.main.note({ kind: 'recordingStopped', partner: 'acme', code: 'ENOSPC' })
+    record(10)
+    background.reload(config)
+    await threads[0]?.answer('use')
+    record(10)
+    // What it has not written is lost with the thread.
+    await threads[0]?.end(new RangeError('heap'))
+    expect(await counts()).toEqual({
+      'exchanges recorded': 1,
+      'exchanges unfit': 1,
+      'exchanges stopped': 1,
+      'exchanges dropped': 2,
+    })
+    expect(errors).toEqual(['ENOSPC', 'RangeError'])
+    await background.close()
+  })
+
+  it('removes what is past its retention period every hour, also where nothing is recorded', async () => {
+    const { background, clock, threads } = run()
+    background.start()
+    await clock.pass(3_600_000)
+    expect(threads[0]?.got).toEqual([['removeOld'], ['removeOld']])
+    await threads[0]?.end()
+    await clock.pass(3_600_000)
+    expect(threads[1]?.got).toEqual([['removeOld']])
+  })
+
+  it('copies as many bytes as there is room for', async () => {
+    const { background, counts, record, partner } = run()
+    const open = () => background.recording.open(partner, 'GET', '/V2/LearnerRegistations')
+    const copies = Array.from({ length: 6 }, open)
+    expect(copies.map((copy) => copy?.hold(4_000_000))).toEqual([true, true, true, true, false, false])
+    expect(copies[0]?.hold(1_000_000)).toBe(false)
+    for (const copy of copies) copy?.end(undefined)
+    record(10)
+    expect(await counts()).toEqual({ 'exchanges incomplete': 6 })
+    expect(background.recording.open(partner, 'GET', '/V2/Other')).toBeUndefined()
+  })
+})
 
 const end: PostedEnd = {
   kind: 'compared',
@@ -325,7 +391,10 @@ const end: PostedEnd = {
     ...{ verdicts: new Map(), differences: new Map(), delaysMs: [] },
   },
   evidence: { period: 1, entry: { counts: new Map(), pairs: [] } },
+  exchange: undefined,
 }
+
+const all = { ends: [['answers', end]], learned: [] }
 
 const comparedOf = (): ComparedExchange => ({
   ...{ partner: 'acme', stage: 'shadow', revision: 1, served: 'v2', unit: 'north', kind: 'readFilter' },

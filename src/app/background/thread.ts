@@ -6,19 +6,18 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { backgroundClock } from '../../clock.ts'
 import type { CheckKind, ComparedExchange, ComparedRecord } from '../../compare/compared-exchange.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
-import { toEntry } from '../../compare/evidence/index.ts'
+import { toEntry } from '../../compare/evidence/to-entry.ts'
 import { createLearning, type LearnedExchange } from '../../compare/learn/index.ts'
 import {
   type CheckEnd,
-  checksOf,
   createAskSides,
   createComparisonEngine,
   fingerprintOf,
   headOf,
   type OfferedExchange,
 } from '../../compare/live/index.ts'
-import { createProcessorShare, threadEarnings } from '../../compare/processor-share.ts'
-import { fieldOf } from '../../compare/wire-exchange.ts'
+import { createProcessorShare } from '../../compare/processor-share.ts'
+import { fieldOf, type WireMessage } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
@@ -36,32 +35,39 @@ import { createV3Reader } from '../../v3/index.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
 import { connect, type Remote } from '../remote-calls.ts'
 import {
-  fromPostedExchange,
   type MainCalls,
+  type Note,
   nowMicros,
   type PostedEnd,
+  type PostedExchange,
+  type PostedResult,
   type ThreadCalls,
   type ThreadStart,
   toInternalError,
   toPostedClient,
 } from './calls.ts'
+import { createRecordings } from './recordings.ts'
 
-// The thread of comparisons: a loop and a heap of its own, so that neither its work nor its collections of garbage hold up a client.
+// The thread of background work, which compares and records: a loop and a heap of its own, so that neither its work nor its collections of
+// garbage hold up a client.
 
 /** Connections to each side, besides those of clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
-/** Composes the comparison of live exchanges, with connections of its own to both sides. */
-function runComparison(
+/** Composes the comparison of live exchanges, with connections of its own to both sides, and their recording: one queue, one share of the processor. */
+function runBackground(
   { config: packed, aheadMs, hasStore, isObserved }: ThreadStart,
   main: Remote<MainCalls>,
 ): ThreadCalls {
   const clock = backgroundClock
   const nowMs = (): number => Date.now() + aheadMs
   const stop = new AbortController()
-  /** The main thread reports its own failures. */
-  const tell = (called: Promise<void>): void => void called.catch(() => undefined)
+  // The main thread reports its own failures.
+  const note = (what: Note): void => void main.call('note', what).catch(() => undefined)
+  const onFailure = (cause: unknown): void => {
+    if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
+  }
   let config = unpackConfig(packed)
   let limits = batchLimitsOf(config)
   let partners = partnersById(config)
@@ -72,7 +78,7 @@ function runComparison(
   const whole = createWholeReader(CONNECTIONS, timeouts, MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {
-    unmarkedCodesUnknown: (event) => tell(main.call('unmarkedCodesUnknown', event)),
+    unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
   })
   const ask = createAskSides({
     // Signs next links of answers that no client gets.
@@ -80,21 +86,15 @@ function runComparison(
     whole,
     authorise: (client) => authorise(client, main),
     acquire: (client, side, timeMs) => main.call('acquire', toPostedClient(client), side, timeMs),
-    onThrottled: (partner, side) => tell(main.call('throttled', partner, side)),
     clock,
     stopped: stop.signal,
     toV3Registrations: (path, query) => toRegistrations(baseUrl, path, query),
-    onCall: (partner, side, status) => tell(main.call('called', partner, side, status)),
-    onAccepted: (client) => tell(main.call('accepted', toPostedClient(client))),
+    onCall: (client, side, status) => note({ kind: 'called', client: toPostedClient(client), side, status }),
   })
+  const share = createProcessorShare(clock, usedMs, stop.signal)
   const engine = createComparisonEngine({
     limits: () => limits,
-    share: createProcessorShare({
-      clock,
-      earnMs: threadEarnings(usedMs),
-      later: setImmediate,
-      stopped: stop.signal,
-    }),
+    share,
     clock,
     ask,
     // Dated once a day, since one may expire while the adapter runs.
@@ -110,82 +110,91 @@ function runComparison(
     isContinued: (query) => isContinued(planner, query),
     stopped: stop.signal,
   })
+  const recordings = createRecordings(nowMs, (partner, code) =>
+    note({ kind: 'recordingStopped', partner, code }),
+  )
+  recordings.use(config)
   const learning = createLearning(() => limits)
-  const learn = (exchange: OfferedExchange, names: readonly string[]): void => {
-    const { partner, stage, revision } = headOf(exchange)
-    if (names.length > 0) tell(main.call('learned', { partner, stage, revision }, names))
-  }
   const toPostedEnd = async (
     exchange: OfferedExchange,
     check: CheckKind,
-    result: CheckEnd,
+    end: CheckEnd,
   ): Promise<PostedEnd> => {
-    if (result.kind !== 'compared') return result
-    const compared: ComparedExchange = {
-      ...headOf(exchange),
-      check,
-      ...{ fingerprint: fingerprintOf(exchange), records: result.records, delaysMs: result.delaysMs ?? [] },
-    }
-    if (isObserved) tell(main.call('compared', compared))
-    const seen = toSeen(compared)
-    if (!hasStore || compared.records.length === 0) return { kind: 'compared', seen, evidence: undefined }
-    const { partner, stage, revision } = compared
+    if (end.kind !== 'compared') return end
+    const { records, delaysMs = [] } = end
+    const head = headOf(exchange)
+    const fingerprint = fingerprintOf(exchange)
+    const compared: ComparedExchange = { ...head, check, fingerprint, records, delaysMs }
+    const posted = { seen: toSeen(compared), exchange: isObserved ? compared : undefined }
     // The journal reports its own failure.
-    const key = await main.call('evidenceKey', { partner, stage, revision }).catch(() => undefined)
+    const isKept = hasStore && records.length > 0
+    const key = isKept ? await main.call('evidenceKey', head).catch(() => undefined) : undefined
     const evidence = key && { period: key.period, entry: toEntry(compared, toEvidenceKey(key)) }
-    return { kind: 'compared', seen, evidence }
+    return { kind: 'compared', ...posted, evidence }
   }
-  const compare: ThreadCalls['compare'] = async (id, sinceMicros, posted) => {
+  const compare = async (id: number, sinceMicros: number, posted: PostedExchange): Promise<PostedResult> => {
     const partner = partners.get(posted.client.partner)
-    if (partner === undefined) {
-      // Removed while no thread ran.
-      for (const check of checksOf(posted))
-        tell(main.call('ended', id, check, { kind: 'dropped', reason: 'closed' }))
-      return
-    }
-    const exchange = fromPostedExchange(posted, partner)
-    const ending: Promise<void>[] = []
-    const report = (cause: unknown): void => {
-      if (!stop.signal.aborted) tell(main.call('internalError', toInternalError(cause)))
-    }
-    const post = async (check: CheckKind, end: CheckEnd): Promise<void> =>
-      tell(main.call('ended', id, check, await toPostedEnd(exchange, check, end)))
-    try {
-      await engine.compare(exchange, clock.nowMs() - (nowMicros() - sinceMicros) / 1_000, {
+    // Removed while no thread ran.
+    if (partner === undefined) return { ends: [], learned: [] }
+    const exchange = toOffered(posted, partner)
+    const learned: string[] = []
+    const { ends, hidden } = await engine.compare(
+      exchange,
+      clock.nowMs() - (nowMicros() - sinceMicros) / 1_000,
+      {
         onBegun: () => {
-          tell(main.call('begun', id))
-          const learned = hasStore ? toLearned(exchange) : undefined
-          if (learned !== undefined) learn(exchange, learning.observe(partner.id, learned))
+          note({ kind: 'begun', id })
+          const shown = hasStore ? toLearned(exchange) : undefined
+          if (shown !== undefined) learned.push(...learning.observe(partner.id, shown))
         },
-        onEnd: (check, end) => ending.push(post(check, end).catch(report)),
         isHiddenWanted: () => hasStore && learning.isHiddenWanted(partner.id),
-        onHidden: (outcome) => learn(exchange, [`mismatch/${outcome}`]),
-      })
-    } catch (cause) {
-      report(cause)
-    }
-    await Promise.all(ending)
+        onFailure,
+      },
+    )
+    if (hidden !== undefined) learned.push(`mismatch/${hidden}`)
+    const ending = [...ends].map(
+      async ([check, end]) => [check, await toPostedEnd(exchange, check, end)] as const,
+    )
+    return { ends: await Promise.all(ending), learned }
   }
-  const running = new Set<Promise<void>>()
+  const running = new Set<Promise<unknown>>()
+  /** Work that an end of the adapter waits for. */
+  const run = async <Result>(work: Promise<Result>): Promise<Result> => {
+    running.add(work)
+    try {
+      return await work
+    } catch (cause) {
+      onFailure(cause)
+      throw cause
+    } finally {
+      running.delete(work)
+    }
+  }
   return {
-    compare: async (...exchange) => {
-      const comparing = compare(...exchange)
-      running.add(comparing)
-      await comparing
-      running.delete(comparing)
-    },
+    compare: (...exchange) => run(compare(...exchange)),
     wrote: (partner, keys) => engine.wrote(partner, keys),
+    record: (id, partner, { request, reply, ...exchange }) => {
+      const recording = share.inTurn(() => {
+        note({ kind: 'begun', id })
+        const own = partners.get(partner)
+        if (own === undefined) return Promise.resolve('dropped' as const)
+        return recordings.record({ ...exchange, request: toMessage(request), reply: toMessage(reply) }, own)
+      })
+      return run(recording)
+    },
+    removeOld: () => recordings.removeOld(),
     use: (next) => {
       config = unpackConfig(next)
       limits = batchLimitsOf(config)
       // Exchanges of one that was removed are compared to their end.
       partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
+      recordings.use(config)
     },
     close: async () => {
       stop.abort()
       await whole.close()
-      await Promise.all(running)
+      await Promise.allSettled(running)
       await reader.close()
     },
   }
@@ -194,12 +203,30 @@ function runComparison(
 const partnersById = (config: Config): ReadonlyMap<string, Partner> =>
   new Map(toPartners(config).map((partner) => [partner.id, partner]))
 
+/** The exchange as it is compared. */
+function toOffered(posted: PostedExchange, partner: Partner): OfferedExchange {
+  const client: Client = { ...posted.client, partner }
+  if ('records' in posted) return { ...posted, client }
+  if ('request' in posted)
+    return { ...posted, client, body: toBuffer(posted.body), reply: toMessage(posted.reply) }
+  return { ...posted, client, reply: posted.reply && toMessage(posted.reply) }
+}
+
+const toMessage = <Message extends WireMessage>(message: Message): Message => ({
+  ...message,
+  body: toBuffer(message.body),
+})
+
+const toBuffer = (bytes: Uint8Array | undefined): Buffer | undefined =>
+  bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
 /** Keys, tokens and the rate of calls stay with the thread that serves clients. */
 async function authorise(client: Client, main: Remote<MainCalls>): Promise<Authorisation> {
   const own = toPostedClient(client)
   const { credentials, canRenew } = await main.call('authorise', own)
-  const renew = canRenew ? () => main.call('renew', own, credentials) : undefined
-  return { ...client, credentials, rateLimit: undefined, renew }
+  const renew = async (): Promise<Authorisation['credentials']> =>
+    (await main.call('authorise', own, credentials.authorization)).credentials
+  return { ...client, credentials, rateLimit: undefined, renew: canRenew ? renew : undefined }
 }
 
 /** What V2's reply shows of the partner's interface; undefined: V2 has not served it. */
@@ -280,8 +307,8 @@ function takePriority(nice: number): void {
   }
 }
 
-if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of comparisons.')
+if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of background work.')
 const start = workerData as ThreadStart
 takePriority(start.nice)
 const main = connect<MainCalls>(parentPort)
-main.answer({ ...runComparison(start, main) })
+main.answer({ ...runBackground(start, main) })

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import type { MainCalls, ThreadStart } from '../../../src/app/comparison/calls.ts'
-import { startComparisonThread } from '../../../src/app/comparison/to-comparison.ts'
+import type { MainCalls, ThreadStart } from '../../../src/app/background/calls.ts'
+import { startThread } from '../../../src/app/background/background-thread.ts'
 import { packConfig, parseConfig, Secret } from '../../../src/config/index.ts'
 
 const rule = {
@@ -45,18 +45,9 @@ function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
 
 const noCalls: MainCalls = {
   authorise: () => expect.fail(),
-  renew: () => expect.fail(),
-  accepted: () => expect.fail(),
   acquire: () => expect.fail(),
-  throttled: () => expect.fail(),
   evidenceKey: () => expect.fail(),
-  begun: () => undefined,
-  ended: () => undefined,
-  learned: () => undefined,
-  called: () => undefined,
-  compared: () => undefined,
-  internalError: () => undefined,
-  unmarkedCodesUnknown: () => undefined,
+  note: () => undefined,
 }
 
 /** The nice values of this process's threads. */
@@ -66,10 +57,10 @@ const niceValues = (): readonly number[] =>
     return Number(fields?.[16])
   })
 
-describe('the thread of comparisons', () => {
+describe('the thread of background work', () => {
   it('takes a partner with all that it may have, answers, and ends', async () => {
     const ends: unknown[] = []
-    const thread = startComparisonThread(startOf(), noCalls, (cause) => ends.push(cause))
+    const thread = startThread(startOf(), noCalls, (cause) => ends.push(cause))
     await thread.call('wrote', 'acme', ['key', undefined])
     await thread.close()
     await thread.terminate()
@@ -79,7 +70,7 @@ describe('the thread of comparisons', () => {
   it.runIf(process.platform === 'linux')(
     'leaves the processor to the threads that serve clients',
     async () => {
-      const thread = startComparisonThread(startOf(), noCalls, () => undefined)
+      const thread = startThread(startOf(), noCalls, () => undefined)
       onTestFinished(async () => {
         await thread.terminate()
       })
@@ -90,7 +81,7 @@ describe('the thread of comparisons', () => {
 
   it('reports what ended it, and rejects what it has not answered', async () => {
     const ended = Promise.withResolvers<unknown>()
-    const thread = startComparisonThread(startOf({ config: { packed: null } }), noCalls, ended.resolve)
+    const thread = startThread(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })
     expect(await ended.promise).toMatchObject({ name: 'TypeError' })
   })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { createLatestMarks } from '../../../src/compare/live/latest-marks.ts'
+import { createLatestMarks } from '../../../src/compare/live/marks.ts'
 
 it('knows a correction, and what a newer write superseded, by partner and key', () => {
   const latest = createLatestMarks()

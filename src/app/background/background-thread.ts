@@ -1,0 +1,153 @@
+import { constants } from 'node:os'
+import { Worker } from 'node:worker_threads'
+
+import { type Clock, waitFor } from '../../clock.ts'
+import { type Config, packConfig } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import { connect, type Remote } from '../remote-calls.ts'
+import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
+
+interface ThreadOptions {
+  readonly config: Config
+  readonly start: Omit<ThreadStart, 'config' | 'aheadMs' | 'nice'>
+  /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
+  readonly nice: number | undefined
+  readonly nowMs: () => number
+  readonly calls: MainCalls
+  /** Called with what ended a thread, or kept it from its start. */
+  readonly onFailure: (cause: unknown) => void
+  readonly clock: Clock
+  /** Aborts when the adapter stops. */
+  readonly stop: AbortController
+  readonly startThread: typeof startThread
+}
+
+type Call = Remote<ThreadCalls>['call']
+
+/** The most that waits for the thread. */
+const MAX_WAITING = 256
+const MAX_BYTES = 33_554_432
+/** From the end of a thread that failed to the start of the next one; twice as long after each that did not begin anything. */
+const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
+const CLOSE_MS = 10_000
+
+/** Creates the owner of the thread: it bounds what waits for it, and starts another one some time after one has failed. */
+export function createBackgroundThread(options: ThreadOptions) {
+  const { calls, onFailure, clock, stop } = options
+  let { config } = options
+  let thread: Thread | undefined
+  let restart = { atMs: -Infinity, afterMs: RESTART_MS }
+  /** The bytes of what waits. */
+  const waiting = new Map<number, number>()
+  let [ids, held] = [0, 0]
+  const onEnd = (cause: unknown): void => {
+    thread = undefined
+    const { afterMs } = restart
+    restart = { atMs: clock.nowMs() + afterMs, afterMs: Math.min(MAX_RESTART_MS, afterMs * 2) }
+    if (!stop.signal.aborted) onFailure(cause)
+  }
+  const running = (): Thread | undefined => {
+    if (thread !== undefined || stop.signal.aborted || clock.nowMs() < restart.atMs) return thread
+    const start: ThreadStart = {
+      ...options.start,
+      config: packConfig(config),
+      aheadMs: options.nowMs() - Date.now(),
+      nice: options.nice ?? constants.priority.PRIORITY_LOW,
+    }
+    try {
+      thread = options.startThread(start, calls, onEnd)
+    } catch (cause) {
+      onEnd(cause)
+    }
+    return thread
+  }
+  const begun = (id: number): void => {
+    restart.afterMs = RESTART_MS
+    held -= waiting.get(id) ?? 0
+    waiting.delete(id)
+  }
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    stop.abort()
+    const own = thread
+    if (own === undefined) return
+    const waited = new AbortController()
+    await Promise.race([own.close(), waitFor(CLOSE_MS, clock, waited.signal)])
+    waited.abort()
+    await own.terminate()
+  }
+  return {
+    /** Hands work to the thread, where it holds its place until it has begun. Rejects where the thread fails. The reason where there is no place. */
+    hand: <Result>(
+      bytes: number,
+      send: (call: Call, id: number) => Promise<Result>,
+    ): Promise<Result> | 'full' | 'failed' | 'closed' => {
+      const own = running()
+      if (own === undefined) return stop.signal.aborted ? 'closed' : 'failed'
+      if (waiting.size >= MAX_WAITING || held + bytes > MAX_BYTES) return 'full'
+      const id = ++ids
+      waiting.set(id, bytes)
+      held += bytes
+      const sent = async (): Promise<Result> => send(own.call, id)
+      return sent().finally(() => {
+        held -= waiting.get(id) ?? 0
+        waiting.delete(id)
+      })
+    },
+    /** The turn of this work has come. */
+    begun,
+    /** The thread that runs; none is started. */
+    current: (): Pick<Thread, 'call'> | undefined => thread,
+    /** Starts a thread, unless one runs or has failed just now. */
+    start: (): Pick<Thread, 'call'> | undefined => running(),
+    /** Another configuration is in use. */
+    reload: (next: Config): void => {
+      config = next
+      thread?.call('use', packConfig(config)).catch(onFailure)
+    },
+    /** Resolves once all that was begun has ended, or some seconds have passed. */
+    close: () => (closing ??= close()),
+  }
+}
+
+/** A thread that runs. */
+interface Thread extends Pick<Remote<ThreadCalls>, 'call'> {
+  /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
+  close(): Promise<void>
+  /** Ends it at once. */
+  terminate(): Promise<unknown>
+}
+
+/** The file beside this one, as built or as source. */
+const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
+/** More than all that is offered and asked for at the same time takes; beyond it the thread ends, and the adapter goes on. */
+const HEAP_MIB = 384
+
+/** Starts the thread; it does not keep the process alive. `onEnd` is called once, with the error that ended it where there was one. */
+export function startThread(start: ThreadStart, calls: MainCalls, onEnd: (cause: unknown) => void): Thread {
+  const worker = new Worker(THREAD, {
+    workerData: start,
+    execArgv: [],
+    name: 'markbridge-background',
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
+  const { call, answer, end } = connect<ThreadCalls>(worker)
+  answer({ ...calls })
+  let failure: unknown
+  worker.on('error', (cause) => {
+    failure = cause
+  })
+  worker.on('exit', () => {
+    onEnd(failure)
+    end(new AdapterError('ADP_INTERNAL', 'The thread of background work has ended.'))
+  })
+  worker.unref()
+  return {
+    call,
+    close: () => {
+      worker.ref()
+      return call('close')
+    },
+    terminate: () => worker.terminate(),
+  }
+}

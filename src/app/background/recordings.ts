@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto'
+
+import {
+  createPseudonyms,
+  createRecordingTarget,
+  openRecordingStore,
+  type RecordFate,
+  type RecordingTarget,
+  toRecorded,
+} from '../../compare/recording/index.ts'
+import type { WireExchange } from '../../compare/wire-exchange.ts'
+import { changedPaths, type Config, decodeKey, type RecordConfig } from '../../config/index.ts'
+import { oneSlice } from '../../http/slices.ts'
+import type { Partner } from '../../partners/partner.ts'
+
+/** The recordings of the partners that have `record`. */
+interface Recordings {
+  record(exchange: WireExchange, partner: Partner): Promise<RecordFate>
+  /** Opens the folders of a configuration. */
+  use(config: Pick<Config, 'partners'>): void
+  /** Removes what is past its retention period. */
+  removeOld(): Promise<void>
+}
+
+/** Larger exchanges are not recorded. */
+export const MAX_EXCHANGE_BYTES = 4_194_304
+/** Recordings are removed after 30 days. */
+const MAX_AGE_MS = 30 * 24 * 3_600_000
+
+interface Recorded {
+  readonly settings: RecordConfig
+  readonly target: RecordingTarget
+}
+
+/** Creates the recordings. `onStopped`: the folder of a partner cannot be written. */
+export function createRecordings(
+  nowMs: () => number,
+  onStopped: (partner: string, code: string) => void,
+): Recordings {
+  let recorded = new Map<string, Recorded>()
+  const toTarget = (partner: string, { to, key, pseudonyms, maxBytes }: RecordConfig): RecordingTarget =>
+    createRecordingTarget({
+      open: () =>
+        openRecordingStore({
+          ...{ folder: to, maxBytes, maxAgeMs: MAX_AGE_MS, nowMs },
+          key: key && decodeKey(key),
+        }),
+      pseudonyms: pseudonyms && createPseudonyms(keyOf(pseudonyms)),
+      onStopped: (cause) => onStopped(partner, codeOf(cause)),
+    })
+  return {
+    record: async (exchange, partner) => {
+      const target = recorded.get(partner.id)?.target
+      if (target === undefined) return 'dropped'
+      if (target.isStopped()) return 'stopped'
+      const plain = await toRecorded(exchange, MAX_EXCHANGE_BYTES)
+      return plain === undefined ? 'tooLarge' : target.keep(plain, partner, oneSlice)
+    },
+    use: ({ partners }) => {
+      const before = recorded
+      recorded = new Map(
+        partners.flatMap(({ id, record }) => {
+          if (record === undefined) return []
+          const own = before.get(id)
+          // A reload starts one again that has stopped.
+          const isSame = own?.target.isStopped() === false && changedPaths(own.settings, record).length === 0
+          return [[id, isSame ? own : { settings: record, target: toTarget(id, record) }] as const]
+        }),
+      )
+    },
+    removeOld: async () => {
+      await Promise.all([...recorded.values()].map(({ target }) => target.removeOld()))
+    },
+  }
+}
+
+/** Without a key of its own, one that ends with the thread: afterwards no one can undo a pseudonym. */
+const keyOf = (pseudonyms: NonNullable<RecordConfig['pseudonyms']>): Uint8Array =>
+  pseudonyms === true ? randomBytes(32) : (decodeKey(pseudonyms.key) ?? randomBytes(32))
+
+/** Without the message, which may name what is recorded. */
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'

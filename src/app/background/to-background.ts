@@ -1,0 +1,325 @@
+import { backgroundClock, type Clock } from '../../clock.ts'
+import type { CheckKind, ExchangeHead, OnCompared } from '../../compare/compared-exchange.ts'
+import {
+  checksOf,
+  comparedPercent,
+  createPace,
+  headOf,
+  isCompared,
+  keysOf,
+  type LiveComparison,
+  type OfferedExchange,
+  sizeOf,
+} from '../../compare/live/index.ts'
+import { recordedKindOf, type RecordFate } from '../../compare/recording/index.ts'
+import type { Config } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import type { Events } from '../../observability/events.ts'
+import { statusClass } from '../../observability/instruments.ts'
+import type { Metrics } from '../../observability/metrics.ts'
+import { type AcceptedCredentials, authoriseClient, type PartnerRegistry } from '../../partners/index.ts'
+import type { Authorisation, Partner } from '../../partners/partner.ts'
+import type { LiveRecording } from '../../proxy/index.ts'
+import { countName, type EvidenceKeeper } from '../../rollout/index.ts'
+import type { RateLimits, RateSlots } from '../../upstream/index.ts'
+import { createBackgroundThread, startThread } from './background-thread.ts'
+import {
+  type MainCalls,
+  type Note,
+  nowMicros,
+  type PostedClient,
+  type PostedEnd,
+  type PostedResult,
+  toInternalError,
+  toPostedClient,
+} from './calls.ts'
+import { MAX_EXCHANGE_BYTES } from './recordings.ts'
+
+interface BackgroundParts {
+  readonly config: Config
+  readonly registry: Pick<PartnerRegistry, 'of'>
+  readonly rateLimits: RateLimits
+  readonly accepted: AcceptedCredentials
+  /** Undefined: no journal is configured, so the pace is that of this process, and nothing is kept. */
+  readonly journal:
+    { readonly slotsOf: (name: string) => RateSlots; readonly evidence: EvidenceKeeper } | undefined
+  readonly metrics: Pick<Metrics, 'compare' | 'recorded' | 'addGauge'>
+  readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown' | 'recordingStopped'>
+  readonly nowMs: () => number
+  /** Called with what was compared. */
+  readonly onCompared: OnCompared | undefined
+  /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
+  readonly nice?: number | undefined
+  /** Default: that of the process. */
+  readonly clock?: Clock
+  /** Default: a thread of this process. */
+  readonly startThread?: typeof startThread
+}
+
+/** The work off the way of clients. */
+interface Background {
+  readonly comparison: LiveComparison
+  readonly recording: LiveRecording
+  /** Opens the folders of recordings. */
+  start(): void
+  /** Another configuration is in use. */
+  reload(config: Config): void
+  /** Ends all checks and writes what waits, for some seconds. May be called twice. */
+  close(): Promise<void>
+}
+
+/** Keys of writes that the thread has not noted yet; more are left out, and both sides are asked for a newer mark before one counts as different. */
+const MAX_PENDING_KEYS = 50_000
+/** Copies of exchanges under way that are to be recorded. */
+const MAX_COPYING_BYTES = 16_777_216
+const HOUR_MS = 3_600_000
+
+/**
+ * Comparison and recording of live exchanges: drawn, bounded and counted here, and done in a thread of their own. One that fails costs what it had
+ * begun, and no client notices. Of comparison, offered = compared + dropped + skipped, whatever becomes of the thread.
+ */
+export function toBackground(parts: BackgroundParts): Background {
+  const { metrics, events, journal, clock = backgroundClock } = parts
+  const stop = new AbortController()
+  const pace = createPace(clock, stop.signal, journal?.slotsOf)
+  let comparing = 0
+  let recording = 0
+  let pendingKeys = 0
+  let copying = 0
+  let recorded = recordedOf(parts.config)
+  /** Partners whose recordings cannot be written. */
+  let stopped = new Set<string>()
+  let cancel = (): void => undefined
+
+  const report = (cause: unknown): void => events.internalError(toInternalError(cause))
+  /** Nothing of this work may reach the client whose exchange it is, or end the process. */
+  const safely = (act: () => void): void => {
+    try {
+      act()
+    } catch (cause) {
+      report(cause)
+    }
+  }
+  const partnerOf = (id: string): Partner => {
+    const partner = parts.registry.of(id)
+    if (partner === undefined) throw new AdapterError('ADP_INTERNAL', 'The partner was removed.')
+    return partner
+  }
+  const authorise = async ({ partner, ...client }: PostedClient): Promise<Authorisation> =>
+    authoriseClient({ ...client, partner: partnerOf(partner) }, parts.rateLimits)
+  const onNote = (note: Note): void => {
+    switch (note.kind) {
+      case 'begun':
+        thread.begun(note.id)
+        return
+      case 'called': {
+        const { client, side, status } = note
+        const partner = parts.registry.of(client.partner)
+        metrics.compare.called({ partner: client.partner, side, status: statusClass(status) })
+        // It may have been removed meanwhile.
+        if (partner === undefined) return
+        if (side === 'v3' && status === 200) parts.accepted.accept({ ...client, partner })
+        if (status === 429) pace.throttled(partner, side)
+        return
+      }
+      case 'recordingStopped':
+        stopped.add(note.partner)
+        events.recordingStopped({ partner: note.partner, code: note.code })
+        return
+      case 'internalError':
+        events.internalError(note.event)
+        return
+      case 'unmarkedCodesUnknown':
+        events.unmarkedCodesUnknown(note.event)
+    }
+  }
+  const calls: MainCalls = {
+    authorise: async (client, refused) => {
+      const { credentials, renew } = await authorise(client)
+      const isRefused = credentials.authorization === refused
+      return {
+        credentials: isRefused && renew !== undefined ? await renew() : credentials,
+        canRenew: renew !== undefined,
+      }
+    },
+    acquire: async (client, side, timeMs) => {
+      const { rateLimit } = side === 'v3' ? await authorise(client) : { rateLimit: undefined }
+      return pace.acquire(partnerOf(client.partner), side, timeMs, rateLimit)
+    },
+    evidenceKey: async (scope) => {
+      if (journal !== undefined) return journal.evidence.key(scope)
+      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured: nothing is kept.')
+    },
+    note: (note) => safely(() => onNote(note)),
+  }
+  const thread = createBackgroundThread({
+    ...{ config: parts.config, nice: parts.nice, nowMs: parts.nowMs, calls, clock, stop },
+    start: { hasStore: journal !== undefined, isObserved: parts.onCompared !== undefined },
+    onFailure: report,
+    startThread: parts.startThread ?? startThread,
+  })
+
+  const miss = (head: ExchangeHead, check: CheckKind): void => {
+    journal?.evidence.miss(head, { kind: head.kind, check })
+    safely(() => parts.onCompared?.({ ...head, check, records: [], delaysMs: [] }))
+  }
+  /** Counts and keeps the end of a check. */
+  const end = (head: ExchangeHead, check: CheckKind, how: PostedEnd): void => {
+    if (how.kind !== 'compared') {
+      const { partner } = head
+      if (how.kind === 'dropped') metrics.compare.dropped({ partner, check, reason: how.reason })
+      else metrics.compare.skipped({ partner, check, reason: how.reason })
+      miss(head, check)
+      return
+    }
+    const { seen, evidence, exchange } = how
+    metrics.compare.compared(seen)
+    const checked = { kind: head.kind, check }
+    if (exchange !== undefined) safely(() => parts.onCompared?.(exchange))
+    if (evidence === undefined) journal?.evidence.miss(head, checked)
+    else
+      journal?.evidence.add(head, {
+        size: Math.max(1, evidence.entry.pairs.length),
+        check: checked,
+        toEntry: ({ period }) => (period === evidence.period ? evidence.entry : undefined),
+      })
+  }
+  const finish = (exchange: OfferedExchange, { ends, learned }: PostedResult): void => {
+    const head = headOf(exchange)
+    const known = new Map(ends)
+    const reason = stop.signal.aborted ? 'stopped' : 'failed'
+    for (const check of checksOf(exchange)) end(head, check, known.get(check) ?? { kind: 'skipped', reason })
+    if (learned.length === 0) return
+    const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
+    journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
+  }
+  /** Without a thread no mark is followed that a newer one could replace. */
+  const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
+    const current = thread.current()
+    if (current === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
+    pendingKeys += keys.length
+    const noted = (): void => {
+      pendingKeys -= keys.length
+    }
+    current.call('wrote', partner, keys).then(noted, noted)
+  }
+  const offer = (exchange: OfferedExchange): void => {
+    const head = headOf(exchange)
+    const checks = checksOf(exchange)
+    for (const check of checks) metrics.compare.offered({ partner: head.partner, check })
+    const posted = { ...exchange, client: toPostedClient(exchange.client) }
+    const compared = thread.hand(sizeOf(exchange), (call, id) => call('compare', id, nowMicros(), posted))
+    if (typeof compared === 'string') {
+      for (const check of checks) {
+        metrics.compare.dropped({ partner: head.partner, check, reason: compared })
+        miss(head, check)
+      }
+      wrote(head.partner, keysOf(exchange))
+      return
+    }
+    comparing += 1
+    const ended = (result: PostedResult): void => {
+      comparing -= 1
+      safely(() => finish(exchange, result))
+    }
+    void compared.then(ended, () => ended({ ends: [], learned: [] }))
+  }
+  /** The copy of one exchange, which is handed over once it is whole. */
+  const openCopy = (partner: string): ReturnType<LiveRecording['open']> => {
+    const onFate = (fate: RecordFate | 'incomplete'): void => metrics.recorded({ partner, fate })
+    let held = 0
+    let isFull = false
+    return {
+      hold: (bytes) => {
+        if (isFull || held + bytes > MAX_EXCHANGE_BYTES) return false
+        isFull = copying + bytes > MAX_COPYING_BYTES
+        if (isFull) return false
+        held += bytes
+        copying += bytes
+        return true
+      },
+      end: (copied) => {
+        copying -= held
+        if (copied === undefined) onFate('incomplete')
+        else if (isFull) onFate('dropped')
+        else if (stopped.has(partner)) onFate('stopped')
+        else {
+          const fate = thread.hand(held, (call, id) => call('record', id, partner, copied))
+          if (typeof fate === 'string') {
+            onFate('dropped')
+            return
+          }
+          recording += 1
+          const ended = (own: RecordFate): void => {
+            recording -= 1
+            onFate(own)
+          }
+          void fate.then(ended, () => ended('dropped'))
+        }
+      },
+    }
+  }
+  /** Recordings are removed in time also where nothing is recorded any more. */
+  const removeOld = (): void => {
+    if (recorded.size > 0)
+      thread
+        .start()
+        ?.call('removeOld')
+        .catch(() => undefined)
+    cancel = clock.after(HOUR_MS, removeOld)
+  }
+  metrics.addGauge(
+    'compare_waiting',
+    'Exchanges that wait to be compared, and those under way.',
+    () => comparing,
+  )
+  metrics.addGauge(
+    'compare_silent',
+    '1 for a side that comparisons leave alone, since it has answered 429.',
+    () => pace.silent().map(({ partner, side }) => ({ partner, side, value: 1 })),
+    { labels: ['partner', 'side'] },
+  )
+  metrics.addGauge(
+    'record_stopped',
+    'Processes in which the recording of a partner has stopped.',
+    () => [...recorded].map((partner) => ({ partner, value: stopped.has(partner) ? 1 : 0 })),
+    { labels: ['partner'] },
+  )
+  metrics.addGauge('record_waiting', 'Exchanges that wait to be recorded.', () => recording)
+  return {
+    comparison: {
+      isWanted: (entry, kind, partner) => {
+        const percent = comparedPercent(entry, kind, partner)
+        return percent > 0 && (percent >= 100 || Math.random() * 100 < percent)
+      },
+      offer: (exchange) => safely(() => offer(exchange)),
+      wrote: (partner, stage, keys) =>
+        safely(() => {
+          if (isCompared(partner, stage)) wrote(partner.id, keys())
+        }),
+      throttled: (partner, stage) =>
+        safely(() => {
+          if (isCompared(partner, stage)) pace.throttled(partner, 'v2')
+        }),
+    },
+    recording: {
+      open: ({ id }, method, path) =>
+        recorded.has(id) && recordedKindOf(method, path) !== undefined ? openCopy(id) : undefined,
+    },
+    start: removeOld,
+    reload: (next) => {
+      recorded = recordedOf(next)
+      // A reload starts a recording again that has stopped.
+      stopped = new Set()
+      safely(() => thread.reload(next))
+      if (recorded.size > 0) thread.start()
+    },
+    close: () => {
+      cancel()
+      return thread.close()
+    },
+  }
+}
+
+const recordedOf = ({ partners }: Pick<Config, 'partners'>): ReadonlySet<string> =>
+  new Set(partners.flatMap(({ id, record }) => (record === undefined ? [] : [id])))
