@@ -8,6 +8,14 @@ const required = (name: string, type: PrimitiveType): Property => ({
 })
 const strings = (name: string): Property => ({ name, type: 'Edm.String', collection: true, nullable: false })
 
+const enumeration = (name: string, flags: boolean, members: Readonly<Record<string, number>>) => ({
+  ...{ name, flags },
+  members: Object.entries(members).map(([member, value]) => ({ name: member, value })),
+})
+const link = (name: string, type: string, collection: boolean) => ({
+  ...{ name, type, collection, nullable: !collection, contained: collection },
+})
+
 /** A model with a property of every kind, for tests of checking and compiling. */
 export const sampleModel: ServiceModel = {
   schemas: [
@@ -15,22 +23,8 @@ export const sampleModel: ServiceModel = {
       namespace: 'Sample',
       alias: 'S',
       enumTypes: [
-        {
-          name: 'Kind',
-          flags: false,
-          members: [
-            { name: 'Plain', value: 0 },
-            { name: 'Fancy', value: 1 },
-          ],
-        },
-        {
-          name: 'Marks',
-          flags: true,
-          members: [
-            { name: 'Red', value: 1 },
-            { name: 'Blue', value: 2 },
-          ],
-        },
+        enumeration('Kind', false, { Plain: 0, Fancy: 1 }),
+        enumeration('Marks', true, { Red: 1, Blue: 2 }),
       ],
       complexTypes: [
         {
@@ -60,10 +54,7 @@ export const sampleModel: ServiceModel = {
             nullable('Owner', 'Sample.Owner'),
             strings('Tags'),
           ],
-          navigation: [
-            { name: 'Parts', type: 'Sample.Part', collection: true, nullable: false, contained: true },
-            { name: 'Maker', type: 'Sample.Maker', collection: false, nullable: true, contained: false },
-          ],
+          navigation: [link('Parts', 'Sample.Part', true), link('Maker', 'Sample.Maker', false)],
         },
         {
           name: 'Part',
@@ -73,9 +64,7 @@ export const sampleModel: ServiceModel = {
             nullable('Price', 'Edm.Int32'),
             nullable('Name', 'Edm.String'),
           ],
-          navigation: [
-            { name: 'Parts', type: 'Sample.Part', collection: true, nullable: false, contained: true },
-          ],
+          navigation: [link('Parts', 'Sample.Part', true)],
         },
         {
           name: 'Maker',
@@ -88,17 +77,7 @@ export const sampleModel: ServiceModel = {
           navigation: [],
         },
       ],
-      functions: [
-        {
-          name: 'Changes',
-          bound: true,
-          parameters: [
-            { name: 'bindingParameter', type: 'Sample.Thing', collection: true, nullable: false },
-            { name: 'since', type: 'Edm.DateTimeOffset', collection: false, nullable: false },
-          ],
-          returns: { type: 'Sample.Thing', collection: true, nullable: false },
-        },
-      ],
+      functions: [],
     },
   ],
   container: {

@@ -1,14 +1,19 @@
 import { expect, test } from 'vitest'
-import { anyText, fixed, jsonBody, startSandbox } from './start-sandbox.ts'
+import {
+  anyText,
+  fixed,
+  flatMark,
+  jsonOf,
+  nestedMark,
+  ownMark,
+  recordsOf,
+  startSandbox,
+} from './start-sandbox.ts'
 
 type Members = Record<string, unknown>
 const none = { Accept: 'application/json;odata.metadata=none' }
 const full = { Accept: 'application/json;odata.metadata=full' }
-const records = '/Attendance/V3/AttendanceRecords'
-const own = encodeURIComponent(
-  `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
-)
-const flatOwn = encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
+const records = recordsOf.V3
 const flatType = '#AttendanceService.Models.OData.AttendanceRecord'
 
 /** The names of all annotations at any depth, without the property that they are of. */
@@ -28,9 +33,9 @@ test.each([
   ['/V3/LearnerMedicals?$expand=MedicalProviders($count=true)&$top=1', ['@odata.count']],
   [`/V3/LearnerIdentifiers(${fixed.learner})`, []],
   [`/V3/LearnerIdentifiers(${fixed.learner})/CurrentYearGroup`, []],
-  [`${records}?$filter=${own}`, []],
+  [`${records}?$filter=${ownMark.V3}`, []],
   ['/Attendance/V3/StatutoryAttendanceSessions?$top=1', []],
-  [`/V2/Attendance/AttendanceRecords?$filter=${flatOwn}`, []],
+  [`/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, []],
 ] as const)('odata.metadata=none leaves out what a client can do without: %s', async (path, expected) => {
   const { request } = await startSandbox()
   const reply = await request('GET', path, { headers: none })
@@ -96,7 +101,7 @@ test('every id that full shows can be read, inside an entity and across sets', a
     `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`,
     '/V1/LearnerContactDetails?$top=1&$expand=Telephones',
     "/Learner/V3/LearnerGroups?$top=1&$expand=LearnerMedicals($top=1;$expand=MedicalProviders)&$filter=ShortName%20eq%20'4'",
-    `${records}?$filter=${own}`,
+    `${records}?$filter=${ownMark.V3}`,
     '/Attendance/V3/AttendanceLookups?$top=2',
   ]
   for (const path of paths) {
@@ -121,31 +126,24 @@ test('links of navigation properties lead to them', async () => {
 
 test('an answer to a POST has the level that was asked for, on both faces', async () => {
   const { json } = await startSandbox()
-  const nested = JSON.stringify({
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-  })
-  const post = (path: string, body: string, headers: Record<string, string>) =>
-    json('POST', path, { headers: { ...jsonBody, ...headers }, body })
-  expect(annotations((await post(records, nested, none)).body)).toEqual([])
-  expect((await post(records, nested, full)).body).toMatchObject({
+  const post = async (path: string, mark: object, level: Record<string, string>) => {
+    const { headers, body } = jsonOf(mark)
+    return (await json('POST', path, { headers: { ...headers, ...level }, body })).body
+  }
+  expect(annotations(await post(records, nestedMark(), none))).toEqual([])
+  expect(await post(records, nestedMark(), full)).toMatchObject({
     '@odata.type': '#Svc.AttendanceRecord',
     'ExternalID@odata.type': '#Guid',
   })
-  const flat = JSON.stringify({
-    ...{ Present: true, Absent: false, Learner: fixed.learner },
-    ...{ AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
-  })
-  const legacy = '/V2/Attendance/AttendanceRecords'
-  expect(annotations((await post(legacy, flat, none)).body)).toEqual([])
-  expect(annotations((await post(legacy, flat, full)).body)).toEqual(['@odata.type'])
+  expect(annotations(await post(recordsOf.V2, flatMark(), none))).toEqual([])
+  expect(annotations(await post(recordsOf.V2, flatMark(), full))).toEqual(['@odata.type'])
 })
 
 test('at the full level a flat record has its type, in pages and alone', async () => {
   const { json, url } = await startSandbox()
-  const page = (await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${flatOwn}`, { headers: full }))
-    .body as { value: Members[] }
+  const page = (
+    await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, { headers: full })
+  ).body as { value: Members[] }
   expect(annotations(page)).toEqual(['@odata.context', '@odata.type'])
   expect(Object.keys(page.value[0] ?? {}).slice(0, 2)).toEqual(['@odata.type', 'ExternalID'])
   const id = String(page.value[0]?.['ExternalID'])

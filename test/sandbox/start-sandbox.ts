@@ -14,19 +14,17 @@ export const sandboxHeaders = {
   Authorization: 'Bearer sandbox',
 }
 
-/** A sandbox on a port of its own, closed at the end of the test or at that of the file, and clients for it: `client` sends no credentials. */
-export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = onTestFinished) {
-  const sandbox = createSandbox({ now: testNow, ...options })
-  const { url, port } = await sandbox.listen()
-  const pool = new Pool(url, { connections: 4 })
-  onEnd(async () => {
-    await pool.destroy()
-    await sandbox.close()
-  })
+interface Sent {
+  readonly headers?: Record<string, string>
+  readonly body?: string | Buffer | null
+}
+
+/** A client of one base address, with the credentials that hold everything. */
+function clientOf(pool: Pool) {
   const request = async (
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
-    { headers = {}, body = null }: { headers?: Record<string, string>; body?: string | Buffer | null } = {},
+    { headers = {}, body = null }: Sent = {},
   ) => {
     const all: Record<string, string> = { ...sandboxHeaders, ...headers }
     const reply = await pool.request({ method, path, headers: all, body })
@@ -38,7 +36,28 @@ export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = 
     const { status, text } = await request(...parameters)
     return { status, body: text === '' ? undefined : JSON.parse(text) }
   }
-  return { sandbox, url, port, pool, client: supertest(url), request, json }
+  /** Sets what `/_sandbox/<name>` controls. */
+  const put = (name: string, body: unknown) => json('PUT', `/_sandbox/${name}`, jsonOf(body))
+  const effects = async (): Promise<unknown[]> => (await json('GET', '/_sandbox/effects')).body as unknown[]
+  return { request, json, put, effects }
+}
+
+export type Client = ReturnType<typeof clientOf>
+
+/**
+ * A sandbox on a port of its own, closed at the end of the test or at that of the file, and clients for it: `client` sends no
+ * credentials, `v2` goes to the port of V2.
+ */
+export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = onTestFinished) {
+  const sandbox = createSandbox({ now: testNow, ...options })
+  const { url, port, v2Url } = await sandbox.listen()
+  const pool = new Pool(url, { connections: 4 })
+  const v2Pool = new Pool(v2Url, { connections: 4 })
+  onEnd(async () => {
+    await Promise.all([pool.destroy(), v2Pool.destroy()])
+    await sandbox.close()
+  })
+  return { sandbox, url, v2Url, port, pool, client: supertest(url), ...clientOf(pool), v2: clientOf(v2Pool) }
 }
 
 /** Headers of a JSON body. */
@@ -63,3 +82,28 @@ export const anyText: unknown = expect.any(String)
 
 /** Stands for an array that holds at least these items. */
 export const arrayWith = (...items: unknown[]): unknown => expect.arrayContaining(items)
+
+/** What is sent with a JSON body. */
+export const jsonOf = (body: unknown) => ({ headers: jsonBody, body: JSON.stringify(body) })
+
+/** The records of each face. */
+export const recordsOf = {
+  V2: '/V2/Attendance/AttendanceRecords',
+  V3: '/Attendance/V3/AttendanceRecords',
+} as const
+
+/** A filter for the mark of the first learner on the first fixed morning, by face. */
+export const ownMark = {
+  V2: encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`),
+  V3: encodeURIComponent(`Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`),
+} as const
+
+/** That mark as each face is sent it. */
+export const flatMark = (members: object = {}) => ({
+  ...{ Present: true, Absent: false, Learner: fixed.learner },
+  ...{ AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present, ...members },
+})
+export const nestedMark = (members: object = {}) => ({
+  ...{ Attendee: { ExternalID: fixed.learner }, Event: { ExternalID: fixed.morning } },
+  ...{ AttendanceCode: { ExternalID: fixed.present }, ...members },
+})

@@ -1,103 +1,57 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
-import { anyText, fixed, jsonBody, testNow } from './start-sandbox.ts'
-
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-interface Sent {
-  readonly headers?: Record<string, string>
-  readonly body?: string
-}
+import { batchPath } from '../support/batch-request.ts'
+import { flatMark, jsonOf, nestedMark, ownMark, recordsOf, startSandbox, testNow } from './start-sandbox.ts'
 
 /** A sandbox whose V2 face has a port of its own, and a client for each face. */
-async function startFaces(options: SandboxOptions = {}) {
-  const sandbox = createSandbox({ now: testNow, v2Port: 0, ...options })
-  onTestFinished(() => sandbox.close())
-  const { url, v2Url } = await sandbox.listen()
-  const client =
-    (base: string) =>
-    async (method: Method, path: string, sent: Sent = {}) => {
-      const reply = await request(path.startsWith('http') ? path : `${base}${path}`, {
-        method,
-        headers: { ...callerHeaders('sandbox', 'sandbox'), ...sent.headers },
-        body: sent.body ?? null,
-      })
-      const text = await reply.body.text()
-      return { status: reply.statusCode, headers: reply.headers, text, body: parse(text) }
-    }
-  return { sandbox, url, v2Url, v3: client(url), v2: client(v2Url) }
-}
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+const startFaces = async (options: SandboxOptions = {}) => {
+  const { v2, ...v3 } = await startSandbox({ v2Port: 0, ...options })
+  return { v2, v3 }
 }
 const callerHeaders = (key: string, token: string): Record<string, string> => ({
   'Ocp-Apim-Subscription-Key': key,
   Authorization: `bearer ${token}`,
 })
 
-const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
-const flatPath = '/V2/Attendance/AttendanceRecords'
-const nestedPath = '/Attendance/V3/AttendanceRecords'
-const flat = (MinutesLate: number): Sent => ({
-  headers: jsonBody,
-  body: JSON.stringify({
-    ...{ Present: true, Absent: false, MinutesLate, Comment: 'c' },
-    ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
-  }),
-})
-const nested = (MinutesLate: number): Sent => ({
-  headers: jsonBody,
-  body: JSON.stringify({
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-    Qualifier: { MinutesLate, Comment: 'c' },
-  }),
-})
-const flatFilter = encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
-const nestedFilter = encodeURIComponent(
-  `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
-)
-const fault = (body: unknown): Sent => ({ headers: jsonBody, body: JSON.stringify(body) })
+const flatRead = `${recordsOf.V2}?$filter=${ownMark.V2}`
+const nestedRead = `${recordsOf.V3}?$filter=${ownMark.V3}`
+const flat = (MinutesLate: number) => jsonOf(flatMark({ MinutesLate, Comment: 'c' }))
+const nested = (MinutesLate: number) => jsonOf(nestedMark({ Qualifier: { MinutesLate, Comment: 'c' } }))
 
 test('one store stands behind both ports, and the log of writes names the face', async () => {
   const { v2, v3 } = await startFaces()
-  const first = await v2('POST', flatPath, flat(5))
+  const first = await v2.json('POST', recordsOf.V2, flat(5))
   expect(first).toMatchObject({ status: 201, body: { MinutesLate: 5 } })
-  expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).body).toMatchObject({
+  expect((await v3.json('GET', nestedRead)).body).toMatchObject({
     value: [{ Qualifier: { MinutesLate: 5 } }],
   })
   const { ExternalID } = first.body as { ExternalID: string }
-  expect(await v3('POST', nestedPath, nested(7))).toMatchObject({ status: 201, body: { ExternalID } })
+  expect(await v3.json('POST', recordsOf.V3, nested(7))).toMatchObject({ status: 201, body: { ExternalID } })
   // A mark of V3 is replaced as one of V2 is, and keeps its id.
-  expect(await v2('POST', flatPath, flat(9))).toMatchObject({ status: 201, body: { ExternalID } })
-  expect((await v2('GET', `${flatPath}?$filter=${flatFilter}`)).body).toMatchObject({
+  expect(await v2.json('POST', recordsOf.V2, flat(9))).toMatchObject({ status: 201, body: { ExternalID } })
+  expect((await v2.json('GET', flatRead)).body).toMatchObject({
     value: [{ ExternalID, MinutesLate: 9 }],
   })
-  const effects = (await v2('GET', '/_sandbox/effects')).body
+  const effects = await v2.effects()
   expect(effects).toMatchObject([
     { seq: 1, face: 'V2', minutesLate: 5 },
     { seq: 2, face: 'V3', minutesLate: 7 },
     { seq: 3, face: 'V2', minutesLate: 9 },
   ])
-  expect((await v3('GET', '/_sandbox/effects')).body).toEqual(effects)
+  expect(await v3.effects()).toEqual(effects)
 })
 
 const served: [path: string, atV2: number, atV3: number][] = [
-  [`${flatPath}?$filter=${flatFilter}`, 200, 404],
+  [flatRead, 200, 404],
   ['/V2/Attendance/$metadata', 200, 404],
   ['/V2/Attendance/', 200, 404],
-  [`/AttendanceServiceFarm1/OData/V1/AttendanceRecords?$filter=${flatFilter}`, 200, 404],
+  [`/AttendanceServiceFarm1/OData/V1/AttendanceRecords?$filter=${ownMark.V2}`, 200, 404],
   [batchPath, 405, 404],
   ['/V2/LearnerRegistations?$top=1', 200, 404],
-  [`${nestedPath}?$filter=${nestedFilter}`, 404, 200],
+  [nestedRead, 404, 200],
   ['/V3/LearnerIdentifiers?$top=1', 404, 200],
   ['/V3/LearnerRegistrations?$top=1', 404, 200],
   ['/Learner/odata/V3/LearnerIdentifiers?$top=1', 404, 200],
@@ -109,30 +63,26 @@ const served: [path: string, atV2: number, atV3: number][] = [
 ]
 test.each(served)('GET %s is %i on the port of V2 and %i on that of V3', async (path, atV2, atV3) => {
   const { v2, v3 } = await startFaces()
-  expect([(await v2('GET', path)).status, (await v3('GET', path)).status]).toEqual([atV2, atV3])
+  expect([(await v2.request('GET', path)).status, (await v3.request('GET', path)).status]).toEqual([
+    atV2,
+    atV3,
+  ])
 })
 
 test('a V3 batch reaches no V2 resource, and V2 has no token endpoint', async () => {
   const { v2, v3 } = await startFaces()
-  const reply = await v3('POST', '/V3/$batch', {
-    headers: jsonBody,
-    body: JSON.stringify({
-      requests: [{ id: '1', method: 'GET', url: `${flatPath}?$filter=${flatFilter}` }],
-    }),
-  })
+  const requests = [{ id: '1', method: 'GET', url: flatRead }]
+  const reply = await v3.json('POST', '/V3/$batch', jsonOf({ requests }))
   expect(reply.body).toMatchObject({ responses: [{ id: '1', status: 404 }] })
-  expect((await v2('POST', '/connect/token', { body: 'grant_type=client_credentials' })).status).toBe(404)
+  expect((await v2.json('POST', '/connect/token', { body: 'grant_type=client_credentials' })).status).toBe(
+    404,
+  )
 })
 
 test('without a port of its own the V2 face is where V3 is', async () => {
-  const sandbox = createSandbox({ now: testNow })
-  onTestFinished(() => sandbox.close())
-  const { url, v2Url } = await sandbox.listen()
+  const { url, v2Url, request } = await startSandbox()
   expect(v2Url).toBe(url)
-  const reply = await request(`${v2Url}${flatPath}?$filter=${flatFilter}`, {
-    headers: callerHeaders('sandbox', 'sandbox'),
-  })
-  expect([reply.statusCode, await reply.body.text()]).toEqual([200, anyText])
+  expect((await request('GET', flatRead)).status).toBe(200)
 })
 
 test('each port has its own keys and tokens; key and bearer sandbox are accepted by both', async () => {
@@ -144,8 +94,8 @@ test('each port has its own keys and tokens; key and bearer sandbox are accepted
   const statuses = async (key: string, token: string) => {
     const headers = callerHeaders(key, token)
     return [
-      (await v2('GET', `${flatPath}?$filter=${flatFilter}`, { headers })).status,
-      (await v3('GET', `${nestedPath}?$filter=${nestedFilter}`, { headers })).status,
+      (await v2.json('GET', flatRead, { headers })).status,
+      (await v3.json('GET', nestedRead, { headers })).status,
     ]
   }
   expect(await statuses('old-key', 'old-token')).toEqual([200, 401])
@@ -162,42 +112,43 @@ test('without keys and tokens of its own the port of V2 accepts those of V3, and
     clients: [{ id: 'app', secret: 'secret', domains: ['Attendance'] }],
     v2: { callsPerSecond: 100 },
   })
-  const granted = await v3('POST', '/connect/token', {
+  const granted = await v3.json('POST', '/connect/token', {
     headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
     body: 'grant_type=client_credentials&client_id=app&client_secret=secret&scope=s&acr_values=orgselected:1',
   })
   const { access_token: issued } = granted.body as { access_token: string }
   for (const token of ['one-token', issued]) {
     const headers = callerHeaders('one-key', token)
-    expect((await v2('GET', `${flatPath}?$filter=${flatFilter}`, { headers })).status).toBe(200)
-    expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`, { headers })).status).toBe(200)
+    expect((await v2.json('GET', flatRead, { headers })).status).toBe(200)
+    expect((await v3.json('GET', nestedRead, { headers })).status).toBe(200)
   }
 })
 
 test('each port has its own rate', async () => {
   const { v2, v3 } = await startFaces({ v2: { callsPerSecond: 2 } })
-  const path = `${flatPath}?$filter=${flatFilter}`
-  const statuses = [await v2('GET', path), await v2('GET', path), await v2('GET', path)]
+  const path = flatRead
+  const statuses = [await v2.json('GET', path), await v2.json('GET', path), await v2.json('GET', path)]
   expect(statuses.map(({ status }) => status)).toEqual([200, 200, 429])
-  for (let call = 0; call < 4; call += 1)
-    expect((await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).status).toBe(200)
+  for (let call = 0; call < 4; call += 1) expect((await v3.json('GET', nestedRead)).status).toBe(200)
 })
 
 test('faults strike on the port where they were set; a reset removes all of them', async () => {
   const { v2, v3 } = await startFaces()
   const read = async () => [
-    (await v2('GET', `${flatPath}?$filter=${flatFilter}`)).status,
-    (await v3('GET', `${nestedPath}?$filter=${nestedFilter}`)).status,
+    (await v2.json('GET', flatRead)).status,
+    (await v3.json('GET', nestedRead)).status,
   ]
-  await v2('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 503 }))
+  await v2.put('faults', { kind: 'status', status: 503 })
   expect(await read()).toEqual([503, 200])
-  await v3('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 500 }))
+  await v3.put('faults', { kind: 'status', status: 500 })
   expect(await read()).toEqual([503, 500])
-  expect((await v2('GET', '/_sandbox/faults')).body).toMatchObject([{ fault: { status: 503 }, struck: 2 }])
-  await v2('DELETE', '/_sandbox/faults')
+  expect((await v2.json('GET', '/_sandbox/faults')).body).toMatchObject([
+    { fault: { status: 503 }, struck: 2 },
+  ])
+  await v2.json('DELETE', '/_sandbox/faults')
   expect(await read()).toEqual([200, 500])
-  await v2('PUT', '/_sandbox/faults', fault({ kind: 'status', status: 503 }))
-  await v2('POST', '/_sandbox/reset')
+  await v2.put('faults', { kind: 'status', status: 503 })
+  await v2.json('POST', '/_sandbox/reset')
   expect(await read()).toEqual([200, 200])
 })
 
@@ -206,9 +157,9 @@ test('the latency of V2 is its own, and the control routes have none', async () 
   const order: string[] = []
   const began = performance.now()
   await Promise.all([
-    v2('GET', `${flatPath}?$filter=${flatFilter}`).then(() => order.push('V2')),
-    v2('GET', '/_sandbox/samples').then(() => order.push('control')),
-    v3('GET', `${nestedPath}?$filter=${nestedFilter}`).then(() => order.push('V3')),
+    v2.json('GET', flatRead).then(() => order.push('V2')),
+    v2.json('GET', '/_sandbox/samples').then(() => order.push('control')),
+    v3.json('GET', nestedRead).then(() => order.push('V3')),
   ])
   expect(order.at(-1)).toBe('V2')
   expect(performance.now() - began).toBeGreaterThanOrEqual(299)

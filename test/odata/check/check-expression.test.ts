@@ -12,54 +12,26 @@ const check = (text: string, settings = {}) =>
 
 describe('checkFilter', () => {
   test('resolves names, promotes literals and types every node', () => {
-    const boolean = { family: 'boolean', name: 'Edm.Boolean', collection: false }
-    expect(check(`Owner/ExternalID eq ${guid.toUpperCase()} and Kind ne 'Fancy'`)).toEqual({
-      kind: 'and',
-      type: boolean,
-      position: 0,
-      operands: [
-        {
-          kind: 'compare',
-          operator: 'eq',
-          type: boolean,
-          position: 0,
-          left: {
-            kind: 'member',
-            variable: 0,
-            path: ['Owner', 'ExternalID'],
-            nullable: true,
-            type: { family: 'guid', name: 'Edm.Guid', collection: false },
-            position: 0,
-          },
-          right: {
-            kind: 'constant',
-            value: guid,
-            type: { family: 'guid', name: 'Edm.Guid', collection: false },
-            position: 20,
-          },
-        },
-        {
-          kind: 'compare',
-          operator: 'ne',
-          type: boolean,
-          position: 61,
-          left: {
-            kind: 'member',
-            variable: 0,
-            path: ['Kind'],
-            nullable: true,
-            type: { family: 'enum', name: 'Sample.Kind', collection: false },
-            position: 61,
-          },
-          right: {
-            kind: 'constant',
-            value: 1,
-            type: { family: 'enum', name: 'Sample.Kind', collection: false },
-            position: 69,
-          },
-        },
-      ],
+    const node = (position: number, family: string, name: string, members: object) => ({
+      ...{ position, type: { family, name, collection: false } },
+      ...members,
     })
+    const member = (...path: string[]) => ({ kind: 'member', variable: 0, path, nullable: true })
+    const constant = (value: unknown) => ({ kind: 'constant', value })
+    const boolean = (position: number, members: object) => node(position, 'boolean', 'Edm.Boolean', members)
+    const left = node(0, 'guid', 'Edm.Guid', member('Owner', 'ExternalID'))
+    const right = node(20, 'guid', 'Edm.Guid', constant(guid))
+    const kind = node(61, 'enum', 'Sample.Kind', member('Kind'))
+    const fancy = node(69, 'enum', 'Sample.Kind', constant(1))
+    expect(check(`Owner/ExternalID eq ${guid.toUpperCase()} and Kind ne 'Fancy'`)).toEqual(
+      boolean(0, {
+        kind: 'and',
+        operands: [
+          boolean(0, { kind: 'compare', operator: 'eq', left, right }),
+          boolean(61, { kind: 'compare', operator: 'ne', left: kind, right: fancy }),
+        ],
+      }),
+    )
   })
 
   test.each([

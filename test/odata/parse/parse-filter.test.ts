@@ -9,50 +9,23 @@ const guid = '01234567-89ab-cdef-0123-456789abcdef'
 
 describe('parseFilter', () => {
   test('gives each node the position of its first character', () => {
-    expect(parseFilter(`not (A/B eq 'x') and Size in (1,2)`)).toEqual({
-      kind: 'and',
-      position: 0,
-      operands: [
-        {
-          kind: 'not',
-          position: 0,
-          operand: {
-            kind: 'binary',
-            operator: 'eq',
-            position: 5,
-            left: {
-              kind: 'path',
-              root: { kind: 'member' },
-              position: 5,
-              segments: [
-                { kind: 'property', name: 'A', position: 5 },
-                { kind: 'property', name: 'B', position: 7 },
-              ],
-            },
-            right: { kind: 'literal', type: 'Edm.String', value: 'x', position: 12 },
-          },
-        },
-        {
-          kind: 'binary',
-          operator: 'in',
-          position: 21,
-          left: {
-            kind: 'path',
-            root: { kind: 'member' },
-            position: 21,
-            segments: [{ kind: 'property', name: 'Size', position: 21 }],
-          },
-          right: {
-            kind: 'list',
-            position: 29,
-            items: [
-              { kind: 'literal', type: 'Edm.Int32', value: '1', position: 30 },
-              { kind: 'literal', type: 'Edm.Int32', value: '2', position: 32 },
-            ],
-          },
-        },
-      ],
-    })
+    const at = (position: number, kind: string, members: object) => ({ kind, position, ...members })
+    const path = (position: number, ...names: (readonly [name: string, position: number])[]) =>
+      at(position, 'path', {
+        root: { kind: 'member' },
+        segments: names.map(([name, start]) => at(start, 'property', { name })),
+      })
+    const literal = (position: number, type: string, value: string) =>
+      at(position, 'literal', { type, value })
+    const left = path(5, ['A', 5], ['B', 7])
+    const equals = at(5, 'binary', { operator: 'eq', left, right: literal(12, 'Edm.String', 'x') })
+    const items = [literal(30, 'Edm.Int32', '1'), literal(32, 'Edm.Int32', '2')]
+    const list = { left: path(21, ['Size', 21]), right: at(29, 'list', { items }) }
+    expect(parseFilter(`not (A/B eq 'x') and Size in (1,2)`)).toEqual(
+      at(0, 'and', {
+        operands: [at(0, 'not', { operand: equals }), at(21, 'binary', { operator: 'in', ...list })],
+      }),
+    )
   })
 
   test.each([

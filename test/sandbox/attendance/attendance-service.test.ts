@@ -1,16 +1,9 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, startSandbox } from '../start-sandbox.ts'
 
 const root = '/Attendance/V3'
-const post = (minutes: number) => ({
-  headers: jsonBody,
-  body: JSON.stringify({
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-    Qualifier: { MinutesLate: minutes },
-  }),
-})
+const post = (MinutesLate: number, event = fixed.morning) =>
+  jsonOf(nestedMark({ Event: { ExternalID: event }, Qualifier: { MinutesLate } }))
 const rows = (reply: { body: unknown }): unknown[] => (reply.body as { value: unknown[] }).value
 
 test('sessions are listed for a writer to choose from', async () => {
@@ -84,10 +77,7 @@ test('changes since a date hold the marks written since, by whatever face', asyn
 test('changes are paged: the history first, then what was written since', async () => {
   const { json, url } = await startSandbox({ pageSize: 25 })
   await json('POST', `${root}/AttendanceRecords`, post(1))
-  await json('POST', `${root}/AttendanceRecords`, {
-    ...post(2),
-    body: post(2).body.replace(fixed.morning, fixed.afternoon),
-  })
+  await json('POST', `${root}/AttendanceRecords`, post(2, fixed.afternoon))
   const ids: unknown[] = []
   let next: string | undefined = `${root}/AttendanceRecords/SIMS.Changes(startDate=2026-06-09)?$count=true`
   const sizes: number[] = []

@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest'
-import { anyText, fixed, jsonBody, startSandbox, testNow } from '../start-sandbox.ts'
+import {
+  anyText,
+  fixed,
+  jsonBody,
+  jsonOf as post,
+  ownMark,
+  recordsOf,
+  startSandbox,
+  testNow,
+} from '../start-sandbox.ts'
 
-const path = '/Attendance/V3/AttendanceRecords'
+const path = recordsOf.V3
 const minimal = {
   Attendee: { ExternalID: fixed.learner, Type: 'Learner.Identifier' },
   Event: { ExternalID: fixed.morning, Type: 'Attendance.StatutoryAttendanceSession' },
@@ -21,7 +30,6 @@ const full = {
   AttendanceCode: { ExternalID: fixed.present, Type: 'Attendance.Lookup' },
   Qualifier: { MinutesLate: 3, Comment: 'bus \\ “late”\n' },
 }
-const post = (body: unknown) => ({ headers: jsonBody, body: JSON.stringify(body) })
 
 test('a full record is created and echoed with an id of the service', async () => {
   const { url, json } = await startSandbox()
@@ -162,8 +170,7 @@ test('an id of the client is kept, and not given to another session', async () =
   // It replaces the mark that has it, even among duplicates.
   await json('POST', path, post(full))
   await json('POST', path, post({ ...named, Qualifier: { Comment: 'new' } }))
-  const place = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
-  const reply = await json('GET', `${path}?$filter=${encodeURIComponent(place)}`)
+  const reply = await json('GET', `${path}?$filter=${ownMark.V3}`)
   expect(reply.body).toMatchObject({
     value: [
       { Qualifier: { Comment: null } },
@@ -176,9 +183,9 @@ test('an id of the client is kept, and not given to another session', async () =
 test('a lone surrogate in a text is stored, logged and read back as it is', async () => {
   const { request } = await startSandbox()
   const comment = 'a\ud83d\udE00b\ud83d'
-  const body = JSON.stringify({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
-  expect(body).toContain('b\\ud83d"')
-  const reply = await request('POST', path, { headers: jsonBody, body })
+  const mark = post({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
+  expect(mark.body).toContain('b\\ud83d"')
+  const reply = await request('POST', path, mark)
   expect(reply.text).toContain('b\\ud83d"')
   const { ExternalID } = JSON.parse(reply.text) as { ExternalID: string }
   for (const at of [`${path}(${ExternalID})`, '/_sandbox/effects']) {
@@ -191,10 +198,9 @@ test('a lone surrogate in a text is stored, logged and read back as it is', asyn
 test('an id of its own names a new mark and does not rename one that stands', async () => {
   const { json } = await startSandbox()
   const named = { ...full, ExternalID: fixed.unknown }
-  const filter = encodeURIComponent(
-    `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
-  )
-  const before = (await json('GET', `${path}?$filter=${filter}`)).body as { value: { ExternalID: string }[] }
+  const before = (await json('GET', `${path}?$filter=${ownMark.V3}`)).body as {
+    value: { ExternalID: string }[]
+  }
   const reply = await json('POST', path, post(named))
   expect(reply).toMatchObject({ status: 201, body: { ExternalID: before.value[0]?.ExternalID } })
   expect((await json('GET', `${path}(${fixed.unknown})`)).status).toBe(404)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, recordsOf, startSandbox } from '../start-sandbox.ts'
 
-const path = '/Attendance/V3/AttendanceRecords'
+const path = recordsOf.V3
 const weeks = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
 const one = `Attendee/ExternalID eq ${fixed.learner}`
 const query = (options: Record<string, string>): string =>
@@ -63,15 +63,8 @@ test.each([
 
 test('a posted mark is read back by learner and event, and by its id', async () => {
   const sandbox = await startSandbox()
-  const posted = await sandbox.json('POST', path, {
-    headers: jsonBody,
-    body: JSON.stringify({
-      Attendee: { ExternalID: fixed.learner },
-      Event: { ExternalID: fixed.afternoon },
-      AttendanceCode: { ExternalID: fixed.present },
-      Qualifier: { MinutesLate: 7, Comment: 'ä' },
-    }),
-  })
+  const mark = { Event: { ExternalID: fixed.afternoon }, Qualifier: { MinutesLate: 7, Comment: 'ä' } }
+  const posted = await sandbox.json('POST', path, jsonOf(nestedMark(mark)))
   const { fabricated, '@odata.context': context, ...record } = posted.body as Record<string, unknown>
   expect([fabricated, context]).toEqual([
     null,
@@ -106,6 +99,9 @@ test.each([
     `${one} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-04-02T00:00:00Z`,
     'DateRangeTooLong',
   ],
+  ['ids of another kind on each side', `Event/ExternalID eq ${fixed.morning} or ${one}`, 'DateRangeRequired'],
+  ['a range on one side', `${weeks} or Present eq true`, 'DateRangeRequired'],
+  ['a learner who is not', `not (${one})`, 'DateRangeRequired'],
   ['half a comparison', 'AttendableEventStart ge', 'InvalidQuery'],
   ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
   ['too many parentheses', '('.repeat(5000), 'InvalidQuery'],
@@ -124,6 +120,24 @@ test.each([
   [one, 730],
   [`${one} and AttendableEventStart ge 2026-03-02T00:00:00Z`, 366],
   [`Event/ExternalID eq ${fixed.morning}`, 30],
+  // What narrows and what widens a read (the filter itself decides again on each row).
+  [
+    `${weeks} and ${fixed.learner} eq Attendee/ExternalID and Attendee/ExternalID eq ${fixed.otherLearner}`,
+    0,
+  ],
+  [
+    `(Event/ExternalID eq ${fixed.morning} or Event/ExternalID eq ${fixed.afternoon}) and Present ne null`,
+    60,
+  ],
+  [
+    `${weeks} and (Attendee/ExternalID eq ${fixed.learner} or Attendee/ExternalID eq ${fixed.otherLearner})`,
+    56,
+  ],
+  [`${weeks} and (${one} or Event/ExternalID eq ${fixed.morning})`, 57],
+  [`${weeks} and not (${one}) and Attendee/ExternalID ne null`, 812],
+  ['2026-03-02T09:00:00Z eq AttendableEventStart or AttendableEventStart eq 2026-03-03T09:00:00Z', 60],
+  ['2026-03-02T00:00:00Z le AttendableEventStart and 2026-03-03T00:00:00Z gt AttendableEventStart', 60],
+  [`Event/ExternalID eq ${fixed.morning} and AttendableEventStart ne 2026-03-02T09:00:00Z`, 0],
 ])('%s is within the limit', async (filter, count) => {
   const sandbox = await startSandbox()
   const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
@@ -179,33 +193,15 @@ test('a stale read sees nothing that was written since the fault was set', async
   const sandbox = await startSandbox()
   const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
   const before = await read(sandbox, filter)
-  await sandbox.json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{"kind":"staleRead","count":1}' })
-  await sandbox.json('DELETE', '/_sandbox/faults')
-  await sandbox.json('PUT', '/_sandbox/faults', {
-    headers: jsonBody,
-    body: '{"kind":"staleRead","method":"GET","count":1}',
-  })
-  await sandbox.json('POST', path, {
-    headers: jsonBody,
-    body: JSON.stringify({
-      Attendee: { ExternalID: fixed.learner },
-      Event: { ExternalID: fixed.morning },
-      AttendanceCode: { ExternalID: fixed.present },
-      Qualifier: { MinutesLate: 9 },
-    }),
-  })
+  await sandbox.put('faults', { kind: 'staleRead', method: 'GET', count: 1 })
+  await sandbox.json('POST', path, jsonOf(nestedMark({ Qualifier: { MinutesLate: 9 } })))
   expect(await read(sandbox, filter)).toEqual(before)
   expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
 })
 
 test('duplicates are all shown', async () => {
   const sandbox = await startSandbox({ onExisting: 'duplicate', typeNames: 'later' })
-  const body = JSON.stringify({
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-  })
-  await sandbox.json('POST', path, { headers: jsonBody, body })
+  await sandbox.json('POST', path, jsonOf(nestedMark()))
   const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })
   expect(value).toHaveLength(2)
   expect(value).toMatchObject([{ Event: { Type: 'Attendance.StatutoryAttendanceSession' } }, {}])

@@ -1,18 +1,12 @@
 import { expect, test } from 'vitest'
 import { decodeBatchReply } from '../../../src/v2/index.ts'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, jsonOf, nestedMark, startSandbox } from '../start-sandbox.ts'
 
 const path = '/Attendance/V3/$batch'
-const mark = (learner: string, event = fixed.morning) => ({
-  Attendee: { ExternalID: learner },
-  Event: { ExternalID: event },
-  AttendanceCode: { ExternalID: fixed.present },
-})
+const mark = (learner: string) => nestedMark({ Attendee: { ExternalID: learner } })
 const good = mark(fixed.learner)
 const bad = mark(fixed.unknown)
 type Started = Awaited<ReturnType<typeof startSandbox>>
-const effects = async ({ json }: Started): Promise<unknown[]> =>
-  (await json('GET', '/_sandbox/effects')).body as unknown[]
 
 const part = (id: string | undefined, method: string, url: string, body?: unknown): string =>
   [
@@ -61,7 +55,7 @@ test('a batch of one changeset for each pupil applies what it can', async () => 
   ])
   expect(text.match(/changesetresponse_[^\s]*\r\n\r\n/g)).toHaveLength(2)
   expect(JSON.parse(replies[1]?.body ?? '')).toMatchObject({ error: { code: 'ValidationFailed' } })
-  expect(await effects(sandbox)).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
+  expect(await sandbox.effects()).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
 })
 
 test('a changeset that fails is undone whole and has one answer', async () => {
@@ -78,9 +72,9 @@ test('a changeset that fails is undone whole and has one answer', async () => {
     ),
   )
   expect(replies.map(({ contentId, status }) => [contentId, status])).toEqual([['2', 400]])
-  expect(await effects(sandbox)).toEqual([])
+  expect(await sandbox.effects()).toEqual([])
   await send(sandbox, multipart(part('1', 'POST', 'AttendanceRecords', good)))
-  expect(await effects(sandbox)).toMatchObject([{ seq: 1 }])
+  expect(await sandbox.effects()).toMatchObject([{ seq: 1 }])
 })
 
 test('without the preference the batch ends at the first failure', async () => {
@@ -91,7 +85,7 @@ test('without the preference the batch ends at the first failure', async () => {
   )
   const { replies } = await send(sandbox, operations)
   expect(replies.map(({ status }) => status)).toEqual([400])
-  expect(await effects(sandbox)).toEqual([])
+  expect(await sandbox.effects()).toEqual([])
 })
 
 test('the JSON format groups, depends and answers by id', async () => {
@@ -127,10 +121,10 @@ test('the JSON format groups, depends and answers by id', async () => {
       ],
     },
   })
-  expect(await effects(sandbox)).toHaveLength(2)
+  expect(await sandbox.effects()).toHaveLength(2)
 })
 
-const json = (requests: unknown) => ({ headers: jsonBody, body: JSON.stringify({ requests }) })
+const json = (requests: unknown) => jsonOf({ requests })
 const get = (id: string, more: object = {}) => ({ id, method: 'GET', url: 'AttendanceLookups', ...more })
 test.each([
   ['no JSON', { headers: jsonBody, body: '{' }],
@@ -154,7 +148,7 @@ test.each([
 ])('a batch with %s is refused and nothing is applied', async (_name, body) => {
   const sandbox = await startSandbox()
   expect(await sandbox.json('POST', path, body)).toMatchObject({ status: 400, body: { error: {} } })
-  expect(await effects(sandbox)).toEqual([])
+  expect(await sandbox.effects()).toEqual([])
 })
 
 test('the batch can be switched off, and is written to only', async () => {
@@ -173,7 +167,7 @@ test('the batch can be switched off, and is written to only', async () => {
 test('a fault that names a path strikes single requests of a batch', async () => {
   const sandbox = await startSandbox()
   const fault = { kind: 'rateLimit', path: 'AttendanceRecords', skip: 1, count: 1 }
-  await sandbox.json('PUT', '/_sandbox/faults', { headers: jsonBody, body: JSON.stringify(fault) })
+  await sandbox.put('faults', fault)
   const parts = ['1', '2', '3'].map((id) => part(id, 'POST', 'AttendanceRecords', good))
   const { replies } = await send(sandbox, multipart(...parts), 'continue-on-error')
   expect(replies.map(({ contentId, status }) => [contentId, status])).toEqual([
@@ -181,7 +175,7 @@ test('a fault that names a path strikes single requests of a batch', async () =>
     ['2', 429],
     ['3', 201],
   ])
-  expect(await effects(sandbox)).toHaveLength(2)
+  expect(await sandbox.effects()).toHaveLength(2)
 })
 
 test('reads beyond the size of one answer are refused, writes are not', async () => {

@@ -1,20 +1,18 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { fixed, flatMark, jsonOf, ownMark, recordsOf, startSandbox } from '../start-sandbox.ts'
 
 type Started = Awaited<ReturnType<typeof startSandbox>>
 type Row = Readonly<Record<string, unknown>>
 const week = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
-const read = async ({ json }: Started, face: 'V2' | 'V3', filter: string): Promise<readonly Row[]> => {
-  const set = face === 'V2' ? '/V2/Attendance/AttendanceRecords' : '/Attendance/V3/AttendanceRecords'
-  const { status, body } = await json('GET', `${set}?$filter=${encodeURIComponent(filter)}`)
+const read = async (
+  { json }: Started,
+  face: 'V2' | 'V3',
+  filter = ownMark[face],
+): Promise<readonly Row[]> => {
+  const { status, body } = await json('GET', `${recordsOf[face]}?$filter=${filter}`)
   expect(status).toBe(200)
   return (body as { value: Row[] }).value
 }
-const put = ({ json }: Started, plan: unknown) =>
-  json('PUT', '/_sandbox/differences', { headers: jsonBody, body: JSON.stringify(plan) })
-
-const ofV2 = `Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`
-const ofV3 = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
 
 test.each([
   ['recordedOn', { RecordedOn: '2026-03-02T11:00:00Z' }],
@@ -23,47 +21,43 @@ test.each([
   ['id', { ExternalID: expect.any(String) as unknown }],
 ])('V2 shows %s of a mark otherwise, in every read of it, and V3 as it is', async (kind, shown) => {
   const sandbox = await startSandbox()
-  const record = {
-    ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
-    ...{ Present: true, Absent: false, Comment: 'Hi 🚌 late', RecordedOn: '2026-03-02T10:00:00Z' },
-  }
-  const body = JSON.stringify(record)
-  await sandbox.json('POST', '/V2/Attendance/AttendanceRecords', { headers: jsonBody, body })
-  await sandbox.json('PUT', '/_sandbox/clock', { headers: jsonBody, body: '{"now":"2026-03-02T10:00:00Z"}' })
-  await sandbox.json('POST', '/V2/Attendance/AttendanceRecords', { headers: jsonBody, body })
-  const [before] = await read(sandbox, 'V2', ofV2)
-  const [truth] = await read(sandbox, 'V3', ofV3)
+  const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
+  await sandbox.json('POST', recordsOf.V2, record)
+  await sandbox.put('clock', { now: '2026-03-02T10:00:00Z' })
+  await sandbox.json('POST', recordsOf.V2, record)
+  const [before] = await read(sandbox, 'V2')
+  const [truth] = await read(sandbox, 'V3')
   const plan = { face: 'V2', rows: [{ learner: fixed.learner, event: fixed.morning, kind }] }
-  expect(await put(sandbox, plan)).toMatchObject({ status: 200, body: plan })
-  const [after = {}] = await read(sandbox, 'V2', ofV2)
+  expect(await sandbox.put('differences', plan)).toMatchObject({ status: 200, body: plan })
+  const [after = {}] = await read(sandbox, 'V2')
   expect(after).toMatchObject(shown)
   expect(after).not.toEqual(before)
   const changed = Object.keys(after).filter((name) => after[name] !== before?.[name])
   expect(changed.filter((name) => name !== 'AttendanceHistorys')).toEqual(Object.keys(shown).slice(0, 1))
-  const path = `/V2/Attendance/AttendanceRecords(${String(after['ExternalID'])})`
+  const path = `${recordsOf.V2}(${String(after['ExternalID'])})`
   expect((await sandbox.json('GET', path)).body).toMatchObject(shown)
-  expect(await read(sandbox, 'V3', ofV3)).toEqual([truth])
+  expect(await read(sandbox, 'V3')).toEqual([truth])
   expect((await sandbox.json('DELETE', '/_sandbox/differences')).status).toBe(204)
-  expect(await read(sandbox, 'V2', ofV2)).toEqual([before])
+  expect(await read(sandbox, 'V2')).toEqual([before])
 })
 
 test('a missing mark has no row on V2, and on V3 that of a session without a mark', async () => {
   const sandbox = await startSandbox()
   const rows = [{ learner: fixed.learner, event: fixed.morning, kind: 'missing' }]
-  await put(sandbox, { face: 'V2', rows })
-  expect(await read(sandbox, 'V2', ofV2)).toEqual([])
-  expect(await read(sandbox, 'V3', ofV3)).toMatchObject([{ RecordedBy: expect.any(Object) as unknown }])
-  await put(sandbox, { face: 'V3', rows })
-  expect(await read(sandbox, 'V2', ofV2)).toHaveLength(1)
-  expect(await read(sandbox, 'V3', ofV3)).toMatchObject([{ RecordedBy: null }])
+  await sandbox.put('differences', { face: 'V2', rows })
+  expect(await read(sandbox, 'V2')).toEqual([])
+  expect(await read(sandbox, 'V3')).toMatchObject([{ RecordedBy: expect.any(Object) as unknown }])
+  await sandbox.put('differences', { face: 'V3', rows })
+  expect(await read(sandbox, 'V2')).toHaveLength(1)
+  expect(await read(sandbox, 'V3')).toMatchObject([{ RecordedBy: null }])
 })
 
 test('a share of all marks is drawn, the same ones every time', async () => {
   const sandbox = await startSandbox()
-  const before = await read(sandbox, 'V3', week)
+  const before = await read(sandbox, 'V3', encodeURIComponent(week))
   const differing = async (share: number): Promise<number[]> => {
-    await put(sandbox, { face: 'V3', share, kinds: ['recordedOn', 'code'] })
-    const after = await read(sandbox, 'V3', week)
+    await sandbox.put('differences', { face: 'V3', share, kinds: ['recordedOn', 'code'] })
+    const after = await read(sandbox, 'V3', encodeURIComponent(week))
     return after.flatMap((row, at) => (JSON.stringify(row) === JSON.stringify(before[at]) ? [] : [at]))
   }
   const drawn = await differing(0.2)
@@ -71,14 +65,17 @@ test('a share of all marks is drawn, the same ones every time', async () => {
   expect(drawn.length).toBeLessThan(120)
   expect(await differing(0.2)).toEqual(drawn)
   await sandbox.json('POST', '/_sandbox/reset')
-  expect(await read(sandbox, 'V3', week)).toEqual(before)
+  expect(await read(sandbox, 'V3', encodeURIComponent(week))).toEqual(before)
 })
 
 test.each([[{}], [{ face: 'V4' }], [{ face: 'V2', share: 2 }], [{ face: 'V2', kinds: ['odd'] }]])(
   'the differences %j are refused',
   async (plan) => {
     const sandbox = await startSandbox()
-    expect(await put(sandbox, plan)).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE' } } })
+    expect(await sandbox.put('differences', plan)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'ADP_USAGE' } },
+    })
     expect((await sandbox.json('GET', '/_sandbox/differences')).body).toBeNull()
   },
 )

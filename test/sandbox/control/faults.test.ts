@@ -1,30 +1,30 @@
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, sandboxHeaders, startSandbox, testNow } from '../start-sandbox.ts'
+import {
+  jsonBody,
+  jsonOf,
+  nestedMark,
+  ownMark,
+  recordsOf,
+  sandboxHeaders,
+  startSandbox,
+  testNow,
+} from '../start-sandbox.ts'
 
-const path = '/Attendance/V3/AttendanceRecords'
-const mark = {
-  headers: jsonBody,
-  body: JSON.stringify({
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-  }),
-}
-type Started = Awaited<ReturnType<typeof startSandbox>>
-const put = ({ json }: Started, faults: unknown) =>
-  json('PUT', '/_sandbox/faults', { headers: jsonBody, body: JSON.stringify(faults) })
-const effectCount = async ({ json }: Started): Promise<unknown> =>
-  ((await json('GET', '/_sandbox/effects')).body as { length: number }).length
+const path = recordsOf.V3
+const mark = jsonOf(nestedMark())
 
 test('a status strikes as often as it should, and only the requests it names', async () => {
   const sandbox = await startSandbox()
   const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
-  expect(await put(sandbox, fault)).toMatchObject({ status: 200, body: [{ remaining: 2, struck: 0 }] })
+  expect(await sandbox.put('faults', fault)).toMatchObject({
+    status: 200,
+    body: [{ remaining: 2, struck: 0 }],
+  })
   const statuses: number[] = []
   for (let index = 0; index < 5; index += 1) statuses.push((await sandbox.json('POST', path, mark)).status)
   expect(statuses).toEqual([201, 503, 503, 201, 201])
-  expect(await effectCount(sandbox)).toBe(3)
+  expect(await sandbox.effects()).toHaveLength(3)
   expect((await sandbox.json('GET', '/_sandbox/faults')).body).toMatchObject([{ remaining: 0, struck: 2 }])
   expect(await sandbox.json('DELETE', '/_sandbox/faults')).toEqual({ status: 204, body: undefined })
   expect((await sandbox.json('GET', '/_sandbox/faults')).body).toEqual([])
@@ -32,7 +32,7 @@ test('a status strikes as often as it should, and only the requests it names', a
 
 test('the rate limit is refused in the form of the gateway', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
+  await sandbox.put('faults', [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
   const reply = await sandbox.request('POST', path, mark)
   expect(reply).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
   expect(JSON.parse(reply.text)).toEqual({
@@ -43,7 +43,7 @@ test('the rate limit is refused in the form of the gateway', async () => {
 
 test('a fault of the other face strikes nothing', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, [{ kind: 'status', status: 500, face: 'V2' }])
+  await sandbox.put('faults', [{ kind: 'status', status: 500, face: 'V2' }])
   expect((await sandbox.json('POST', path, mark)).status).toBe(201)
 })
 
@@ -52,10 +52,10 @@ test.each([
   [{ kind: 'reset', apply: true }, 1],
 ])('%j loses the answer and leaves %i effects', async (fault, effects) => {
   const sandbox = await startSandbox()
-  await put(sandbox, { ...fault, method: 'POST' })
+  await sandbox.put('faults', { ...fault, method: 'POST' })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   await sandbox.json('DELETE', '/_sandbox/faults')
-  expect(await effectCount(sandbox)).toBe(effects)
+  expect(await sandbox.effects()).toHaveLength(effects)
 })
 
 test.each([
@@ -63,7 +63,7 @@ test.each([
   [{ kind: 'stall', apply: true }, 1],
 ])('%j never answers and leaves %i effects', async (fault, effects) => {
   const sandbox = await startSandbox()
-  await put(sandbox, fault)
+  await sandbox.put('faults', fault)
   const attempt = sandbox.pool.request({
     method: 'POST',
     path,
@@ -72,19 +72,19 @@ test.each([
     headersTimeout: 300,
   })
   await expect(attempt).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' })
-  expect(await effectCount(sandbox)).toBe(effects)
+  expect(await sandbox.effects()).toHaveLength(effects)
 })
 
 test('a truncated answer promises more bytes than it brings', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, { kind: 'truncate', bytes: 20, count: 1 })
+  await sandbox.put('faults', { kind: 'truncate', bytes: 20, count: 1 })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
-  expect(await effectCount(sandbox)).toBe(1)
+  expect(await sandbox.effects()).toHaveLength(1)
 })
 
 test('broken gzip begins like gzip and cannot be read', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, { kind: 'brokenGzip' })
+  await sandbox.put('faults', { kind: 'brokenGzip' })
   const reply = await sandbox.pool.request({
     method: 'POST',
     path,
@@ -99,7 +99,7 @@ test('broken gzip begins like gzip and cannot be read', async () => {
 
 test('latency and a slow body delay a whole answer', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, [
+  await sandbox.put('faults', [
     { kind: 'latency', ms: 60 },
     { kind: 'slowBody', bytesPerSecond: 8000 },
   ])
@@ -111,15 +111,13 @@ test('latency and a slow body delay a whole answer', async () => {
 
 test('a read may lag behind the writes', async () => {
   const sandbox = await startSandbox()
-  const filter = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
-  const clock = (now: string) =>
-    sandbox.json('PUT', '/_sandbox/clock', { headers: jsonBody, body: JSON.stringify({ now }) })
+  const clock = (now: string) => sandbox.put('clock', { now })
   const recordedOn = async (): Promise<unknown> => {
-    const { body } = await sandbox.json('GET', `${path}?$filter=${encodeURIComponent(filter)}`)
+    const { body } = await sandbox.json('GET', `${path}?$filter=${ownMark.V3}`)
     return (body as { value: { RecordedOn: string }[] }).value[0]?.RecordedOn
   }
   const seeded = await recordedOn()
-  await put(sandbox, { kind: 'staleRead', lagMs: 5000 })
+  await sandbox.put('faults', { kind: 'staleRead', lagMs: 5000 })
   await sandbox.json('POST', path, mark)
   expect(await recordedOn()).toBe(seeded)
   await clock('2026-06-10T10:00:04.999Z')
@@ -131,7 +129,7 @@ test('a read may lag behind the writes', async () => {
 test('a share of the requests is drawn from the seed', async () => {
   const draw = async (): Promise<number[]> => {
     const sandbox = await startSandbox()
-    await put(sandbox, { kind: 'status', status: 500, probability: 0.5 })
+    await sandbox.put('faults', { kind: 'status', status: 500, probability: 0.5 })
     const statuses: number[] = []
     for (let index = 0; index < 20; index += 1) statuses.push((await sandbox.json('POST', path, mark)).status)
     return statuses
@@ -145,7 +143,10 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
   'faults %j are refused',
   async (faults) => {
     const sandbox = await startSandbox()
-    expect(await put(sandbox, faults)).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE' } } })
+    expect(await sandbox.put('faults', faults)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'ADP_USAGE' } },
+    })
   },
 )
 
@@ -156,14 +157,12 @@ test('a body that is not JSON is refused', async () => {
 })
 
 test('the clock can be set and let go', async () => {
-  const { json } = await startSandbox()
-  const setting = { headers: jsonBody, body: '{"now":"2026-03-04T09:00:00+01:00"}' }
-  expect(await json('PUT', '/_sandbox/clock', setting)).toEqual({
+  const { json, put } = await startSandbox()
+  expect(await put('clock', { now: '2026-03-04T09:00:00+01:00' })).toEqual({
     status: 200,
     body: { now: '2026-03-04T08:00:00Z' },
   })
   expect((await json('POST', path, mark)).body).toMatchObject({ RecordedOn: '2026-03-04T08:00:00Z' })
   expect((await json('DELETE', '/_sandbox/clock')).body).not.toEqual({ now: '2026-03-04T08:00:00Z' })
-  const wrong = { headers: jsonBody, body: '{"now":"noon"}' }
-  expect(await json('PUT', '/_sandbox/clock', wrong)).toMatchObject({ status: 400 })
+  expect(await put('clock', { now: 'noon' })).toMatchObject({ status: 400 })
 })

@@ -4,12 +4,9 @@ import { expect, test } from 'vitest'
 
 import { decodeReplyForm } from '../../../src/v2/index.ts'
 import { batchOf, batchPath, flatRecord } from '../../support/batch-request.ts'
-import { anyText, fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { anyText, fixed, recordsOf, startSandbox } from '../start-sandbox.ts'
 
 type Started = Awaited<ReturnType<typeof startSandbox>>
-
-const put = ({ json }: Started, form: unknown) =>
-  json('PUT', '/_sandbox/legacy-form', { headers: jsonBody, body: JSON.stringify(form) })
 
 const mark = flatRecord(1, {
   ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
@@ -38,11 +35,14 @@ test('V2 has the form of service.md until another one is set, and again after a 
     ...{ layout: 'flat', dataEnvelope: false, msgtypeResponse: false, mismatch: 'post', errorMessages: {} },
   }
   expect((await json('GET', '/_sandbox/legacy-form')).body).toEqual(standard)
-  expect((await put(sandbox, { layout: 'nested' })).body).toEqual({ ...standard, layout: 'nested' })
+  expect((await sandbox.put('legacy-form', { layout: 'nested' })).body).toEqual({
+    ...standard,
+    layout: 'nested',
+  })
   expect((await post(sandbox)).layout).toBe('nested')
   await json('POST', '/_sandbox/reset')
   expect((await json('GET', '/_sandbox/legacy-form')).body).toEqual(standard)
-  await put(sandbox, { layout: 'nested' })
+  await sandbox.put('legacy-form', { layout: 'nested' })
   expect((await json('DELETE', '/_sandbox/legacy-form')).status).toBe(204)
   expect((await post(sandbox)).layout).toBe('flat')
 })
@@ -54,13 +54,17 @@ test.each([
   [{ Accept: 'application/json' }, 'flat'],
 ])('the layout auto answers %o in the layout %s', async (headers, layout) => {
   const sandbox = await startSandbox()
-  await put(sandbox, { layout: 'auto' })
+  await sandbox.put('legacy-form', { layout: 'auto' })
   expect((await post(sandbox, headers)).layout).toBe(layout)
 })
 
 test('parts have a msgtype, records an envelope, errors the texts that were set', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, { msgtypeResponse: true, dataEnvelope: true, errorMessages: { ATT_VAL_2: 'No event.' } })
+  await sandbox.put('legacy-form', {
+    msgtypeResponse: true,
+    dataEnvelope: true,
+    errorMessages: { ATT_VAL_2: 'No event.' },
+  })
   const { types, bodies } = await post(sandbox)
   expect(new Set(types)).toEqual(new Set(['application/http; msgtype=response']))
   expect(bodies).toMatchObject([
@@ -71,8 +75,8 @@ test('parts have a msgtype, records an envelope, errors the texts that were set'
 
 test('reads have the envelope and the names of OData V2', async () => {
   const sandbox = await startSandbox({ pageSize: 1 })
-  await put(sandbox, { dataEnvelope: true })
-  const path = '/V2/Attendance/AttendanceRecords'
+  await sandbox.put('legacy-form', { dataEnvelope: true })
+  const path = recordsOf.V2
   const filter = `Learner eq ${fixed.learner} and AttendableEventStart lt 2026-03-03T00:00:00Z and AttendableEventStart ge 2026-03-02T00:00:00Z`
   const page = await sandbox.json('GET', `${path}?$filter=${encodeURIComponent(filter)}&$count=true`)
   expect(page.body).toEqual({
@@ -100,17 +104,17 @@ test.each([
   'a batch with other ids is answered alike with mismatch %s, and %i mark is recorded',
   async (mismatch, marks) => {
     const sandbox = await startSandbox()
-    await put(sandbox, { mismatch })
+    await sandbox.put('legacy-form', { mismatch })
     expect((await post(sandbox, {}, `batch_${randomUUID()}`)).bodies).toEqual([])
-    expect((await sandbox.json('GET', '/_sandbox/effects')).body).toHaveLength(marks)
+    expect(await sandbox.effects()).toHaveLength(marks)
     await post(sandbox)
-    expect((await sandbox.json('GET', '/_sandbox/effects')).body).toHaveLength(marks + 1)
+    expect(await sandbox.effects()).toHaveLength(marks + 1)
   },
 )
 
 test('a form with faults is refused with each of them, and changes nothing', async () => {
   const sandbox = await startSandbox()
-  const { status, body } = await put(sandbox, { layout: 'round', mismatch: true, more: 1 })
+  const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)
   expect((body as { error: { details: { target: string }[] } }).error).toMatchObject({
     message: 'The form of V2 cannot be read.',

@@ -1,16 +1,9 @@
 import { expect, test } from 'vitest'
-import { anyText, arrayWith, fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { anyText, arrayWith, fixed, jsonOf, nestedMark, recordsOf, startSandbox } from '../start-sandbox.ts'
 
-const mark = (learner: string) => ({
-  headers: jsonBody,
-  body: JSON.stringify({
-    Attendee: { ExternalID: learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-    Qualifier: { MinutesLate: 4, Comment: 'c' },
-  }),
-})
-const path = '/Attendance/V3/AttendanceRecords'
+const mark = (learner: string) =>
+  jsonOf(nestedMark({ Attendee: { ExternalID: learner }, Qualifier: { MinutesLate: 4, Comment: 'c' } }))
+const path = recordsOf.V3
 
 test('samples are the same for the default seed on every machine and day', async () => {
   const { json } = await startSandbox()

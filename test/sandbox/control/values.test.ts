@@ -1,32 +1,21 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { jsonOf, nestedMark, ownMark, recordsOf, startSandbox } from '../start-sandbox.ts'
 
-const path = '/Attendance/V3/AttendanceRecords'
-const filter = `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`
+const path = recordsOf.V3
 type Started = Awaited<ReturnType<typeof startSandbox>>
 interface Shown {
   readonly RecordedOn: string
   readonly Qualifier: { readonly MinutesLate: number | null; readonly Comment: string | null }
 }
 
-const put = ({ json }: Started, rules: unknown) =>
-  json('PUT', '/_sandbox/values', { headers: jsonBody, body: JSON.stringify(rules) })
-
-const write = async ({ json }: Started, qualifier: object, recordedOn?: string): Promise<Shown> => {
-  const mark = {
-    RecordedOn: recordedOn,
-    Attendee: { ExternalID: fixed.learner },
-    Event: { ExternalID: fixed.morning },
-    AttendanceCode: { ExternalID: fixed.present },
-    Qualifier: qualifier,
-  }
-  const reply = await json('POST', path, { headers: jsonBody, body: JSON.stringify(mark) })
+const write = async ({ json }: Started, Qualifier: object, RecordedOn?: string): Promise<Shown> => {
+  const reply = await json('POST', path, jsonOf(nestedMark({ RecordedOn, Qualifier })))
   expect(reply.status).toBe(201)
   return reply.body as Shown
 }
 
 const read = async ({ json }: Started): Promise<Shown> => {
-  const reply = await json('GET', `${path}?$filter=${encodeURIComponent(filter)}`)
+  const reply = await json('GET', `${path}?$filter=${ownMark.V3}`)
   const [row, ...more] = (reply.body as { value: readonly Shown[] }).value
   if (row === undefined || more.length > 0) throw new Error('One row is expected.')
   return row
@@ -43,7 +32,7 @@ test.each([
   [{ clock: 'server', offsetMs: -90_000, times: 'minutes' }, '2026-06-10T09:58:00Z'],
 ])('%j stores RecordedOn as %s', async (rules, stored) => {
   const sandbox = await startSandbox()
-  await put(sandbox, rules)
+  await sandbox.put('values', rules)
   const echoed = await write(sandbox, {}, '2026-03-02T09:00:31.254Z')
   expect([echoed.RecordedOn, (await read(sandbox)).RecordedOn]).toEqual([stored, stored])
 })
@@ -71,7 +60,7 @@ test.each([
   ],
 ])('%j stores %j as %j', async (rules, posted, stored) => {
   const sandbox = await startSandbox()
-  await put(sandbox, rules)
+  await sandbox.put('values', rules)
   const echoed = await write(sandbox, posted)
   expect(echoed.Qualifier).toMatchObject(stored)
   expect((await read(sandbox)).Qualifier).toMatchObject(stored)
@@ -79,7 +68,12 @@ test.each([
 
 test('an answer may repeat what was posted while a read shows what is stored', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, { echo: 'posted', times: 'seconds', comments: ['trim'], nulls: ['minutesLateToZero'] })
+  await sandbox.put('values', {
+    echo: 'posted',
+    times: 'seconds',
+    comments: ['trim'],
+    nulls: ['minutesLateToZero'],
+  })
   const posted = { MinutesLate: null, Comment: ' c ' }
   const echoed = await write(sandbox, posted, '2026-03-02T09:00:00.5Z')
   expect(echoed).toMatchObject({ RecordedOn: '2026-03-02T09:00:00.500Z', Qualifier: posted })
@@ -91,11 +85,9 @@ test('an answer may repeat what was posted while a read shows what is stored', a
 
 test('the log of writes keeps what was sent', async () => {
   const sandbox = await startSandbox()
-  await put(sandbox, { comments: ['trim'], nulls: ['minutesLateToZero'] })
+  await sandbox.put('values', { comments: ['trim'], nulls: ['minutesLateToZero'] })
   await write(sandbox, { MinutesLate: null, Comment: ' c ' })
-  expect((await sandbox.json('GET', '/_sandbox/effects')).body).toMatchObject([
-    { minutesLate: null, comment: ' c ' },
-  ])
+  expect(await sandbox.effects()).toMatchObject([{ minutesLate: null, comment: ' c ' }])
 })
 
 test('rules are read, replaced whole, and removed by DELETE and by a reset', async () => {
@@ -105,15 +97,15 @@ test('rules are read, replaced whole, and removed by DELETE and by a reset', asy
     ...{ comments: [], nulls: [], echo: 'stored' },
   }
   const rules = async (): Promise<unknown> => (await sandbox.json('GET', '/_sandbox/values')).body
-  expect(await put(sandbox, { times: 'seconds', comments: ['nfc'] })).toEqual({
+  expect(await sandbox.put('values', { times: 'seconds', comments: ['nfc'] })).toEqual({
     status: 200,
     body: { ...defaults, times: 'seconds', comments: ['nfc'] },
   })
-  await put(sandbox, { clock: 'server' })
+  await sandbox.put('values', { clock: 'server' })
   expect(await rules()).toEqual({ ...defaults, clock: 'server' })
   expect((await sandbox.json('DELETE', '/_sandbox/values')).status).toBe(204)
   expect(await rules()).toEqual(defaults)
-  await put(sandbox, { echo: 'posted' })
+  await sandbox.put('values', { echo: 'posted' })
   await sandbox.json('POST', '/_sandbox/reset')
   expect(await rules()).toEqual(defaults)
 })
@@ -124,6 +116,6 @@ test.each([
   [{ unknown: 1 }, ''],
   [[], ''],
 ])('%j is refused', async (rules, target) => {
-  const reply = await put(await startSandbox(), rules)
+  const reply = await (await startSandbox()).put('values', rules)
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE', details: [{ target }] } } })
 })

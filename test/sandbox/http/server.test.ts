@@ -1,13 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { jsonBody, nestedMark, recordsOf, startSandbox } from '../start-sandbox.ts'
 
-const path = '/Attendance/V3/AttendanceRecords'
-const mark = JSON.stringify({
-  Attendee: { ExternalID: fixed.learner },
-  Event: { ExternalID: fixed.morning },
-  AttendanceCode: { ExternalID: fixed.present },
-})
+const path = recordsOf.V3
+const mark = JSON.stringify(nestedMark())
 
 test.each([
   ['gzip', gzipSync(mark), 201],
@@ -21,9 +17,8 @@ test.each([
 })
 
 test('a body that is too large is refused, also where a fault keeps the request from being handled', async () => {
-  const { json } = await startSandbox({ maxBodyBytes: 1000 })
-  const fault = { headers: jsonBody, body: JSON.stringify({ kind: 'status', status: 503 }) }
-  await json('PUT', '/_sandbox/faults', fault)
+  const { json, put } = await startSandbox({ maxBodyBytes: 1000 })
+  await put('faults', { kind: 'status', status: 503 })
   const reply = await json('POST', path, { headers: jsonBody, body: 'x'.repeat(1001) })
   expect(reply).toMatchObject({ status: 413, body: { error: { code: 'PayloadTooLarge' } } })
   const form = { 'Content-Type': 'application/x-www-form-urlencoded' }

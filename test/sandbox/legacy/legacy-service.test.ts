@@ -1,18 +1,21 @@
 import { expect, test } from 'vitest'
 import { decodeBatchReply } from '../../../src/v2/index.ts'
-import { anyText, fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import {
+  anyText,
+  fixed,
+  flatMark,
+  jsonBody,
+  jsonOf,
+  ownMark,
+  recordsOf,
+  startSandbox,
+} from '../start-sandbox.ts'
 
 const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const id = '0a3c9b52-53b8-4b35-9a3e-1f7f0f7f6a01'
 const record = {
   '@odata.type': '#AttendanceService.Models.OData.AttendanceRecord',
-  Present: true,
-  Absent: false,
-  Comment: 'late bus',
-  Learner: fixed.learner,
-  AttendableEvent: fixed.morning,
-  SchoolAttendanceCode: fixed.present,
-  MinutesLate: 5,
+  ...flatMark({ Comment: 'late bus', MinutesLate: 5 }),
 }
 const part = (contentId: number, body: unknown, method = 'POST'): string =>
   [
@@ -105,7 +108,7 @@ test('each record of a batch has its own answer, in order, and the good ones are
   ])
   const sequence = (replies[1]?.body as { SequenceID: string }[]).map(({ SequenceID }) => SequenceID)
   expect(new Set(sequence).size).toBe(1)
-  expect((await sandbox.json('GET', '/_sandbox/effects')).body).toMatchObject([
+  expect(await sandbox.effects()).toMatchObject([
     { seq: 1, face: 'V2', learner: fixed.learner, minutesLate: 5, comment: 'late bus' },
     { seq: 2, face: 'V2', learner: fixed.otherLearner },
   ])
@@ -117,7 +120,7 @@ test('ids that differ are answered by a single 200, and the records are applied'
   expect(status).toBe(200)
   expect(text).toMatch(/^--batchresponse_[\s\S]*changesetresponse_/)
   expect(decodeBatchReply(Buffer.from(text), contentType)).toEqual([])
-  expect((await sandbox.json('GET', '/_sandbox/effects')).body).toHaveLength(1)
+  expect(await sandbox.effects()).toHaveLength(1)
 })
 
 test.each([
@@ -128,9 +131,9 @@ test.each([
     400,
   ],
 ])('%s is refused and nothing is applied', async (_name, body, status) => {
-  const { json } = await startSandbox()
+  const { json, effects } = await startSandbox()
   expect(await json('POST', batchPath, body)).toMatchObject({ status, body: { error: {} } })
-  expect((await json('GET', '/_sandbox/effects')).body).toEqual([])
+  expect(await effects()).toEqual([])
 })
 
 test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1/AttendanceRecords'])(
@@ -154,10 +157,7 @@ test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1
 
 test('a conflict with a mark that is there is told', async () => {
   const { json } = await startSandbox({ onExisting: 'conflict' })
-  const reply = await json('POST', '/V2/Attendance/AttendanceRecords', {
-    headers: jsonBody,
-    body: JSON.stringify(record),
-  })
+  const reply = await json('POST', recordsOf.V2, jsonOf(record))
   expect(reply).toMatchObject({ status: 409, body: [{ ErrorCode: 'CONFLICT' }] })
 })
 
@@ -220,31 +220,24 @@ test.each([
     ChangeProcessName: 'Acme',
     RecordedBy: fixed.unknown,
   }
-  const reply = await json('POST', '/V2/Attendance/AttendanceRecords', {
-    headers: jsonBody,
-    body: JSON.stringify({ ...record, ...more }),
-  })
+  const reply = await json('POST', recordsOf.V2, jsonOf({ ...record, ...more }))
   expect(reply).toMatchObject({ status, body })
 })
 
 test('a passed member of another form is refused by name', async () => {
   const { json } = await startSandbox({ unmappedFields: 'pass' })
-  const body = JSON.stringify({ ...record, RecordedOn: 'soon', RecordedBy: 1 })
-  expect(await json('POST', '/V2/Attendance/AttendanceRecords', { headers: jsonBody, body })).toMatchObject({
+  const body = jsonOf({ ...record, RecordedOn: 'soon', RecordedBy: 1 })
+  expect(await json('POST', recordsOf.V2, body)).toMatchObject({
     status: 400,
     body: [{ ErrorCode: 'INVALID_FIELD' }, { ErrorCode: 'INVALID_FIELD' }],
   })
 })
 
 test('AttendanceHistorys holds the states of the mark that the history of V3 has, in pages and single records', async () => {
-  const { json, request } = await startSandbox()
-  const own = encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
+  const { json, put } = await startSandbox()
+  const own = ownMark.V2
   const read = async (path: string) => (await json('GET', `/V2/Attendance/${path}`)).body
-  const post = (minutes: number) =>
-    json('POST', '/V2/Attendance/AttendanceRecords', {
-      headers: jsonBody,
-      body: JSON.stringify({ ...record, MinutesLate: minutes }),
-    })
+  const post = (minutes: number) => json('POST', recordsOf.V2, jsonOf({ ...record, MinutesLate: minutes }))
   expect(await read(`AttendanceRecords?$filter=${own}`)).toMatchObject({
     value: [{ AttendanceHistorys: [] }],
   })
@@ -269,7 +262,7 @@ test('AttendanceHistorys holds the states of the mark that the history of V3 has
     value: [{ Learner: fixed.learner }],
   })
   // What a stale read does not know yet it does not show.
-  await request('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{"kind":"staleRead"}' })
+  await put('faults', { kind: 'staleRead' })
   await post(9)
   expect(await read(`AttendanceRecords?$filter=${own}`)).toEqual(page)
 })
