@@ -178,8 +178,12 @@ describe('compare run --recording', () => {
   it.each<[string, string[], RegExp]>([
     ['sealed', [], /is encrypted\. Name its key with --key/],
     ['shown', ['--v3', 'http://127.0.0.1:1'], /pseudonyms, which no service knows/],
-    ['shown', ['--v2', 'http://127.0.0.1:1'], /V2 is not asked/],
-    ['shown', ['--from', '2026-01-01', '--noise'], /--from, --noise cannot be used with --recording/],
+    ['shown', ['--v2', 'http://127.0.0.1:1'], /'--recording <dir>' cannot be used with option '--v2 <url>'/],
+    [
+      'shown',
+      ['--from', '2026-01-01', '--noise'],
+      /'--recording <dir>' cannot be used with option '--from <day>'/,
+    ],
     ['nothing', [], /nothing cannot be read/],
     ['runs', [], /has no recording/],
   ])('refuses %s with %j', async (form, args, text) => {

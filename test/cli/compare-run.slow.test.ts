@@ -184,7 +184,11 @@ const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a day that no month has', ['--from', '2026-02-30', '--to', '2026-03-01'], /A day is written YYYY-MM-DD/],
   ['days in the wrong order', ['--from', '2026-03-02', '--to', '2026-03-01'], /--to is before --from/],
   ['a share of nothing', [...days, '--sample', '0%'], /above 0 and up to 100/],
-  ['a list and a share', [...days, '--learners', 'x', '--sample', '5%'], /not both/],
+  [
+    'a list and a share',
+    [...days, '--learners', 'x', '--sample', '5%'],
+    /'--learners <file>' cannot be used with option '--sample <share>'/,
+  ],
   ['nothing to go on with', [...days, '--resume'], /no run that was stopped/],
   ['a name that no run has', [...days, '--resume', '../x'], /takes the name of a run/],
 ]

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import { type OpenedSides, openSides } from '../../app/open-sides.ts'
 import { toPartner } from '../../app/partners.ts'
@@ -72,19 +72,20 @@ interface Flags extends SideFlags {
   readonly json?: boolean
 }
 
-/** Options of reads, which recordings have no use for. */
-const onlyReads = ['from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']
-
 /** Adds `compare run`. */
 export function addCompareRun(command: Command, exitWith: (status: number) => void): void {
+  const recording = new Option('--recording <dir>', 'compare recordings instead (markbridge record); no service is needed') // prettier-ignore
+  const learners = new Option('--learners <file>', 'compare the marks of these learners only: one id a line')
   command
     .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)
     .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
     .option('--from <day>', 'first day, YYYY-MM-DD', readDay)
     .option('--to <day>', 'last day, YYYY-MM-DD', readDay)
-    .option('--recording <dir>', 'compare recordings instead (markbridge record); no service is needed')
+    .addOption(
+      recording.conflicts(['v2', 'from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']),
+    )
     .option('--key <source>', 'open recordings that are encrypted with the key of env:NAME or file:path')
-    .option('--learners <file>', 'compare the marks of these learners only: one id a line')
+    .addOption(learners.conflicts('sample'))
     .option('--sample <share>', 'compare the marks of a share of the learners, such as 10%', readShare)
     .option('--registrations', 'compare the registrations of the learners as well')
     .option('--config <file>', 'configuration file with addresses, credentials and the partner')
@@ -95,17 +96,16 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
     .action(async (flags: Flags) => {
-      const { recording, from, to, key } = flags
-      if (recording !== undefined) {
-        const given = onlyReads.filter((name) => command.getOptionValueSource(name) === 'cli')
-        if (given.length > 0) command.error(`error: --${given.join(', --')} cannot be used with --recording`)
-        exitWith(await compareRecordings(recording, flags))
+      const { recording: folder, from, to, key } = flags
+      if (folder !== undefined) {
+        exitWith(await compareRecordings(folder, flags))
         return
       }
       if (from === undefined || to === undefined)
         command.error('error: name the days, --from <day> and --to <day>, or --recording <dir>')
       if (key !== undefined) command.error('error: --key is for --recording')
-      exitWith(await compareServices(from, to, flags))
+      if (to < from) command.error('error: --to is before --from')
+      exitWith(await compareDays(from, to, flags).catch(toInconclusive))
     })
 }
 
@@ -123,25 +123,20 @@ function readShare(text: string): number {
 /** Time for a mark to become visible on the other side, before what differs is asked again. A stand-in shows it at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
-/** Compares both services, prints the result, and returns the exit status. */
-async function compareServices(from: string, to: string, options: Flags): Promise<number> {
-  try {
-    return await compareDays(from, to, options)
-  } catch (cause) {
-    // Status 1 says that something differs: an error must not.
-    if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
-    console.error(`markbridge: ${cause.message}`)
-    return outcomeStatus.inconclusive
-  }
+/** Status 1 says that something differs: an error must not. */
+function toInconclusive(cause: unknown): number {
+  if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
+  console.error(`markbridge: ${cause.message}`)
+  return outcomeStatus.inconclusive
 }
 
+/** Compares both services, prints the result, and returns the exit status. */
 async function compareDays(from: string, to: string, options: Flags): Promise<number> {
-  const [fromMs, toMs] = [Date.parse(from), Date.parse(to) + DAY_MS]
-  if (toMs <= fromMs) throw new AdapterError('ADP_USAGE', '--to is before --from.')
-  if (options.learners !== undefined && options.sample !== undefined)
-    throw new AdapterError('ADP_USAGE', 'Give --learners or --sample, not both: the list is the sample.')
   const target = await resolveSides(options, readEnvironment())
-  const listed = options.learners === undefined ? undefined : await readLearners(options.learners)
+  const listed =
+    options.learners === undefined
+      ? undefined
+      : parseLearnerList((await readGivenFile(options.learners)).toString('utf8'), options.learners)
   const files = openRunFiles(options.out)
   const digest = digestOf(options, target, listed)
   const resumed = options.resume === undefined ? undefined : await findRun(files, options.resume, digest)
@@ -157,18 +152,16 @@ async function compareDays(from: string, to: string, options: Flags): Promise<nu
   const rules = rulesOf(target.partner)
   const isLocal = isLoopback(target.v2.hostname) && isLoopback(target.config.upstreams.v3.baseUrl.hostname)
   try {
-    const result = await runWith({ unit: 'days', isLong: true }, options, async (signal) => {
+    const result = await runWith('days', options, async (signal) => {
       const learners = sample === undefined ? listed : await sampleOf(sides, sample, sampleKey, signal)
       return {
         source: createWindowSource({
-          ...{ sides, fromMs, toMs, registrations, noise, rules, resumed, clock: systemClock },
+          ...{ fromMs: Date.parse(from), toMs: Date.parse(to) + DAY_MS },
+          ...{ sides, registrations, noise, rules, resumed, clock: systemClock },
           learners: learners === undefined ? undefined : listLearners(learners),
           pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
         }),
-        header: {
-          ...{ kind: 'reads', partner: target.partnerName, from, to, noise },
-          rules: rules?.all ?? [],
-        },
+        header: { kind: 'reads', partner: target.partnerName, from, to, noise, rules: rules.all },
         checkpoint: { options: digest, sampleKey, resumed },
       }
     })
@@ -182,8 +175,6 @@ async function compareDays(from: string, to: string, options: Flags): Promise<nu
 
 /** Compares recordings, prints the result, and returns the exit status. Posts nothing, and without `--v3` asks nothing. */
 async function compareRecordings(recording: string, options: Flags): Promise<number> {
-  if (options.v2 !== undefined)
-    throw new AdapterError('ADP_USAGE', 'V2 is not asked with --recording: leave --v2 out.')
   const folders = await listRecordings(recording)
   const key = options.key === undefined ? undefined : await readRecordingKey(options.key)
   // V2 is opened with the other side and never called.
@@ -199,10 +190,10 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
     ...{ key, rules, v3: sides?.adapter, nowMs: Date.now },
   })
   try {
-    const { document } = await runWith({ unit: 'exchanges', isLong: false }, options, () =>
+    const { document } = await runWith('exchanges', options, () =>
       Promise.resolve({
         source,
-        header: { kind: 'recording', partner: partnerName, noise: false, rules: rules?.all ?? [] },
+        header: { kind: 'recording', partner: partnerName, noise: false, rules: rules.all },
       }),
     )
     const { reads, servedByV3 } = source.leftOut()
@@ -222,7 +213,7 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
 
 /** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
 async function runWith(
-  { unit, isLong }: { readonly unit: string; readonly isLong: boolean },
+  unit: string,
   flags: Flags,
   open: (signal: AbortSignal) => Promise<Pick<RunOptions, 'source' | 'header' | 'checkpoint'>>,
 ): Promise<RunResult> {
@@ -237,7 +228,7 @@ async function runWith(
         clock: systemClock,
         onProgress: ({ done, total, records }) => {
           progress ??= showProgress({ total, unit, before: done, everyMs: 10_000 })
-          progress.advance(done, isLong ? `${records.toLocaleString('en')} records` : '')
+          progress.advance(done, `${records.toLocaleString('en')} records`)
         },
       },
       stopping.signal,
@@ -271,18 +262,8 @@ async function sampleOf(
 }
 
 /** The partner's own rules; what expired before today counts again. */
-function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules | undefined {
-  return rules.length === 0 ? undefined : createOwnRules(rules, formatDay(systemClock.wallMs()))
-}
-
-async function readLearners(path: string): Promise<readonly string[]> {
-  const text = (await readGivenFile(path)).toString('utf8')
-  try {
-    return parseLearnerList(text)
-  } catch (cause) {
-    if (!(cause instanceof AdapterError)) throw cause
-    throw new AdapterError(cause.code, `${path}: ${cause.message}`, { cause })
-  }
+function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
+  return createOwnRules(rules, formatDay(systemClock.wallMs()))
 }
 
 /** The checkpoint to go on with. Error: `ADP_USAGE` where there is none, or one of other options. */

@@ -30,29 +30,22 @@ export interface CompareWindowOptions {
   readonly learners: readonly (readonly string[])[] | undefined
 }
 
-/** What one reading of a window gave. Of a window that could not be read on both sides, the rows of one are `unknown`. */
+/** What a window gave. Of one that could not be read on both sides, the rows of the other one are `unknown`. */
 export interface WindowResult {
   readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
   /** Records that were asked again. */
   readonly asked: number
-  /** Undefined: it was compared. */
+  /** Why it could not be compared; undefined: it was. */
   readonly failure: WindowFailure | undefined
 }
 
-/** Why a window could not be compared. */
+/** The side that could not be read. */
 export interface WindowFailure {
   readonly window: Window
   readonly side: 'V2' | 'V3'
   readonly cause: AdapterError
-}
-
-/** The rows of a query on both sides; `again`: those of a second read of V2, where noise is measured. */
-export interface WindowRead {
-  readonly v2: RowsRead
-  readonly again: RowsRead | undefined
-  readonly v3: RowsRead
 }
 
 /** One kind of record on both sides. */
@@ -61,65 +54,55 @@ interface SidePair {
   readonly v3: ComparedSide
 }
 
-/** Reads a query of both sides at the same time, V2 twice for `noise`. Rejects as `readRows`. */
-async function readWindow(
-  sides: SidePair,
+/** Reads a query of both sides at the same time, V2 once more as `again` where noise is measured. Rejects as `readRows`. */
+async function readPair(
+  { sides, noise, maxRows }: CompareWindowOptions,
+  kind: Window['kind'],
   queries: WindowQueries,
-  { noise, maxRows }: { readonly noise: boolean; readonly maxRows: number },
   signal: AbortSignal,
-): Promise<WindowRead> {
-  const readV2 = (): Promise<RowsRead> => readRows(sides.v2, queries.v2, maxRows, signal)
-  const readTwice = async (): Promise<Pick<WindowRead, 'v2' | 'again'>> => {
+) {
+  const readV2 = (): Promise<RowsRead> => readRows(sides[kind].v2, queries.v2, maxRows, signal)
+  const readTwice = async () => {
     const v2 = await readV2()
     return { v2, again: noise && v2.kind === 'rows' ? await readV2() : undefined }
   }
-  const [ofV2, v3] = await Promise.all([readTwice(), readRows(sides.v3, queries.v3, maxRows, signal)])
+  const [ofV2, v3] = await Promise.all([readTwice(), readRows(sides[kind].v3, queries.v3, maxRows, signal)])
   return { ...ofV2, v3 }
 }
 
-/** Reads a window on both sides; it is compared with `compareWindow`. */
-export function beginWindow(
-  options: CompareWindowOptions,
-  window: Window,
-  signal: AbortSignal,
-): Promise<WindowRead> {
-  const learners = options.learners?.[window.list]
-  const queries =
-    window.kind === 'marks' ? writeMarkQuery(window, learners) : writeRegistrationQueries(learners)
-  return readWindow(options.sides[window.kind], queries, options, signal)
-}
-
 /**
- * Compares a window that was read, each of its parts by itself where it had to be divided. Records that differ are asked again, but for
- * registrations, which have no key by which they can be. Rejects with the reason of the signal.
+ * Reads a window on both sides and compares it, each of its parts by itself where it has to be divided. Records that differ are asked again,
+ * but for registrations, which have no key by which they can be. Rejects with the reason of the signal.
  */
 export async function compareWindow(
   options: CompareWindowOptions,
   window: Window,
-  { v2, v3, again }: WindowRead,
   signal: AbortSignal,
 ): Promise<readonly WindowResult[]> {
+  const { kind } = window
+  const learners = options.learners?.[window.list]
+  const queries = kind === 'marks' ? writeMarkQuery(window, learners) : writeRegistrationQueries(learners)
+  const { v2, v3, again } = await readPair(options, kind, queries, signal)
   if (v2.kind === 'tooMany' || v3.kind === 'tooMany') {
     const halves = splitWindow(window)
     if (halves === undefined)
       return [failed(window, v2.kind === 'tooMany' ? 'V2' : 'V3', tooManyRows(options.maxRows), [])]
-    const results: WindowResult[] = []
-    for (const half of halves)
-      results.push(...(await compareWindow(options, half, await beginWindow(options, half, signal), signal)))
-    return results
+    const [earlier, later] = halves
+    return [
+      ...(await compareWindow(options, earlier, signal)),
+      ...(await compareWindow(options, later, signal)),
+    ]
   }
   if (v2.kind === 'failed') return [failed(window, 'V2', v2.cause, unknownRows('v3', v3))]
   if (v3.kind === 'failed') return [failed(window, 'V3', v3.cause, unknownRows('v2', v2))]
-  const pair = { kind: window.kind, v2: v2.rows, rules: options.rules }
-  const compared = comparePair({ ...pair, v3: v3.rows })
+  const pair = { kind, v2: v2.rows, rules: options.rules }
+  const rows = comparePair({ ...pair, v3: v3.rows })
   const noise: Noise =
     again?.kind === 'rows' ? noiseOf(comparePair({ ...pair, v3: again.rows, order: 'free' })) : new Map()
   const last =
-    window.kind === 'marks'
-      ? await askAgain(options, window, compared, noise, signal)
-      : { rows: compared, noise, asked: 0 }
-  const rows = last.noise.size === 0 ? last.rows : last.rows.map((row) => leaveOutNoise(row, last.noise))
-  return [{ window, rows, noise: last.noise, asked: last.asked, failure: undefined }]
+    kind === 'marks' ? await askAgain(options, window, rows, noise, signal) : { rows, noise, asked: 0 }
+  const settled = last.rows.map((row) => leaveOutNoise(row, last.noise))
+  return [{ window, rows: settled, noise: last.noise, asked: last.asked, failure: undefined }]
 }
 
 function failed(
@@ -152,14 +135,6 @@ const MAX_ASKED = 240
 /** How often a list of keys is read, with a pause before each time: a read that breaks off says nothing of its records. */
 const MAX_READS = 3
 
-/** The rows of a window after those that differed were read again. */
-interface AskedAgain {
-  readonly rows: readonly RecordDiff[]
-  readonly noise: Noise
-  /** Records that were asked again. */
-  readonly asked: number
-}
-
 /**
  * Reads the records that differ once more, by learner and session, on both sides and after a pause: what changed between the two
  * reads does not count as a difference. A record that cannot be read again is `unknown`. A service that refuses to be asked for several keys at
@@ -171,7 +146,7 @@ async function askAgain(
   rows: readonly RecordDiff[],
   noise: Noise,
   signal: AbortSignal,
-): Promise<AskedAgain> {
+): Promise<Pick<WindowResult, 'rows' | 'noise' | 'asked'>> {
   const keys = keysToAsk(rows)
   if (keys.size === 0) return { rows, noise, asked: 0 }
   const pause = async (): Promise<void> => {
@@ -188,7 +163,7 @@ async function askAgain(
   for (const { list, reads } of lists) {
     if (reads > 1) await pause()
     const query = writeMarkQuery(window, undefined, list)
-    const { v2, v3, again } = await readWindow(options.sides.marks, query, options, signal)
+    const { v2, v3, again } = await readPair(options, 'marks', query, signal)
     const names = new Set(list.map(nameOf))
     if (list.length > 1 && (isRefused(v2) || isRefused(v3))) {
       lists.push(...list.map((key) => ({ list: [key], reads })))

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { AdapterError } from '../../errors.ts'
 import { isGuid } from '../../odata/index.ts'
 import { isMembers } from '../diff/values.ts'
-import type { ComparedSide } from './sides.ts'
+import { type ComparedSide, readRows } from './sides.ts'
 
 /** Faulty lines that are named. */
 const MAX_NAMED = 10
@@ -12,9 +12,9 @@ const MAX_LEARNERS = 100_000
 
 /**
  * Reads a list of learners: one guid a line, blank lines and lines that begin with `#` left out, each learner once.
- * Error: `ADP_USAGE` with the numbers of the lines that are none, never with their text.
+ * Error: `ADP_USAGE` with `name` and the numbers of the lines that are none, never with their text.
  */
-export function parseLearnerList(text: string): readonly string[] {
+export function parseLearnerList(text: string, name: string): readonly string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   const ids = new Set<string>()
   const faulty: number[] = []
@@ -29,10 +29,10 @@ export function parseLearnerList(text: string): readonly string[] {
     const named = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
     throw new AdapterError(
       'ADP_USAGE',
-      `The list of learners has no guid in ${named}. Write one guid a line.`,
+      `${name}: The list of learners has no guid in ${named}. Write one guid a line.`,
     )
   }
-  if (ids.size === 0) throw new AdapterError('ADP_USAGE', 'The list of learners is empty.')
+  if (ids.size === 0) throw new AdapterError('ADP_USAGE', `${name}: The list of learners is empty.`)
   return [...ids]
 }
 
@@ -47,22 +47,15 @@ export async function sampleLearners(
   key: string,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const chosen = new Set<string>()
-  const followed = new Set<string>()
-  let seen = 0
-  for (let next: string | undefined = ''; next !== undefined && !followed.has(next);) {
-    followed.add(next)
-    const page = await side.page(next, signal)
-    seen += page.rows.length
-    if (seen > MAX_LEARNERS) throw brokenList('does not end')
-    for (const row of page.rows) {
-      const id = isMembers(row) ? row['ExternalID'] : undefined
-      if (typeof id !== 'string' || !isGuid(id)) throw brokenList('has a row without an id')
-      if (shareOf(id.toLowerCase(), key) * 100 < percent) chosen.add(id.toLowerCase())
-    }
-    next = page.next
-  }
-  return [...chosen].sort()
+  const read = await readRows(side, '', MAX_LEARNERS, signal)
+  if (read.kind === 'failed') throw read.cause
+  if (read.kind === 'tooMany') throw brokenList('does not end')
+  const ids = read.rows.map((row) => {
+    const id = isMembers(row) ? row['ExternalID'] : undefined
+    if (typeof id !== 'string' || !isGuid(id)) throw brokenList('has a row without an id')
+    return id.toLowerCase()
+  })
+  return [...new Set(ids)].filter((id) => shareOf(id, key) * 100 < percent).sort()
 }
 
 /** 0 to 1, evenly over ids. */

@@ -1,11 +1,9 @@
 import { describeMark, MAX_PAIR_ROWS } from '../diff/index.ts'
 import { type Counted, createTally } from '../tally.ts'
 import {
-  beginWindow,
   compareWindow,
   type CompareWindowOptions,
   type WindowFailure,
-  type WindowRead,
   type WindowResult,
 } from './compare-window.ts'
 import type { RunSource, RunStep, SourceEnd } from './run-comparison.ts'
@@ -21,7 +19,7 @@ interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly registrations: boolean
   /** Where the run goes on; undefined: at the beginning. */
   readonly resumed: Pick<Checkpoint, 'position' | 'failed'> | undefined
-  /** Rows of a window at most, and about as many as one is to have. Default 50,000 and 8,000: two windows of both sides are in memory at a time. */
+  /** Rows of a window at most, and about as many as one is to have. Default 50,000 and 8,000. */
   readonly rows?: { readonly max: number; readonly target: number }
 }
 
@@ -38,10 +36,12 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_CONFIGURATION',
 ])
 
-/** A window that is being read. */
-interface Reading {
+/** A window that could not be read on both sides, and what counts of it unless it can be in the end. */
+interface FailedWindow {
   readonly window: Window
-  readonly read: Promise<WindowRead>
+  /** Undefined: it failed before the run was resumed. */
+  readonly failure?: WindowFailure
+  readonly unknown?: readonly Counted[]
 }
 
 /** Reads both services window by window, and those windows once more at the end that could not be read on both sides. */
@@ -54,22 +54,18 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
     lists: learners?.length ?? 1,
   })
   let position = plan.position()
-  let failed: readonly Window[] = resumed?.failed ?? []
-  const failures = new Map<
-    string,
-    { readonly failure: WindowFailure; readonly unknown: readonly Counted[] }
-  >()
+  const failed = new Map<string, FailedWindow>(
+    (resumed?.failed ?? []).map((window) => [nameOf(window), { window }]),
+  )
 
   const take = (window: Window, results: readonly WindowResult[]): RunStep => {
-    failed = failed.filter((one) => nameOf(one) !== nameOf(window))
-    failures.delete(nameOf(window))
+    failed.delete(nameOf(window))
     for (const result of results) {
       const { failure } = result
       if (failure === undefined) continue
       const unknown = createTally()
       for (const record of recordsOf(result)) unknown.add(...record)
-      failed = [...failed, failure.window]
-      failures.set(nameOf(failure.window), { failure, unknown: unknown.counts() })
+      failed.set(nameOf(failure.window), { window: failure.window, failure, unknown: unknown.counts() })
     }
     const compared = results.filter(({ failure }) => failure === undefined)
     return {
@@ -78,65 +74,42 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
       askedAgain: compared.reduce((sum, { asked }) => sum + asked, 0),
     }
   }
-  const end = (kind: SourceEnd['kind'], refusal?: WindowFailure): SourceEnd => {
-    const left = [...failures.values()]
-    const inOrder = left
-      .map(({ failure }) => failure)
-      .sort(({ window: one }, { window: other }) => one.list - other.list || one.fromMs - other.fromMs)
-    return {
-      kind,
-      failures: refusal === undefined ? inOrder : [refusal, ...inOrder],
-      left: left.flatMap(({ unknown }) => unknown),
-    }
-  }
+  const end = (kind: SourceEnd['kind'], ...refusal: readonly WindowFailure[]): SourceEnd => ({
+    kind,
+    failures: [...refusal, ...[...failed.values()].flatMap(({ failure }) => failure ?? [])],
+    left: [...failed.values()].flatMap(({ unknown }) => unknown ?? []),
+  })
   async function* steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd> {
-    const unneeded = new AbortController()
-    const begin = (window: Window | undefined): Reading | undefined => {
-      if (window === undefined) return undefined
-      const read = beginWindow(options, window, AbortSignal.any([signal, unneeded.signal]))
-      // While it is read ahead, it is not awaited.
-      read.catch(() => undefined)
-      return { window, read }
-    }
-    let inARow = 0
-    let retried: Window[] | undefined
-    const next = (): Reading | undefined => {
-      const window = retried === undefined ? plan.next() : retried.shift()
-      if (window !== undefined || retried !== undefined) return begin(window)
-      retried = [...failed]
-      inARow = 0
-      return begin(retried.shift())
+    const again = function* (): Generator<Window> {
+      yield* [...failed.values()].map(({ window }) => window)
     }
     try {
-      for (let reading = next(); reading !== undefined;) {
-        const { window } = reading
-        const read = await reading.read
-        if (retried === undefined) plan.fit(window, rowsOf(read))
-        const place = plan.position()
-        // One window is read while the one before is compared; after a failure it is first decided whether there is a next one.
-        const isSound = retried === undefined && read.v2.kind === 'rows' && read.v3.kind === 'rows'
-        const ahead = isSound ? begin(plan.next()) : undefined
-        const results = await compareWindow(options, window, read, signal)
-        const found = results.flatMap(({ failure }) => failure ?? [])
-        const refusal = found.find(({ cause }) => REFUSALS.has(cause.code))
-        if (refusal !== undefined) return end('refused', refusal)
-        position = place
-        yield take(window, results)
-        inARow = found.length === 0 ? 0 : inARow + 1
-        if (inARow === MAX_FAILED_IN_A_ROW) return end('failing')
-        reading = ahead ?? next()
+      for (const windows of [plan.windows(), again()]) {
+        let inARow = 0
+        for (const window of windows) {
+          const results = await compareWindow(options, window, signal)
+          plan.fit(
+            window,
+            results.reduce((sum, { rows }) => sum + rows.length, 0),
+          )
+          const failures = results.flatMap(({ failure }) => failure ?? [])
+          const refusal = failures.find(({ cause }) => REFUSALS.has(cause.code))
+          if (refusal !== undefined) return end('refused', refusal)
+          position = plan.position()
+          yield take(window, results)
+          inARow = failures.length === 0 ? 0 : inARow + 1
+          if (inARow === MAX_FAILED_IN_A_ROW) return end('failing')
+        }
       }
       return end('done')
     } catch (cause) {
       if (signal.aborted) return end('stopped')
       throw cause
-    } finally {
-      unneeded.abort()
     }
   }
   return {
     steps,
-    position: () => ({ position, failed: [...failed] }),
+    position: () => ({ position, failed: [...failed.values()].map(({ window }) => window) }),
     progress: () => ({ done: plan.daysBefore(position), total: plan.days }),
   }
 }
@@ -150,9 +123,3 @@ function recordsOf({ window: { kind }, rows }: WindowResult): RunStep['records']
 }
 
 const nameOf = ({ kind, list, fromMs, toMs }: Window): string => `${kind} ${list} ${fromMs} ${toMs}`
-
-function rowsOf({ v2, v3 }: WindowRead): number {
-  const count = (read: WindowRead['v2']): number =>
-    read.kind === 'rows' ? read.rows.length : read.kind === 'tooMany' ? Infinity : 0
-  return Math.max(count(v2), count(v3))
-}

@@ -32,9 +32,9 @@ interface RunPosition {
 
 /** The windows of a run, one after another. */
 interface WindowPlan {
-  /** The next window; undefined: there is none left. */
-  next(): Window | undefined
-  /** Where `next` goes on. */
+  /** The windows that are left, each planned once the one before was fitted. */
+  windows(): Iterable<Window>
+  /** Behind the last window that was given. */
   position(): RunPosition
   /** Fits the length of the next windows to the rows that the larger side had in this one. */
   fit(window: Window, rows: number): void
@@ -79,20 +79,18 @@ export function planWindows(options: WindowPlanOptions): WindowPlan {
       before.kind === 'registrations'
         ? daysOfList * lists
         : before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
-    next: () => {
-      if (kind === 'marks' && from >= toMs) {
-        list += 1
+    windows: function* () {
+      for (; kind === 'marks' && list < lists; list += 1) {
+        while (from < toMs) {
+          const window = { kind, list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
+          from = window.toMs
+          yield window
+        }
         from = fromMs
       }
-      if (kind === 'marks' && list >= lists && registrations) {
-        kind = 'registrations'
-        list = 0
-      }
-      if (list >= lists) return undefined
-      if (kind === 'registrations') return { kind, list: list++, fromMs: 0, toMs: 0 }
-      const window = { kind, list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
-      from = window.toMs
-      return window
+      if (!registrations) return
+      if (kind === 'marks') [kind, list] = ['registrations', 0]
+      while (list < lists) yield { kind, list: list++, fromMs: 0, toMs: 0 }
     },
     position: () => ({ kind, list, fromMs: from, days }),
     fit: (window, rows) => {
