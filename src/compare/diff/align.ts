@@ -1,17 +1,21 @@
-import { contentKey, isMembers, type Members } from './values.ts'
+import { contentKey } from './values.ts'
 
-/** One record of both sides, or of one side, with all its rows; `at` is the place of the first row on that side, -1 where it has none. */
+/** The rows of one side with one key, almost always one; `at` is the place of the first, -1 where there is none. */
+interface KeyedRows {
+  readonly at: number
+  readonly rows: readonly unknown[]
+}
+
+/** One record of both sides, or of one side, with all its rows. */
 export interface AlignedRecord {
-  readonly v2: readonly Members[]
-  readonly v3: readonly Members[]
-  readonly v2At: number
-  readonly v3At: number
+  readonly v2: KeyedRows
+  readonly v3: KeyedRows
 }
 
 interface Alignment {
   /** In the order of V2, then what only V3 has in its own order. */
   readonly records: readonly AlignedRecord[]
-  /** Rows that no key names: no objects, or objects without an id. */
+  /** Rows that no key names. */
   readonly v2Unknown: readonly unknown[]
   readonly v3Unknown: readonly unknown[]
 }
@@ -19,18 +23,14 @@ interface Alignment {
 /** How rows are found again on the other side. */
 export interface Keys {
   /** The key of a row: rows of one side with the same key are one record. Undefined: it has none. */
-  readonly keyOf: (row: Members) => string | undefined
-  /** Another key, for rows whose key the other side does not have; undefined: there is none. */
-  readonly otherKeyOf: (row: Members) => string | undefined
+  readonly keyOf: (row: unknown) => string | undefined
+  /** Another key, for rows whose key the other side does not have; default: there is none. */
+  readonly otherKeyOf?: (row: unknown) => string | undefined
   /** Members in which two rows with the same other key differ at least. */
-  readonly keyMembers: ReadonlySet<string>
+  readonly keyMembers?: ReadonlySet<string>
 }
 
-/** Rows of one side with one key; almost always a single row. */
-interface KeyedRows {
-  readonly at: number
-  readonly rows: readonly Members[]
-}
+const nothing: KeyedRows = { at: -1, rows: [] }
 
 /**
  * Sets rows of both sides side by side by their keys, wherever they stand. What a key does not find is looked up by the other key, rows
@@ -44,7 +44,7 @@ export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: 
   for (const [key, record] of v2Records) {
     const other = v3Records.get(key)
     if (other === undefined) continue
-    records.push(toAligned(record, other))
+    records.push({ v2: record, v3: other })
     v2Records.delete(key)
     v3Records.delete(key)
   }
@@ -56,10 +56,10 @@ export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: 
 }
 
 function collect(rows: readonly unknown[], { keyOf }: Keys, unknown: unknown[]): Map<string, KeyedRows> {
-  const records = new Map<string, { readonly at: number; readonly rows: Members[] }>()
+  const records = new Map<string, { readonly at: number; readonly rows: unknown[] }>()
   for (const [at, row] of rows.entries()) {
-    const key = isMembers(row) ? keyOf(row) : undefined
-    if (key === undefined || !isMembers(row)) {
+    const key = keyOf(row)
+    if (key === undefined) {
       unknown.push(row)
       continue
     }
@@ -70,53 +70,41 @@ function collect(rows: readonly unknown[], { keyOf }: Keys, unknown: unknown[]):
   return records
 }
 
-const nothing: KeyedRows = { at: -1, rows: [] }
-
-const toAligned = (v2: KeyedRows, v3: KeyedRows): AlignedRecord => ({
-  v2: v2.rows,
-  v3: v3.rows,
-  v2At: v2.at,
-  v3At: v3.at,
-})
-
 function byPlace(one: AlignedRecord, other: AlignedRecord): number {
-  if (one.v2At === -1 || other.v2At === -1)
-    return one.v2At === other.v2At ? one.v3At - other.v3At : other.v2At - one.v2At
-  return one.v2At - other.v2At
+  if (one.v2.at === -1 || other.v2.at === -1)
+    return one.v2.at === other.v2.at ? one.v3.at - other.v3.at : other.v2.at - one.v2.at
+  return one.v2.at - other.v2.at
 }
 
 /** Pairs by the other key, then gives what is left as records of one side. */
 function alignRest(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
-  { otherKeyOf, keyMembers }: Keys,
+  { otherKeyOf, keyMembers = new Set() }: Keys,
 ): readonly AlignedRecord[] {
   // The least one where its rows disagree: not that of the row which happens to be the first.
   const groupsOf = (records: readonly KeyedRows[]): ReadonlyMap<string | undefined, readonly KeyedRows[]> =>
-    Map.groupBy(records, ({ rows }) => rows.flatMap((row) => otherKeyOf(row) ?? []).sort()[0])
+    Map.groupBy(records, ({ rows }) => rows.flatMap((row) => otherKeyOf?.(row) ?? []).sort()[0])
   const v3Groups = groupsOf(v3)
   const records: AlignedRecord[] = []
   const paired = new Set<KeyedRows>()
   for (const [key, group] of groupsOf(v2)) {
     if (key === undefined) continue
-    for (const [one, other] of pairEqualFirst(group, v3Groups.get(key) ?? [], keyMembers)) {
-      records.push(toAligned(one, other))
-      paired.add(one).add(other)
+    for (const pair of pairEqualFirst(group, v3Groups.get(key) ?? [], keyMembers)) {
+      records.push(pair)
+      paired.add(pair.v2).add(pair.v3)
     }
   }
-  for (const record of v2) if (!paired.has(record)) records.push(toAligned(record, nothing))
-  for (const record of v3) if (!paired.has(record)) records.push(toAligned(nothing, record))
+  for (const record of v2) if (!paired.has(record)) records.push({ v2: record, v3: nothing })
+  for (const record of v3) if (!paired.has(record)) records.push({ v2: nothing, v3: record })
   return records
 }
 
 /** The pairs of rows of one record that a service gives several times: equal rows belong together. */
-export function pairRows(
-  v2: readonly Members[],
-  v3: readonly Members[],
-): readonly (readonly [v2: Members | undefined, v3: Members | undefined])[] {
-  const keyed = (rows: readonly Members[]): readonly KeyedRows[] =>
-    rows.map((row, at) => ({ at, rows: [row] }))
-  return pairEqualFirst(keyed(v2), keyed(v3), new Set()).map(([one, other]) => [one.rows[0], other.rows[0]])
+export function pairRows({ v2, v3 }: AlignedRecord): readonly (readonly [v2: unknown, v3: unknown])[] {
+  if (v2.rows.length === 1 && v3.rows.length === 1) return [[v2.rows[0], v3.rows[0]]]
+  const each = ({ rows }: KeyedRows): readonly KeyedRows[] => rows.map((row, at) => ({ at, rows: [row] }))
+  return pairEqualFirst(each(v2), each(v3), new Set()).map((pair) => [pair.v2.rows[0], pair.v3.rows[0]])
 }
 
 /** Pairs records of equal content, then what is left in the order of its content; as many pairs as the shorter list has records. */
@@ -124,21 +112,21 @@ function pairEqualFirst(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
   without: ReadonlySet<string>,
-): readonly (readonly [v2: KeyedRows, v3: KeyedRows])[] {
+): readonly AlignedRecord[] {
   const sorted = (records: readonly KeyedRows[]): readonly SortedRows[] =>
     records.map((record) => toSorted(record, without)).sort(byContent)
   const waiting = Map.groupBy(sorted(v3).toReversed(), ({ content }) => content)
-  const pairs: (readonly [KeyedRows, KeyedRows])[] = []
+  const pairs: AlignedRecord[] = []
   const rest: KeyedRows[] = []
   for (const { record, content } of sorted(v2)) {
     const equal = waiting.get(content)?.pop()
     if (equal === undefined) rest.push(record)
-    else pairs.push([record, equal.record])
+    else pairs.push({ v2: record, v3: equal.record })
   }
   const others = [...waiting.values()].flat().sort(byContent)
   for (const [at, record] of rest.entries()) {
     const other = others[at]
-    if (other !== undefined) pairs.push([record, other.record])
+    if (other !== undefined) pairs.push({ v2: record, v3: other.record })
   }
   return pairs
 }
@@ -166,16 +154,16 @@ function byContent(one: SortedRows, other: SortedRows): number {
  * sequence in which the places on V3 increase. O(n log n).
  */
 export function movedRecords(records: readonly AlignedRecord[]): ReadonlySet<AlignedRecord> {
-  const pairs = records.filter(({ v2At, v3At }) => v2At !== -1 && v3At !== -1)
-  const placeOf = (at: number | undefined): number => pairs[at ?? -1]?.v3At ?? -1
+  const pairs = records.filter(({ v2, v3 }) => v2.at !== -1 && v3.at !== -1)
+  const placeOf = (at: number | undefined): number => pairs[at ?? -1]?.v3.at ?? -1
   // tails[n]: where the smallest end of an increasing sequence of n + 1 places stands.
   const tails: number[] = []
   const previous: number[] = []
-  for (const [at, { v3At }] of pairs.entries()) {
+  for (const [at, { v3 }] of pairs.entries()) {
     let [low, high] = [0, tails.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if (placeOf(tails[middle]) < v3At) low = middle + 1
+      if (placeOf(tails[middle]) < v3.at) low = middle + 1
       else high = middle
     }
     previous.push(tails[low - 1] ?? -1)

@@ -1,11 +1,11 @@
 import { AdapterError } from '../../errors.ts'
-import type { Comparison, FieldDifference } from '../verdict.ts'
+import type { Comparison } from '../verdict.ts'
 import { type AlignedRecord, alignRows, type Keys, movedRecords, pairRows } from './align.ts'
 import { countClass } from './classes.ts'
 import { findMarkDifferences, type MarkOptions } from './compare-mark.ts'
 import { compareMembers } from './compare-values.ts'
-import { type DatedRule, Findings, type OwnRules, plainly } from './findings.ts'
-import { idOf, memberOf, type Members } from './values.ts'
+import { createOwnRules, Findings, type OwnRules, plainly } from './findings.ts'
+import { idOf, isMembers, memberOf, type Members } from './values.ts'
 
 /**
  * What the order of rows means. `unasked`: no order was asked for, so another one is equivalent (rule `order-unasked`). `asked`: another
@@ -38,8 +38,11 @@ export const MAX_PAIR_ROWS = 50_000
 /** Path of what concerns a record as a whole: how often it occurs, its position. No member has this name. */
 const ROW_PATH = '(row)'
 
-const pairKeyOf = (mark: Members): string | undefined => {
-  const [learner, event] = [idOf(memberOf(mark, 'Learner')), idOf(memberOf(mark, 'AttendableEvent'))]
+const idIn = (row: unknown, name: string): string | undefined =>
+  isMembers(row) ? idOf(memberOf(row, name)) : undefined
+
+const pairKeyOf = (mark: unknown): string | undefined => {
+  const [learner, event] = [idIn(mark, 'Learner'), idIn(mark, 'AttendableEvent')]
   // Ids have 64 characters at most, so that this is the id of no mark by its length or its line end.
   return learner === undefined || event === undefined ? undefined : `${learner}\n${event}`
 }
@@ -47,15 +50,11 @@ const pairKeyOf = (mark: Members): string | undefined => {
 /** service.md 2.10: a mark has an id; before it has one, learner and session name it. */
 const keys: Readonly<Record<Pair['kind'], Keys>> = {
   marks: {
-    keyOf: (mark) => idOf(memberOf(mark, 'ExternalID')) ?? pairKeyOf(mark),
+    keyOf: (mark) => idIn(mark, 'ExternalID') ?? pairKeyOf(mark),
     otherKeyOf: pairKeyOf,
     keyMembers: new Set(['ExternalID']),
   },
-  registrations: {
-    keyOf: (document) => idOf(memberOf(document, 'ExternalID')),
-    otherKeyOf: () => undefined,
-    keyMembers: new Set(),
-  },
+  registrations: { keyOf: (document) => idIn(document, 'ExternalID') },
 }
 
 /**
@@ -76,23 +75,22 @@ export function comparePair(pair: Pair): readonly RecordDiff[] {
   return [
     ...records.map((record) => ({
       comparison: compareRecord(record, { ...pair, rules }, moved?.has(record) === true),
-      v2: record.v2[0],
-      v3: record.v3[0],
+      v2: record.v2.rows[0],
+      v3: record.v3.rows[0],
     })),
     ...v2Unknown.map((row) => ({ comparison: plainly('unknown'), v2: row, v3: undefined })),
     ...v3Unknown.map((row) => ({ comparison: plainly('unknown'), v2: undefined, v3: row })),
   ]
 }
 
-function compareRecord({ v2, v3 }: AlignedRecord, pair: Pair, isMoved: boolean): Comparison {
-  if (v2.length === 0) return plainly('onlyV3')
-  if (v3.length === 0) return plainly('onlyV2')
+function compareRecord(record: AlignedRecord, pair: Pair, isMoved: boolean): Comparison {
+  const [v2Count, v3Count] = [record.v2.rows.length, record.v3.rows.length]
+  if (v2Count === 0) return plainly('onlyV3')
+  if (v3Count === 0) return plainly('onlyV2')
   const findings = new Findings(pair.rules)
-  const pairs = v2.length === 1 && v3.length === 1 ? [[v2[0], v3[0]] as const] : pairRows(v2, v3)
-  for (const [one, other] of pairs)
-    if (one !== undefined && other !== undefined) findDifferences(one, other, pair, findings)
-  if (v2.length !== v3.length)
-    findings.differ(ROW_PATH, 'count', [countClass(v2.length), countClass(v3.length)])
+  for (const [one, other] of pairRows(record))
+    if (isMembers(one) && isMembers(other)) findDifferences(one, other, pair, findings)
+  if (v2Count !== v3Count) findings.differ(ROW_PATH, 'count', [countClass(v2Count), countClass(v3Count)])
   if (isMoved && pair.order === 'asked') findings.differ(ROW_PATH, 'order', ['place', 'place'])
   else if (isMoved) findings.agree('order-unasked', ROW_PATH)
   return findings.result()
@@ -104,25 +102,25 @@ function findDifferences(v2: Members, v3: Members, { kind, without }: Pair, find
 }
 
 /** V3's expand list asks for a list more than V2's (service.md 1.1), so that V2 never has it: that is the contract, not the data. */
-const expandList: DatedRule = {
-  name: 'expand-list-of-v3',
-  reason: 'V3 expands EnrolmentStatuses, which the expand list of V2 does not name (service.md 1.1).',
-  owner: 'Markbridge',
-  expires: '9999-12-31',
-  path: 'Enrolments/EnrolmentStatuses',
-  when: { v2Class: 'missing' },
-  expired: false,
-}
+const contract = createOwnRules(
+  [
+    {
+      name: 'expand-list-of-v3',
+      reason: 'V3 expands EnrolmentStatuses, which the expand list of V2 does not name (service.md 1.1).',
+      owner: 'Markbridge',
+      expires: '9999-12-31',
+      path: 'Enrolments/EnrolmentStatuses',
+      when: { v2Class: 'missing' },
+    },
+  ],
+  '',
+)
 
 /** What the two expand lists differ in, then the partner's own rules. */
-function registrationRules(own: OwnRules | undefined): OwnRules {
-  const isExpandList = ({ path, kind, v2Class }: FieldDifference): boolean =>
-    path === expandList.path && kind === 'extra' && v2Class === 'missing'
-  return {
-    all: own?.all ?? [],
-    find: (difference) => (isExpandList(difference) ? expandList : own?.find(difference)),
-  }
-}
+const registrationRules = (own: OwnRules | undefined): OwnRules => ({
+  all: own?.all ?? [],
+  find: (difference) => contract.find(difference) ?? own?.find(difference),
+})
 
 /**
  * A comparison without what V2 differs from itself in: `noise` is the comparison of the same record as V2 gave it twice. A field that

@@ -1,6 +1,7 @@
 import { attendanceV2Model } from '../../model/attendance-v2.ts'
 import { serviceModel } from '../../model/service-model.ts'
 import type { DifferenceKind } from '../verdict.ts'
+import { alignRows, type Keys, movedRecords } from './align.ts'
 import { classesOf, countClass, elementClass, type TextForm } from './classes.ts'
 import type { Findings } from './findings.ts'
 import {
@@ -128,26 +129,18 @@ function compareLists(
   findings: Findings,
   depth: number,
 ): void {
-  const v3Elements = elementsOf(v3)
-  const v2Only: unknown[] = []
+  const { records } = alignRows(v2, v3, elementKeys)
   const compare = (one: unknown, other: unknown): void =>
     compareValues(path, one, other, findings, anyForm, depth + 1)
-  let [last, isInOrder] = [-1, true]
-  for (const [key, own] of elementsOf(v2)) {
-    const other = v3Elements.get(key)
-    v3Elements.delete(key)
-    if (other === undefined) {
-      v2Only.push(...own.values)
-      continue
-    }
-    isInOrder &&= other.at > last
-    last = other.at
-    if (own.values.length !== other.values.length)
-      findings.differ(path, 'count', [countClass(own.values.length), countClass(other.values.length)])
-    compare(own.values[0], other.values[0])
+  for (const one of records) {
+    const [v2Count, v3Count] = [one.v2.rows.length, one.v3.rows.length]
+    if (v2Count === 0 || v3Count === 0) continue
+    if (v2Count !== v3Count) findings.differ(path, 'count', [countClass(v2Count), countClass(v3Count)])
+    compare(one.v2.rows[0], one.v3.rows[0])
   }
-  if (!isInOrder) findings.agree('order-unasked', path)
-  const v3Only = [...v3Elements.values()].flatMap(({ values }) => values)
+  if (movedRecords(records).size > 0) findings.agree('order-unasked', path)
+  const v2Only = records.flatMap((one) => (one.v3.at === -1 ? one.v2.rows : []))
+  const v3Only = records.flatMap((one) => (one.v2.at === -1 ? one.v3.rows : []))
   // One element without an id on either side is one that changed.
   if (v2Only.length === 1 && v3Only.length === 1 && ![...v2Only, ...v3Only].some(elementIdOf)) {
     compare(v2Only[0], v3Only[0])
@@ -157,19 +150,7 @@ function compareLists(
   for (const value of v3Only) findings.differ(path, 'extra', ['missing', elementClass(value)])
 }
 
-/** The elements of a list by their keys, in the order of the first of each. */
-function elementsOf(
-  list: readonly unknown[],
-): Map<string, { readonly at: number; readonly values: unknown[] }> {
-  const elements = new Map<string, { readonly at: number; readonly values: unknown[] }>()
-  for (const [at, value] of list.entries()) {
-    const key = elementIdOf(value) ?? `content ${contentKey(value)}`
-    const same = elements.get(key)
-    if (same === undefined) elements.set(key, { at, values: [value] })
-    else same.values.push(value)
-  }
-  return elements
-}
-
 const elementIdOf = (value: unknown): string | undefined =>
   isMembers(value) ? idOf(memberOf(value, 'ExternalID')) : undefined
+
+const elementKeys: Keys = { keyOf: (value) => elementIdOf(value) ?? `content ${contentKey(value)}` }

@@ -9,8 +9,8 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'aligns by position': {
     module: 'compare/diff/align.ts',
-    from: 'const key = isMembers(row) ? keyOf(row) : undefined',
-    to: 'const key = isMembers(row) ? String(at) : undefined',
+    from: 'const key = keyOf(row)',
+    to: 'const key = keyOf(row) && String(at)',
   },
   'swaps the sides': {
     module: 'compare/diff/compare-pair.ts',
@@ -69,7 +69,7 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'forgets what only V3 has': {
     module: 'compare/diff/align.ts',
-    from: 'for (const record of v3) if (!paired.has(record)) records.push(toAligned(nothing, record))',
+    from: 'for (const record of v3) if (!paired.has(record)) records.push({ v2: nothing, v3: record })',
     to: '',
   },
   'knows a mark by its id alone': {
