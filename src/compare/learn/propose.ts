@@ -44,7 +44,7 @@ interface LearnedError {
 }
 
 interface LearnedProposals {
-  readonly exchanges: { readonly batch: number; readonly record: number; readonly read: number }
+  readonly exchanges: Readonly<Record<'batch' | 'record' | 'read', number>>
   /** Replies that have the form of none. */
   readonly unreadable: number
   readonly proposals: readonly Proposal[]
@@ -53,79 +53,73 @@ interface LearnedProposals {
 
 /** Proposes settings from what was counted: only what all of the evidence says, and nothing without any. */
 export function propose(learned: Learned, settings: LearnableSettings): LearnedProposals {
-  const countOf = (name: string): number => learned.get(name) ?? 0
+  const count = (name: string): number => learned.get(name) ?? 0
+  const { quirks, v3 } = settings
+  const typesOf = (key: 'eventType' | 'codeType'): readonly Choice[] =>
+    [...learned]
+      .filter(([name]) => name.startsWith(`type/${key}/`))
+      .map(([name, seen]) => {
+        const value = name.slice(`type/${key}/`.length)
+        return [value, `Type ${value}`, seen]
+      })
+  const errors = toErrors(learned)
   return {
     exchanges: {
-      batch: countOf('exchange/batch'),
-      record: countOf('exchange/record'),
-      read: countOf('exchange/read'),
+      batch: count('exchange/batch'),
+      record: count('exchange/record'),
+      read: count('exchange/read'),
     },
-    unreadable: countOf('reply/unreadable'),
+    unreadable: count('reply/unreadable'),
     proposals: [
-      proposeLayout(learned, settings.layout),
-      proposeValue('quirks.dataEnvelope', settings.quirks.dataEnvelope, [
-        { value: true, seen: 'records inside d', count: countOf('envelope/data') },
-        { value: false, seen: 'records without an envelope', count: countOf('envelope/plain') },
+      proposeLayout(count, settings.layout),
+      proposeValue('quirks.dataEnvelope', quirks.dataEnvelope, [
+        [true, 'records inside d', count('envelope/data')],
+        [false, 'records without an envelope', count('envelope/plain')],
       ]),
-      proposeValue('quirks.msgtypeResponse', settings.quirks.msgtypeResponse, [
-        { value: true, seen: 'parts with msgtype=response', count: countOf('part/msgtype') },
-        { value: false, seen: 'parts without a msgtype', count: countOf('part/http') },
+      proposeValue('quirks.msgtypeResponse', quirks.msgtypeResponse, [
+        [true, 'parts with msgtype=response', count('part/msgtype')],
+        [false, 'parts without a msgtype', count('part/http')],
       ]),
-      proposeMismatch(learned, settings.quirks.mismatch),
-      ...proposeMessages(learned, settings.errorMessages),
-      ...(['eventType', 'codeType'] as const).map((name) =>
-        proposeValue(
-          `v3.${name}`,
-          settings.v3[name],
-          [...learned]
-            .filter(([key]) => key.startsWith(`type/${name}/`))
-            .map(([key, count]) => {
-              const value = key.slice(`type/${name}/`.length)
-              return { value, seen: `Type ${value}`, count }
-            }),
-        ),
-      ),
+      proposeMismatch(count, quirks.mismatch),
+      ...proposeMessages(errors, settings.errorMessages),
+      proposeValue('v3.eventType', v3.eventType, typesOf('eventType')),
+      proposeValue('v3.codeType', v3.codeType, typesOf('codeType')),
     ],
-    errors: toErrors(learned),
+    errors,
   }
 }
 
-interface Choice extends Observation {
-  readonly value: string | boolean
-}
+/** A value, what speaks for it, and in how many exchanges that was seen. */
+type Choice = readonly [value: string | boolean, seen: string, count: number]
+type CountOf = (name: string) => number
 
 /** Proposes the one value that all observations are of. */
 function proposeValue(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
-  const found = choices.filter(({ count }) => count > 0)
-  const evidence = found.map(({ seen, count }) => ({ seen, count }))
-  const [first] = found
-  if (first === undefined) return { path, current, result: 'none', evidence }
-  if (found.some(({ value }) => value !== first.value))
-    return { path, current, result: 'contradictory', evidence }
-  if (first.value === current) return { path, current, result: 'keep', evidence }
-  return { path, current, result: 'change', proposed: first.value, evidence }
+  const found = choices.filter(([, , count]) => count > 0)
+  const evidence = found.map(([, seen, count]) => ({ seen, count }))
+  const values = [...new Set(found.map(([value]) => value))]
+  const [proposed] = values
+  if (proposed === undefined) return { path, current, result: 'none', evidence }
+  if (values.length > 1) return { path, current, result: 'contradictory', evidence }
+  if (proposed === current) return { path, current, result: 'keep', evidence }
+  return { path, current, result: 'change', proposed, evidence }
 }
 
 /** `auto` where V2 itself answers by the request: generic clients only in the nested layout. */
-function proposeLayout(learned: Learned, current: string): Proposal {
+function proposeLayout(count: CountOf, current: string): Proposal {
+  const clients = { plain: 'plain V2 clients', generic: 'generic clients' }
   const seen = (['flat', 'nested'] as const)
-    .flatMap((layout) =>
-      (['plain', 'generic'] as const).map((client) => ({
-        layout,
-        client,
-        count: learned.get(`layout/${layout}/${client}`) ?? 0,
-      })),
-    )
-    .filter(({ count }) => count > 0)
+    .flatMap((layout) => (['plain', 'generic'] as const).map((client) => ({ layout, client })))
+    .filter(({ layout, client }) => count(`layout/${layout}/${client}`) > 0)
   const layouts = new Set(seen.map(({ layout }) => layout))
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
   // `auto` that gives these clients what they got is right as it is.
   const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
-  const choices = seen.map(({ layout, client, count }) => ({
-    value: isAuto ? 'auto' : layout,
-    seen: `${layout} replies to ${client === 'generic' ? 'generic clients' : 'plain V2 clients'}`,
-    count,
-  }))
+  const choices = seen.map(({ layout, client }): Choice => [
+    isAuto ? 'auto' : layout,
+    `${layout} replies to ${clients[client]}`,
+    count(`layout/${layout}/${client}`),
+  ])
   const isFlat = !layouts.has('nested') && seen.some(({ client }) => client === 'generic')
   return { ...proposeValue('layout', current, choices), ...(isFlat && { note: NEEDS_AUTO }) }
 }
@@ -138,46 +132,41 @@ const NEEDS_AUTO =
 const LEAST_DROPPED = 3
 
 /** V2's empty reply to such a batch is the same whether it keeps the records or not: what V3 then shows counts. */
-function proposeMismatch(learned: Learned, current: string): Proposal {
-  const countOf = (outcome: string): number => learned.get(`mismatch/${outcome}`) ?? 0
+function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
     // Parts are outcomes: V2 tried to apply the records.
-    { value: 'post', seen: 'batches whose ids differ, answered with parts', count: countOf('parts') },
-    { value: 'post', seen: 'batches whose ids differ and whose marks were recorded', count: countOf('kept') },
-    {
-      value: 'drop',
-      seen: 'batches whose ids differ and whose marks were not recorded',
-      count: countOf('dropped'),
-    },
+    ['post', 'batches whose ids differ, answered with parts', count('mismatch/parts')],
+    ['post', 'batches whose ids differ and whose marks were recorded', count('mismatch/kept')],
+    ['drop', 'batches whose ids differ and whose marks were not recorded', count('mismatch/dropped')],
   ])
-  if (proposal.proposed === 'drop' && countOf('dropped') < LEAST_DROPPED) {
-    const { path, evidence } = proposal
+  const { path, evidence } = proposal
+  if (proposal.proposed === 'drop' && count('mismatch/dropped') < LEAST_DROPPED) {
     const note = `at least ${LEAST_DROPPED} are needed, since a batch of which V2 refused every record looks the same`
     return { path, current, result: 'none', evidence, note }
   }
-  const empty = countOf('empty')
+  const empty = count('mismatch/empty')
   if (proposal.result !== 'none' || empty === 0) return proposal
-  const evidence = [{ seen: 'batches whose ids differ, answered without parts', count: empty }]
-  const note = 'nothing shows whether V2 kept the records: read one of them on V2'
-  return { ...proposal, evidence, note }
+  return {
+    ...proposal,
+    evidence: [{ seen: 'batches whose ids differ, answered without parts', count: empty }],
+    note: 'nothing shows whether V2 kept the records: read one of them on V2',
+  }
 }
 
 /** Only for codes that the adapter has a text of its own for: others come from V3 with theirs. */
 function proposeMessages(
-  learned: Learned,
+  errors: readonly LearnedError[],
   configured: LearnableSettings['errorMessages'],
 ): readonly Proposal[] {
   const own = new Map(defaultErrorMapping.map(({ to }) => [to.code, to.message]))
-  const errors = toErrors(learned).filter(({ code }) => own.has(code))
-  return [...new Set(errors.map(({ code }) => code))].map((code) =>
-    proposeValue(
-      `errorMessages.${code}`,
-      configured[code] ?? own.get(code) ?? '',
-      errors
-        .filter((error) => error.code === code && error.message !== WITHHELD)
-        .map(({ message, count }) => ({ value: message, seen: `“${message}”`, count })),
-    ),
-  )
+  const byCode = Map.groupBy(errors, ({ code }) => code)
+  return [...byCode].flatMap(([code, found]) => {
+    const current = configured[code] ?? own.get(code)
+    if (!own.has(code) || current === undefined) return []
+    const known = found.filter(({ message }) => message !== WITHHELD)
+    const choices = known.map(({ message, count }): Choice => [message, `“${message}”`, count])
+    return proposeValue(`errorMessages.${code}`, current, choices)
+  })
 }
 
 function toErrors(learned: Learned): readonly LearnedError[] {
@@ -196,6 +185,8 @@ export function formatPatch(
   { exchanges, unreadable, proposals, errors }: LearnedProposals,
 ): string {
   const changes = proposals.filter(({ result }) => result === 'change')
+  const counted = (count: number, one: string, several = `${one}s`): string =>
+    `${count} ${count === 1 ? one : several}`
   const lines = [
     `# observed: ${counted(exchanges.batch, 'batch', 'batches')}, ${counted(exchanges.record, 'single record')}, ${counted(exchanges.read, 'read')}`,
     ...(unreadable > 0 ? [`# ${counted(unreadable, 'reply', 'replies')} could not be read`] : []),
@@ -203,43 +194,34 @@ export function formatPatch(
       ? ['partners:', `  - id: ${partner}`, ...patchOf(changes)]
       : ['# nothing to change']),
     ...(['keep', 'contradictory', 'none'] as const).flatMap((result) =>
-      proposals
-        .filter((one) => one.result === result)
-        .map((one) => `# ${one.path}: ${reasonOf(one)}${noteOf(one)}`),
+      proposals.filter((one) => one.result === result).map((one) => `# ${one.path}: ${reasonOf(one)}`),
     ),
     ...errors.map(({ status, code, message, count }) => `# error ${status} ${code}: ${message} (${count})`),
   ]
   return lines.join('\n')
 }
 
-/** Why a key is left as it is. */
-function reasonOf({ result, current, evidence }: Proposal): string {
-  const seen = toText(evidence)
-  if (result === 'keep') return `${current} fits: ${seen}`
-  if (result === 'contradictory') return `not proposed, the evidence is contradictory: ${seen}`
-  return `not proposed, ${evidence.length === 0 ? 'nothing was seen of it' : seen}`
-}
-
+/** The lines of the keys, below those of their sections. */
 function patchOf(changes: readonly Proposal[]): readonly string[] {
-  const lines: string[] = []
-  let open = ''
-  for (const one of changes) {
-    const { path, proposed, evidence } = one
-    const [first = '', second] = path.split('.')
-    const section = second === undefined ? '' : first
-    if (section !== open && section !== '') lines.push(`    ${section}:`)
-    open = section
-    lines.push(
-      `${second === undefined ? '    ' : '      '}${second ?? first}: ${first === 'errorMessages' ? JSON.stringify(proposed) : String(proposed)} # ${toText(evidence)}${noteOf(one)}`,
-    )
-  }
-  return lines
+  const sections = Map.groupBy(changes, ({ path }) => (path.includes('.') ? path.split('.', 1)[0] : ''))
+  return [...sections].flatMap(([section = '', own]) => [
+    ...(section === '' ? [] : [`    ${section}:`]),
+    ...own.map((one) => {
+      const name = one.path.slice(section === '' ? 0 : section.length + 1)
+      const value = section === 'errorMessages' ? JSON.stringify(one.proposed) : String(one.proposed)
+      return `${section === '' ? '    ' : '      '}${name}: ${value} # ${seenOf(one)}`
+    }),
+  ])
 }
 
-const counted = (count: number, one: string, several = `${one}s`): string =>
-  `${count} ${count === 1 ? one : several}`
+/** Why a key is left as it is. */
+function reasonOf(one: Proposal): string {
+  if (one.result === 'keep') return `${one.current} fits: ${seenOf(one)}`
+  if (one.result === 'contradictory') return `not proposed, the evidence is contradictory: ${seenOf(one)}`
+  return `not proposed, ${one.evidence.length === 0 ? 'nothing was seen of it' : seenOf(one)}`
+}
 
-const toText = (evidence: readonly Observation[]): string =>
-  evidence.map(({ seen, count }) => `${count} × ${seen}`).join(', ')
-
-const noteOf = ({ note }: Proposal): string => (note === undefined ? '' : `; ${note}`)
+function seenOf({ evidence, note }: Proposal): string {
+  const seen = evidence.map(({ seen: what, count }) => `${count} × ${what}`).join(', ')
+  return note === undefined ? seen : `${seen}; ${note}`
+}
