@@ -1,12 +1,6 @@
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import type { Window } from './windows.ts'
 
-/** Learner and session of a mark, as it can be asked for again. */
-export interface MarkKey {
-  readonly learner: string
-  readonly event: string
-}
-
 /** The query of each side. */
 export interface WindowQueries {
   readonly v2: string
@@ -15,18 +9,16 @@ export interface WindowQueries {
 
 /**
  * The raw query of a read of marks, the same text for both sides: V2's names (service.md 9), times with `Z` and guids bare
- * (service-facts 8). `learners` and `keys` narrow it further.
+ * (service-facts 8). `learners` narrow it further.
  */
 export function writeMarkQuery(
   { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
   learners: readonly string[] | undefined,
-  keys?: readonly MarkKey[],
 ): WindowQueries {
   const conditions = [
     `AttendableEventStart ge ${formatTime(fromMs)}`,
     `AttendableEventStart lt ${formatTime(toMs)}`,
     ...(learners === undefined ? [] : [anyOf(learners.map((id) => `Learner eq ${id}`))]),
-    ...(keys === undefined ? [] : [anyOf(keys.map(keyIs))]),
   ]
   const query = `$filter=${encodeURIComponent(conditions.join(' and '))}`
   return { v2: query, v3: query }
@@ -43,32 +35,23 @@ export function writeRegistrationQueries(learners: readonly string[] | undefined
   return { v2, v3: toV3RegistrationQuery(v2) }
 }
 
-/** Divides learners into lists that fit into a query each. */
-export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
-  return divide(learners, learnerIs)
-}
-
-/** Divides keys into lists that fit into a query each. */
-export function listKeys(keys: readonly MarkKey[]): readonly (readonly MarkKey[])[] {
-  return divide(keys, keyIs)
-}
-
 /**
  * Characters of a condition at most, as written into a query: IIS, which V2 runs behind, refuses a query string of more than 2,048
  * unless it is configured otherwise.
  */
 const MAX_CHARACTERS = 1_700
 
-function divide<Item>(items: readonly Item[], write: (item: Item) => string): readonly (readonly Item[])[] {
-  const lists: Item[][] = []
+/** Divides learners into lists that fit into a query each. */
+export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
+  const lists: string[][] = []
   let room = 0
-  for (const item of items) {
-    const length = encodeURIComponent(` or ${write(item)}`).length
+  for (const id of learners) {
+    const length = encodeURIComponent(` or ${learnerIs(id)}`).length
     if (length > room) {
       lists.push([])
       room = MAX_CHARACTERS
     }
-    lists.at(-1)?.push(item)
+    lists.at(-1)?.push(id)
     room -= length
   }
   return lists
@@ -76,8 +59,6 @@ function divide<Item>(items: readonly Item[], write: (item: Item) => string): re
 
 /** The longest of the conditions that name one learner is that of a registration. */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
-const keyIs = ({ learner, event }: MarkKey): string =>
-  `(Learner eq ${learner} and AttendableEvent eq ${event})`
 
 const anyOf = (conditions: readonly string[]): string =>
   conditions.length === 1 ? (conditions[0] ?? '') : `(${conditions.join(' or ')})`

@@ -63,13 +63,10 @@ export function fakeSide(
   }
 }
 
-function matches({ Learner, AttendableEvent, AttendableEventStart }: Mark, query: string): boolean {
+function matches({ Learner, AttendableEventStart }: Mark, query: string): boolean {
   const [, from = '', to = ''] = /ge (\S+) and AttendableEventStart lt ([^\s&]+)/.exec(query) ?? []
   const start = Date.parse(AttendableEventStart)
   if (start < Date.parse(from) || start >= Date.parse(to)) return false
-  const keys = [...query.matchAll(/\(Learner eq (\S+) and AttendableEvent eq ([^)]+)\)/g)]
-  if (keys.length > 0)
-    return keys.some(([, learner, event]) => learner === Learner && event === AttendableEvent)
   const learners = [...query.matchAll(/Learner eq ([^\s)&]+)/g)].map(([, id]) => id)
   return learners.length === 0 || learners.includes(Learner)
 }

@@ -79,13 +79,13 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'loses what it asks again': {
     module: 'compare/run/compare-window.ts',
-    from: 'kept.push(...compare(own(v2.rows), own(v3.rows)))',
-    to: '',
+    from: 'rows: [...others, ...compare(v3.rows)]',
+    to: 'rows: others',
   },
   'takes differences for noise': {
     module: 'compare/run/compare-window.ts',
-    from: 'noiseOf(compare(own(v2.rows), own(again.rows)))',
-    to: 'noiseOf(compare(own(v2.rows), own(v3.rows)))',
+    from: '? compare(again.rows) : []',
+    to: '? compare(v3.rows) : []',
   },
   'sees no other order': {
     module: 'compare/diff/align.ts',
