@@ -24,13 +24,11 @@ const json = (given: object): string => JSON.stringify({ ...emptyRun, ...given }
 
 test.each([
   ['', 'a.json cannot be read: it is not valid JSON.'],
-  ['<html>', 'a.json cannot be read: it is not valid JSON.'],
   [
     JSON.stringify(termRun()).slice(0, 2000),
     'a.json cannot be read: it is not valid JSON. Was it cut off, or is the run still writing it?',
   ],
   ['[]', 'a.json cannot be read: it is not the document of a comparison run.'],
-  ['null', 'a.json cannot be read: it is not the document of a comparison run.'],
   ['{"schema":1}', 'a.json cannot be read: it is not the document of a comparison run.'],
   [
     json({ schema: 2 }),
@@ -47,12 +45,10 @@ test.each([
   ],
   [json({ compared: 1, offered: 1 }), 'a.json cannot be read: the six verdicts do not add up to "compared".'],
   [json({ offered: '<5' }), 'offered: Invalid input: expected number'],
-  [json({ offered: 1e300 }), 'offered: '],
   [json({ from: '2026-02-30' }), 'from: Invalid ISO date'],
   [json({ startedAt: 'yesterday' }), 'startedAt: Invalid ISO datetime'],
   [json({ run: 'x'.repeat(3000) }), 'run: Too big'],
   [json({ kind: 'else' }), 'kind: Invalid option'],
-  [json({ days: {} }), 'days: Invalid input: expected array'],
   [json({ days: [{ name: 'a', verdicts: {} }] }), 'days.0.verdicts.same: Invalid input'],
   [
     json({ differences: [{ path: 'Comment', kind: 'gone', v2Class: '', v3Class: '', count: 1 }] }),

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 
-import { createOwnRules } from '../../src/compare/diff/index.ts'
 import { countsForm, createTally, type RunHeader, type Tally, toDocument } from '../../src/compare/tally.ts'
 import type { Comparison, FieldDifference, Verdict } from '../../src/compare/verdict.ts'
 
@@ -28,36 +27,6 @@ const comment: FieldDifference = {
 const minutes: FieldDifference = { path: 'MinutesLate', kind: 'null', v2Class: 'number:0', v3Class: 'null' }
 
 describe('createTally', () => {
-  it('adds up records by verdict, class, kind, code and day', () => {
-    const tally = createTally()
-    tally.add(differing(comment), { kind: 'marks', day: '2026-01-02', codeClass: 'code:present' })
-    tally.add(differing(comment, minutes), { kind: 'marks', day: '2026-01-01' })
-    tally.add(
-      { ...plain('equivalent'), equivalences: [{ rule: 'guid-case', path: 'Learner' }] },
-      { kind: 'marks' },
-    )
-    tally.add(plain('unknown'), { kind: 'registrations' })
-    tally.count('dropped', 2)
-    tally.count('skipped', 3)
-    const document = documentOf(tally)
-    expect(document).toMatchObject({
-      offered: 9,
-      compared: 4,
-      verdicts: { same: 0, equivalent: 1, differs: 2, onlyV2: 0, onlyV3: 0, unknown: 1 },
-      differences: [
-        { ...comment, count: 2 },
-        { ...minutes, count: 1 },
-      ],
-      equivalences: [{ rule: 'guid-case', path: 'Learner', count: 1 }],
-      delays: [],
-    })
-    expect(document.days.map(({ name }) => name)).toEqual(['2026-01-01', '2026-01-02'])
-    expect(document.kinds.map(({ name, verdicts }) => [name, verdicts.differs])).toEqual([
-      ['marks', 2],
-      ['registrations', 0],
-    ])
-  })
-
   it('goes on from a checkpoint with the same document', () => {
     const [whole, first, second] = [createTally(), createTally(), createTally()]
     const groups = { kind: 'marks', day: '2026-01-02', codeClass: 'code:present' }
@@ -86,33 +55,6 @@ describe('createTally', () => {
         { path: 'MinutesLate', kind: 'null', count: 1 },
       ],
     })
-  })
-
-  it('says what the rules of a partner did, expired ones too', () => {
-    const rule = { reason: 'known', owner: 'ops', path: 'Comment', when: {} }
-    const { all } = createOwnRules(
-      [
-        { ...rule, name: 'old', expires: '2026-01-01' },
-        { ...rule, name: 'valid', expires: '2026-01-02' },
-      ],
-      '2026-01-02',
-    )
-    const tally = createTally()
-    tally.add(
-      { ...plain('equivalent'), equivalences: [{ rule: 'valid', path: 'Comment' }] },
-      { kind: 'marks' },
-    )
-    tally.add({ ...differing(comment), expiredRules: ['old'] }, { kind: 'marks' })
-    expect(
-      documentOf(tally, { rules: all }).ownRules.map(({ name, expired, count }) => ({
-        name,
-        expired,
-        count,
-      })),
-    ).toEqual([
-      { name: 'old', expired: true, count: 1 },
-      { name: 'valid', expired: false, count: 1 },
-    ])
   })
 
   it('keeps a bounded number of classes and loses no count', () => {

@@ -79,18 +79,11 @@ const rows: readonly ExplanationRow[] = [
     remedy: `Text is lost. Shorten comments in the client, or ${ownRule} with v3Class: "* cut" if the rest is not needed.`,
   },
   {
-    when: /^Comment value .* (?:trimmed|spaces)$/,
-    title: 'Blanks of comments are removed',
-    meaning: 'The comments are equal but for blanks.',
-    cause: 'V3 trims text, or V2 stored what the client sent unchanged.',
-    remedy: `No word is lost: ${ownRule} with v3Class: "* trimmed".`,
-  },
-  {
-    when: /^Comment value .* (?:normalised|case)$/,
-    title: 'Comments have another form of the same letters',
-    meaning: 'The comments are equal after Unicode normalisation, or in another case.',
-    cause: 'One side normalises text when it stores it.',
-    remedy: `Harmless unless a client searches comments by bytes: ${ownRule}.`,
+    when: /^Comment value .* (?:trimmed|spaces|normalised|case)$/,
+    title: 'Comments are written in another form',
+    meaning: 'The comments are equal but for blanks, the case of letters or their Unicode form.',
+    cause: 'V3 trims or normalises text, or V2 stored what the client sent unchanged.',
+    remedy: `No word is lost: ${ownRule} with its class, such as v3Class: "* trimmed".`,
   },
   {
     when: /^Comment (?:null|missing|extra|value) (?:null|missing|length:0) (?:null|missing|length:0)$/,
@@ -172,8 +165,7 @@ const rows: readonly ExplanationRow[] = [
     title: 'A record occurs several times',
     meaning: 'One side returns the same record more often than the other.',
     cause: 'Overlapping pages of one service, or a mark that was recorded twice.',
-    remedy:
-      'Run again with --noise: if V2 repeats itself, it is noise. Else have the duplicates removed in the service.',
+    remedy: 'Run again with --noise: if V2 repeats itself, it is noise. Else have the duplicates removed.',
   },
   {
     when: /^\(row\) order /,
@@ -182,13 +174,6 @@ const rows: readonly ExplanationRow[] = [
     cause: 'The sides sort equal values, letters or null differently.',
     remedy:
       'Clients that page with $top and $skip need an order that is unique: let them add a key to $orderby.',
-  },
-  {
-    when: /^(?:reply\/(?:layout|changesets|boundary)|part\/changeset) /,
-    title: 'The layout of the batch reply differs',
-    meaning: "The adapter's reply nests its parts otherwise than V2's.",
-    cause: "The partner's layout is not the one that V2 uses for it.",
-    remedy: 'Run compare learn for the partner and take over the line layout that it proposes.',
   },
   {
     when: /^reply\/status /,
@@ -209,19 +194,12 @@ const rows: readonly ExplanationRow[] = [
       'Find the codes of the errors in the classes of errors/…: refused fields are unmappedFields and quirks of the partner.',
   },
   {
-    when: /^part\/(?:reason|http|order|Content-ID)/,
-    title: 'Heads of parts differ',
-    meaning: 'Parts of the reply have other headers, another status phrase, or another order.',
-    cause: 'V2 writes the heads of parts in a form of its own.',
+    when: /^(?:reply|part)\//,
+    title: 'The form of the batch reply differs',
+    meaning: "The adapter's reply nests, heads or wraps its parts otherwise than V2's.",
+    cause: "The partner's layout or quirks are not those that V2 uses for it.",
     remedy:
-      'Run compare learn for the partner. Strict clients read these lines; most ignore them, and then a rule of the partner accepts it.',
-  },
-  {
-    when: /^part\//,
-    title: 'Bodies of parts have another form',
-    meaning: 'The JSON of a part is wrapped, annotated or typed otherwise.',
-    cause: 'The quirks of this partner\'s V2 are not configured, such as the data envelope {"d": …}.',
-    remedy: 'Run compare learn for the partner and take over the quirks that it proposes.',
+      'Run compare learn for the partner and take over what it proposes. Strict clients read these lines; where clients ignore them, a rule of the partner accepts it.',
   },
   {
     when: /^errors[/ ]/,

@@ -32,25 +32,13 @@ export const compareFaces: CompareFaces = async ({ v2Url, v3Url }, run, learners
     const { document } = await runComparison(
       {
         source: createWindowSource({
-          ...{
-            sides,
-            rules,
-            resumed,
-            noise: run.noise,
-            registrations: false,
-            clock: systemClock,
-            pauseMs: 0,
-          },
-          fromMs: Date.parse(run.from),
-          toMs: Date.parse(run.to) + DAY_MS,
+          ...{ sides, rules, resumed, noise: run.noise, registrations: false },
+          ...{ clock: systemClock, pauseMs: 0 },
+          ...{ fromMs: Date.parse(run.from), toMs: Date.parse(run.to) + DAY_MS },
           learners: learners === undefined ? undefined : listLearners(learners),
         }),
         header: {
-          kind: 'reads',
-          partner: null,
-          from: run.from,
-          to: run.to,
-          noise: run.noise,
+          ...{ kind: 'reads', partner: null, from: run.from, to: run.to, noise: run.noise },
           rules: rules?.all ?? [],
         },
         checkpoint: { options: '', sampleKey: '', resumed },

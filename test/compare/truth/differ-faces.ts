@@ -167,15 +167,14 @@ export async function startFaceProxy(face: ListedDifference['face'], target: str
   let differences: ReadonlyMap<string, readonly ListedDifference[]> = new Map()
   let exchanged: ReadonlyMap<string, FlatMark> = new Map()
 
-  /** The rows that are shown in the place of one; rows that are asked for by name stand alone, so that no other can stand there. */
-  const change = (row: Row, isNamed: boolean): Row[] => {
+  /** The rows that are shown in the place of one. */
+  const change = (row: Row): Row[] => {
     const [learner, event] = ['Learner', 'AttendableEvent'].map((path) => {
       const [owner, name] = placeOf(row, face, path)
       return textOf(owner[name])
     })
     const key = `${learner} ${event}`
-    const other = isNamed ? undefined : exchanged.get(key)
-    for (const [path, value] of Object.entries(other ?? {}))
+    for (const [path, value] of Object.entries(exchanged.get(key) ?? {}))
       if (face === 'V2' || path !== 'AttendanceHistorys') write(row, face, path, value)
     const found = differences.get(key) ?? []
     for (const { path, shown } of found.flatMap(({ fields }) => fields)) write(row, face, path, shown)
@@ -197,9 +196,8 @@ export async function startFaceProxy(face: ListedDifference['face'], target: str
         outgoing.end(text)
         return
       }
-      const isNamed = /(?:AttendableEvent|Event\/ExternalID) (?:eq|in) /.test(decodeURIComponent(url.replaceAll('+', ' '))) // prettier-ignore
       const page = JSON.parse(text) as Row & { value: Row[] }
-      outgoing.end(JSON.stringify({ ...page, value: page.value.flatMap((row) => change(row, isNamed)) }))
+      outgoing.end(JSON.stringify({ ...page, value: page.value.flatMap(change) }))
     }
     // A reply that breaks breaks here, too.
     forward().catch(() => incoming.socket.destroy())

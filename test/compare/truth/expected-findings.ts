@@ -65,23 +65,18 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   start: field('AttendableEventStart', shiftClasses),
   commentCut: field('Comment', byFaceText('longer', 'cut')),
   commentTrimmed: field('Comment', byFaceText('trimmed', 'trimmed')),
-  commentOther: field('Comment', textClasses),
+  commentOther: field('Comment', plainClasses),
   code: field('SchoolAttendanceCode', codeClasses),
   present: field('Present', codeClasses),
   absent: field('Absent', codeClasses),
   minutesNull: field('MinutesLate', plainClasses),
   minutesZero: field('MinutesLate', plainClasses),
   // The adapter takes no text for a number: it answers null.
-  minutesText: byFace(field('MinutesLate', plainClasses), (truth) =>
-    field(
-      'MinutesLate',
-      plainClasses,
-    )({
-      ...truth,
-      fields: truth.fields.map((one) => ({ ...one, shown: null })),
-    }),
-  ),
-  process: field('ChangeProcessName', textClasses),
+  minutesText: byFace(field('MinutesLate', plainClasses), (truth) => {
+    const fields = truth.fields.map((one) => ({ ...one, shown: null }))
+    return field('MinutesLate', plainClasses)({ ...truth, fields })
+  }),
+  process: field('ChangeProcessName', plainClasses),
   recordedBy: field('RecordedBy', () => ['guid', 'guid']),
   id: field('ExternalID', () => ['guid', 'guid']),
   guidCase: rule('guid-case', [
@@ -126,10 +121,6 @@ function codeClasses(_sides: Sides, { kind, mark, face }: ListedDifference): Cla
 
 function plainClasses({ v2, v3 }: Sides): Classes {
   return [classOf(v2), classOf(v3)]
-}
-
-function textClasses(sides: Sides): Classes {
-  return plainClasses(sides)
 }
 
 function byFaceText(onV2: string, onV3: string): (sides: Sides, truth: ListedDifference) => Classes {

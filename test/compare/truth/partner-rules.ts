@@ -21,13 +21,7 @@ export const partnerRules: readonly (PartnerRule & {
       path === 'MinutesLate' && v2Class === 'null' && v3Class === 'number:0',
   },
   {
-    ...{
-      ...about,
-      name: 'an-hour',
-      path: 'RecordedOn',
-      expires: '2026-06-09',
-      when: { v3Class: 'time:*' },
-    },
+    ...{ ...about, name: 'an-hour', path: 'RecordedOn', expires: '2026-06-09', when: { v3Class: 'time:*' } },
     covers: ({ path }) => path === 'RecordedOn',
   },
 ]

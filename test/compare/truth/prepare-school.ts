@@ -50,14 +50,10 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
   const written = new Map<string, string>()
   const random = createRandom(1, 'comments')
   const readDay = async (day: string): Promise<readonly FlatMark[]> => {
-    const filter = encodeURIComponent(
-      `AttendableEventStart ge ${day}T00:00:00Z and AttendableEventStart lt ${day}T23:59:59Z`,
-    )
+    const filter = `AttendableEventStart ge ${day}T00:00:00Z and AttendableEventStart lt ${day}T23:59:59Z`
     const marks: FlatMark[] = []
-    for (
-      let path: string | undefined = `/V2/Attendance/AttendanceRecords?$filter=${filter}`;
-      path !== undefined;
-    ) {
+    let path: string | undefined = `/V2/Attendance/AttendanceRecords?$filter=${encodeURIComponent(filter)}`
+    while (path !== undefined) {
       const page = (await get(path)) as { value: FlatMark[]; '@odata.nextLink'?: string }
       marks.push(...page.value)
       path = page['@odata.nextLink']?.slice(v2Url.length)
@@ -75,19 +71,13 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     )
     const chosen = marks.filter(({ Learner }) => learners.has(Learner))
     if (chosen.length === 0) continue
-    const records = chosen.map((mark, index) => ({
-      ...{
-        Learner: mark.Learner,
-        AttendableEvent: mark.AttendableEvent,
-        SchoolAttendanceCode: mark.SchoolAttendanceCode,
-      },
-      ...{
-        Present: mark.Present,
-        Absent: mark.Absent,
+    const records = chosen.map(
+      ({ Learner, AttendableEvent, SchoolAttendanceCode, Present, Absent }, index) => ({
+        ...{ Learner, AttendableEvent, SchoolAttendanceCode, Present, Absent },
         MinutesLate: random.chance(0.5) ? random.below(70) : null,
-      },
-      Comment: commentOf(index, random.below(6)),
-    }))
+        Comment: commentOf(index, random.below(6)),
+      }),
+    )
     const batch = batchOf(records)
     const reply = await request(`${v2Url}/V2/Attendance/$batch`, {
       method: 'POST',

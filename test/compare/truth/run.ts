@@ -66,20 +66,8 @@ process.exitCode = wrong.length === 0 ? 0 : 1
 function findDefects(seed: string): boolean[] {
   return Object.keys(defects).map((name) => {
     const script = fileURLToPath(import.meta.url)
-    const args = [
-      script,
-      '--runs',
-      '16',
-      '--seed',
-      seed,
-      '--scale',
-      'class',
-      '--largest',
-      '2000',
-      '--defect',
-      name,
-    ]
-    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    const args = `--runs 16 --seed ${seed} --scale class --largest 2000 --defect`.split(' ')
+    const { status, stdout } = spawnSync(process.execPath, [script, ...args, name], { encoding: 'utf8' })
     const summary = /"wrong":\d+/.exec(stdout)?.[0]
     // One that did not run to its end is not found.
     const isFound = status === 1 && summary !== undefined
