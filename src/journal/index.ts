@@ -35,7 +35,7 @@ export {
 } from './instances.ts'
 export type { JournalTables } from './schema.ts'
 export { unsettledRows } from './read-records.ts'
-export type { JournalKey } from './seal.ts'
+export { decrypt, encrypt, type JournalKey } from './seal.ts'
 export {
   type BatchReport,
   type BatchSummary,

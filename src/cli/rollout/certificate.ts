@@ -1,26 +1,42 @@
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 
-import {
-  type Certificate,
-  type CertificateBody,
-  type Finding,
-  formatCertificate,
-  readCertificate,
-  verifyContent,
-} from '../../rollout/certificate.ts'
+import * as z from 'zod'
+
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { readKeySource } from '../key-source.ts'
+import type { Target } from '../options.ts'
 import { readGivenFile } from '../recordings/read-recordings.ts'
+import { loadTarget } from '../target.ts'
+import type { Answer } from '../text.ts'
 import { version } from '../version.ts'
 import { fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
-import type { Target } from '../options.ts'
-import { loadTarget } from '../target.ts'
-import type { Answer } from '../text.ts'
 import { entryToJson, stageToJson, viewKnown } from './stage-view.ts'
+
+const FORM = 'markbridge-certificate-1'
+
+/** What is checked of a certificate; `stage`, `advice` and `history` are as they were printed. */
+const form = z.object({
+  form: z.literal(FORM),
+  partner: z.string(),
+  issuedAt: z.string(),
+  /** The end of the audit trail at that time; `mac` is that of its last entry, empty where there is none. */
+  audit: z.object({ entries: z.int(), mac: z.string(), keyed: z.boolean() }),
+  /** SHA-256 in hexadecimal over the JSON of all but `digest` and `signature`, without white space. */
+  digest: z.string(),
+  signature: z
+    .object({
+      algorithm: z.literal('Ed25519'),
+      /** SPKI in DER, base64. It says who signed only to those who know its owner. */
+      publicKey: z.string(),
+      value: z.string(),
+    })
+    .nullable(),
+})
+type Certificate = z.infer<typeof form>
 
 /** The flags of `rollout certify`. */
 export interface CertifyOptions extends Target {
@@ -35,14 +51,20 @@ export interface CertifyOptions extends Target {
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
   const key = options.key === undefined ? undefined : await readSigningKey(options.key)
-  const body = await readStore(config, (store) => describePartner(partner, config, store))
-  if (body === undefined) {
+  const content = await readStore(config, (store) => describePartner(partner, config, store))
+  if (content === undefined) {
     console.error(
       'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.',
     )
     return 1
   }
-  const text = formatCertificate(body, key)
+  const digest = digestOf(content)
+  const signature = key && {
+    algorithm: 'Ed25519',
+    publicKey: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64'),
+    value: sign(null, signedBytes(digest), key).toString('base64'),
+  }
+  const text = JSON.stringify({ ...content, digest, signature: signature ?? null }, null, 2)
   if (options.out === undefined) console.log(text)
   else {
     await writeNew(options.out, `${text}\n`)
@@ -51,17 +73,19 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   return 0
 }
 
+/** What is certified; undefined where the audit trail is broken. */
 async function describePartner(
   partner: string,
   config: Config,
   store: OpenedRolloutStore,
-): Promise<CertificateBody | undefined> {
+): Promise<object | undefined> {
   const snapshot = await store.snapshot()
   const view = viewKnown(partner, config, snapshot)
   const trail = await store.verify()
   if (trail.broken !== undefined) return undefined
   const advice = await giveAdvice(view, config, snapshot, store)
   return {
+    form: FORM,
     issuedAt: new Date(snapshot.nowMs).toISOString(),
     version,
     partner,
@@ -71,6 +95,12 @@ async function describePartner(
     history: (await store.history({ partner })).map((entry) => entryToJson(entry)),
   }
 }
+
+const digestOf = (content: object): string =>
+  createHash('sha256').update(JSON.stringify(content)).digest('hex')
+
+/** What is signed: no other text of this program, or of another one, is a certificate. */
+const signedBytes = (digest: string): Buffer => Buffer.from(`${FORM}\n${digest}\n`)
 
 /** A certificate is never replaced. */
 async function writeNew(path: string, text: string): Promise<void> {
@@ -91,6 +121,14 @@ export interface VerifyOptions extends Target {
   readonly offline?: boolean
 }
 
+/** A finding about a certificate. */
+interface Finding {
+  readonly check: 'digest' | 'signature' | 'audit'
+  /** `unknown`: it cannot be said. */
+  readonly result: 'holds' | 'fails' | 'unknown'
+  readonly what: string
+}
+
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
@@ -98,10 +136,10 @@ const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
  * where one of them fails. Error: `ADP_USAGE` for a file that is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
-  const certificate = readCertificate((await readGivenFile(file)).toString('utf8'))
+  const { certificate, isWhole } = readCertificate((await readGivenFile(file)).toString('utf8'))
   const publicKey = options.publicKey === undefined ? undefined : await readPublicKey(options.publicKey)
   const findings = [
-    ...verifyContent(certificate, publicKey),
+    ...verifyContent(certificate, isWhole, publicKey),
     options.offline === true
       ? unasked
       : await readStore(await loadTarget(options), (store) => verifyHead(certificate, store)),
@@ -118,6 +156,81 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
 }
 
 const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not asked.' }
+
+/**
+ * Reads a certificate, and whether its content is as its digest says. A member that is there twice, which readers take differently, makes it
+ * another text. Error: `ADP_USAGE` for a text that is none.
+ */
+function readCertificate(text: string): { readonly certificate: Certificate; readonly isWhole: boolean } {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw notOne('it is not JSON')
+  }
+  const read = form.safeParse(json)
+  if (!read.success) {
+    const at = read.error.issues[0]?.path.join('.') ?? ''
+    throw notOne(
+      at === 'form' || at === ''
+        ? `its form is not ${FORM}`
+        : `its member ${at} is missing or has another form`,
+    )
+  }
+  // As it was written, in its order: the digest is over the text.
+  const { digest, signature, ...content } = json as Certificate
+  const withoutSpace = text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
+  const isWhole = withoutSpace === JSON.stringify(json) && digestOf(content) === digest
+  return { certificate: { ...content, digest, signature }, isWhole }
+}
+
+const notOne = (why: string): AdapterError =>
+  new AdapterError('ADP_USAGE', `This is not a certificate: ${why}.`)
+
+/** Checks the digest and the signature; `publicKey` is the key that has to have signed. */
+function verifyContent(
+  { digest, signature }: Certificate,
+  isWhole: boolean,
+  publicKey: KeyObject | undefined,
+): readonly Finding[] {
+  const digestFinding: Finding = isWhole
+    ? { check: 'digest', result: 'holds', what: 'The content is as it was certified.' }
+    : { check: 'digest', result: 'fails', what: 'The content was changed since it was certified.' }
+  const signed = verifySignature(digest, signature, publicKey)
+  if (isWhole || signed.result !== 'holds') return [digestFinding, signed]
+  return [digestFinding, { ...signed, what: 'This key has signed the digest, not the content as it is now.' }]
+}
+
+function verifySignature(
+  digest: string,
+  signature: Certificate['signature'],
+  publicKey: KeyObject | undefined,
+): Finding {
+  const found = (result: Finding['result'], what: string): Finding => ({ check: 'signature', result, what })
+  if (signature === null)
+    return publicKey === undefined
+      ? found('unknown', 'It is not signed: anyone could have made it.')
+      : found('fails', 'It is not signed.')
+  const key = publicKey ?? keyOf(signature.publicKey)
+  const isSigned =
+    key?.asymmetricKeyType === 'ed25519' &&
+    verify(null, signedBytes(digest), key, Buffer.from(signature.value, 'base64'))
+  if (publicKey === undefined)
+    return isSigned
+      ? found('unknown', 'It is signed, with a key that nothing here vouches for: give it with --public-key.')
+      : found('fails', 'The signature is wrong.')
+  return isSigned
+    ? found('holds', 'It was signed with this key.')
+    : found('fails', 'It was not signed with this key.')
+}
+
+function keyOf(spki: string): KeyObject | undefined {
+  try {
+    return createPublicKey({ key: Buffer.from(spki, 'base64'), type: 'spki', format: 'der' })
+  } catch {
+    return undefined
+  }
+}
 
 /** The trail has the entry that was its last one then, and all after it. */
 async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Promise<Finding> {

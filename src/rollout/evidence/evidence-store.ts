@@ -2,33 +2,28 @@ import { sql, type Transaction } from 'kysely'
 
 import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
 import { addCounts, type Counts } from './count-name.ts'
-import { destroyPeriods, lockPeriod, openPeriod, overwriting, type PeriodKey } from './periods.ts'
-import { COMPARED, type EvidenceScope, type KeptEvidence, readKept } from './read-kept.ts'
+import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.ts'
+import { COMPARED, type EvidenceScope, readKept } from './read-kept.ts'
 
 /**
- * Keeps what was seen of a partner and compared, over all instances, as counts and keyed hashes: no id, name or value. Errors:
- * `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
+ * Creates the store of evidence in the database of a journal: what was seen of a partner and compared, over all instances, as counts and keyed
+ * hashes; no id, name or value. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
  */
-export interface EvidenceStore {
-  /** The key of the running period of a scope; a new one begins where there is none, or after 90 days. */
-  key(scope: EvidenceScope): Promise<PeriodKey>
-  /** Adds entries, all or none. False: the period has ended meanwhile, and nothing was added. */
-  add(period: number, entries: readonly EvidenceEntry[]): Promise<boolean>
-  /** The evidence of a partner, the newest revision first. */
-  read(partner: string): Promise<readonly KeptEvidence[]>
-  /** Destroys keys that are older than 90 days, and deletes their hashes; returns how many. */
-  destroyExpired(): Promise<number>
-}
-
-/** Creates the store of evidence in the database of a journal. */
-export function createEvidenceStore(database: JournalDatabase): EvidenceStore {
+export function createEvidenceStore(database: JournalDatabase) {
   return {
-    key: (scope) => database.ask(() => openPeriod(database, scope)),
-    add: (period, entries) => database.ask(() => addEntries(database, period, entries)),
-    read: (partner) => database.ask(() => readKept(database, partner)),
+    /** The key of the running period of a scope; a new one begins where there is none, or after 90 days. */
+    key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
+    /** Adds entries, all or none. False: the period has ended meanwhile, and nothing was added. */
+    add: (period: number, entries: readonly EvidenceEntry[]) =>
+      database.ask(() => addEntries(database, period, entries)),
+    /** The evidence of a partner, the newest revision first. */
+    read: (partner: string) => database.ask(() => readKept(database, partner)),
+    /** Destroys keys that are older than 90 days, and deletes their hashes; returns how many. */
     destroyExpired: () => database.ask(() => destroyPeriods(database)),
   }
 }
+
+export type EvidenceStore = ReturnType<typeof createEvidenceStore>
 
 /** A learner and day that was compared, or a record that was written. */
 export interface HashedPair {

@@ -20,17 +20,7 @@ interface CheckedExchange {
   readonly check: string
 }
 
-/** Takes what one instance has seen and compared to the journal, in groups. */
-export interface EvidenceKeeper {
-  /** The key of the running period of a scope. Errors: those of the store. */
-  key(scope: EvidenceScope): Promise<PeriodKey>
-  add(scope: EvidenceScope, entry: PendingEntry): void
-  /** An exchange was not compared. */
-  miss(scope: EvidenceScope, check: CheckedExchange): void
-  start(): void
-  /** Keeps what is left, and ends. */
-  stop(): Promise<void>
-}
+export type EvidenceKeeper = ReturnType<typeof createEvidenceKeeper>
 
 interface EvidenceKeeperOptions {
   readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
@@ -58,8 +48,8 @@ interface Waiting {
   missed: Map<string, number>
 }
 
-/** Creates the evidence of one instance, which is added to that of all instances. */
-export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKeeper {
+/** Creates what takes all that one instance has seen and compared to the journal, in groups. */
+export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
   const { store, clock, onFailure, onKept } = options
   const keys = new Map<string, Promise<PeriodKey>>()
   const failing = new Set<string>()
@@ -138,14 +128,15 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
     },
   })
   return {
-    key: (scope) => {
+    /** The key of the running period of a scope. Errors: those of the store. */
+    key: (scope: EvidenceScope): Promise<PeriodKey> => {
       const name = nameOf(scope)
       const known = keys.get(name) ?? store.key(scope)
       keys.set(name, known)
       known.catch(() => keys.delete(name))
       return known
     },
-    add: (scope, entry) => {
+    add: (scope: EvidenceScope, entry: PendingEntry): void => {
       if (size + entry.size > MAX_WAITING) {
         lose(scope, [entry])
         return
@@ -153,12 +144,14 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions): EvidenceKe
       size += entry.size
       waitingOf(scope).entries.push(entry)
     },
+    /** An exchange was not compared. */
     miss,
-    start: () => {
+    start: (): void => {
       keeping.start()
       destroying.start()
     },
-    stop: async () => {
+    /** Keeps what is left, and ends. */
+    stop: async (): Promise<void> => {
       await destroying.stop()
       await keeping.stop()
     },

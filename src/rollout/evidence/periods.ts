@@ -1,9 +1,16 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 
 import { sql, type Transaction } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import {
+  decrypt,
+  encrypt,
+  type JournalDatabase,
+  type JournalKey,
+  type JournalTables,
+} from '../../journal/index.ts'
+import { readNow } from '../store/stage-rows.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
 /** The key of a period as plain values, for as long as it is kept. */
@@ -34,8 +41,7 @@ const HASH_BYTES = 16
 /** The running period of a scope with its key; an expired one is destroyed, and the next begins. */
 export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
   const { db, macKey } = database
-  const { rows } = await sql<{ now: number }>`select ${database.nowMs()} as now`.execute(db)
-  const nowMs = Number(rows[0]?.now)
+  const nowMs = await readNow(database, db)
   const latest = await db
     .selectFrom('evidence_periods')
     .select(['id', 'period', 'since_ms', 'from_day', 'until_day', 'hash_key', 'sealed'])
@@ -47,9 +53,10 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
     .executeTakeFirst()
   if (latest !== undefined && latest.hash_key !== null) {
     const { id, since_ms: since, from_day: from, until_day: until, hash_key: kept, sealed } = latest
-    const secret = (): Uint8Array => openKey(macKey, placeOf(scope, latest.period), kept, sealed)
-    if (nowMs < since + PERIOD_MS && since <= nowMs + AHEAD_MS)
-      return { period: id, today: dayOf(nowMs), days: [from, until], secret: secret() }
+    if (nowMs < since + PERIOD_MS && since <= nowMs + AHEAD_MS) {
+      const secret = await openKey(macKey, placeOf(scope, latest.period), kept, sealed)
+      return { period: id, today: dayOf(nowMs), days: [from, until], secret }
+    }
     await destroyPeriod(database, id)
   }
   const period = (latest?.period ?? 0) + 1
@@ -62,7 +69,7 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
       last_ms: nowMs,
       from_day: latest?.until_day ?? '',
       until_day: dayOf(nowMs + PERIOD_MS),
-      ...createKey(macKey, placeOf(scope, period)),
+      ...(await createKey(macKey, placeOf(scope, period))),
       kept: null,
     })
     // Another instance may have begun it.
@@ -89,34 +96,31 @@ export function toEvidenceKey(key: PeriodKey): EvidenceKey {
 const placeOf = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
-const [KEY, NONCE, TAG] = [32, 12, 16]
+const KEY_BYTES = 32
 
 /** Makes a key, sealed where the journal has keys. */
-function createKey(
+async function createKey(
   macKey: JournalDatabase['macKey'],
   place: string,
-): { readonly hash_key: Uint8Array; readonly sealed: number } {
-  const key = randomBytes(KEY)
+): Promise<{ readonly hash_key: Uint8Array; readonly sealed: number }> {
+  const key = randomBytes(KEY_BYTES)
   if (!macKey.keyed) return { hash_key: key, sealed: 0 }
-  const nonce = randomBytes(NONCE)
-  const cipher = createCipheriv('aes-256-gcm', sealingKey(macKey), nonce).setAAD(Buffer.from(place))
-  const text = Buffer.concat([cipher.update(key), cipher.final()])
-  return { hash_key: Buffer.concat([nonce, cipher.getAuthTag(), text]), sealed: 1 }
+  return { hash_key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
 }
 
 /** Opens a key. Errors: `ADP_JOURNAL_DAMAGED`; `ADP_CONFIGURATION` for a sealed one without the journal's keys. */
-function openKey(
+async function openKey(
   macKey: JournalDatabase['macKey'],
   place: string,
   kept: Uint8Array,
   sealed: number,
-): Uint8Array {
+): Promise<Uint8Array> {
   const damaged = (cause?: unknown): AdapterError => {
     const message = `The journal is damaged: the key of the evidence of ${place} was changed.`
     return new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
   }
   if (sealed === 0) {
-    if (kept.length !== KEY) throw damaged()
+    if (kept.length !== KEY_BYTES) throw damaged()
     return kept
   }
   if (!macKey.keyed)
@@ -124,18 +128,16 @@ function openKey(
       'ADP_CONFIGURATION',
       'The evidence of comparison is sealed, and the configuration has no journal.keys.',
     )
-  try {
-    const cipher = createDecipheriv('aes-256-gcm', sealingKey(macKey), kept.subarray(0, NONCE))
-    cipher.setAAD(Buffer.from(place)).setAuthTag(kept.subarray(NONCE, NONCE + TAG))
-    return Buffer.concat([cipher.update(kept.subarray(NONCE + TAG)), cipher.final()])
-  } catch (cause) {
+  return decrypt(kept, sealingKey(macKey), place).catch((cause: unknown) => {
     throw damaged(cause)
-  }
+  })
 }
 
 /** The key of the stages' MACs is sealed with a key of the journal and outlives it; one derived from it seals the keys of evidence. */
-const sealingKey = ({ key }: JournalDatabase['macKey']): Uint8Array =>
-  createHmac('sha256', key).update('markbridge evidence').digest()
+const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
+  id: 'evidence',
+  key: createHmac('sha256', key).update('markbridge evidence').digest(),
+})
 
 /** Destroys the keys of expired periods with their hashes; returns how many. */
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {

@@ -113,17 +113,7 @@ export interface SeenWrite extends EvidenceScope {
   readonly records: () => readonly { readonly key: string | undefined; readonly code: string | undefined }[]
 }
 
-/** Notes what the advice on the next step of a partner needs to know of its writes. No text of a write is kept. */
-export interface LiveSeen {
-  wrote(write: SeenWrite): void
-  /** V2 was sent a write that cannot be decoded. */
-  unreadable(scope: EvidenceScope): void
-  /** What V3 says to the credentials that the partner is served with. */
-  credentials(partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void
-  start(): void
-  /** Keeps what is left, and ends. */
-  stop(): Promise<void>
-}
+export type LiveSeen = ReturnType<typeof createLiveSeen>
 
 interface LiveSeenOptions {
   readonly evidence: Pick<EvidenceKeeper, 'add'>
@@ -145,8 +135,11 @@ export const noSeen: LiveSeen = {
   stop: () => Promise.resolve(),
 }
 
-/** Creates the notes of one instance, which are added to those of all instances in the store. */
-export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOptions): LiveSeen {
+/**
+ * Creates what notes all that the advice on the next step of a partner needs to know of its writes. No text of a write is kept. The notes of
+ * an instance are added to those of all instances in the store.
+ */
+export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOptions) {
   let notes = new Map<string, SeenNote>()
   const failing = new Set<string>()
   const written = createWritten()
@@ -169,17 +162,22 @@ export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOp
   }
   const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
   return {
-    wrote: ({ records, ...write }) => {
+    /** A write that was decoded. */
+    wrote: ({ records, ...write }: SeenWrite): void => {
       const all = records()
       note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })
       evidence.add(write, { size: Math.max(1, all.length), toEntry: (key) => written(write, all, key) })
     },
-    unreadable: (scope) => {
+    /** V2 was sent a write that cannot be decoded. */
+    unreadable: (scope: EvidenceScope): void => {
       const counts = new Map([[countName('unreadable'), 1]])
       evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     },
-    credentials: (partner, verdict) => note(partner, { credentials: verdict }),
+    /** What V3 says to the credentials that the partner is served with. */
+    credentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
+      note(partner, { credentials: verdict }),
     start: () => keeping.start(),
+    /** Keeps what is left, and ends. */
     stop: () => keeping.stop(),
   }
 }

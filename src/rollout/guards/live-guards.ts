@@ -48,14 +48,7 @@ export interface GuardedWrite {
 /** What a guard does at an alarm. `hold`: no step forward without an operator's confirmation; `notify`: it only reports it. */
 export type GuardAction = 'back' | 'hold' | 'notify'
 
-/** Watches writes while the adapter runs. */
-export interface LiveGuards {
-  /** A write begins; what is returned takes its end. Undefined: it does not count. */
-  begin(write: GuardedWrite): Trial | undefined
-  start(): void
-  /** Judges what is over, and ends. */
-  stop(): Promise<void>
-}
+export type LiveGuards = ReturnType<typeof createLiveGuards>
 
 /** Receives what guards do. Values are ids of partners, words and counts. */
 interface GuardEvents {
@@ -118,7 +111,7 @@ interface Watched {
 }
 
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
-export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
+export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, action, coolDownMs, clock, nowMs, events, metrics } = options
   const watched = new Map<string, Watched>()
   const failing = new Set<string>()
@@ -180,7 +173,16 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
   }
   const judging = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: judgeWindows })
   return {
-    begin: ({ partner, unit, stage, revision, side, receivedMs, records }) => {
+    /** A write begins; what is returned takes its end. Undefined: it does not count. */
+    begin: ({
+      partner,
+      unit,
+      stage,
+      revision,
+      side,
+      receivedMs,
+      records,
+    }: GuardedWrite): Trial | undefined => {
       // At other stages one side serves alone, and there is nothing to compare it with.
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
@@ -192,6 +194,7 @@ export function createLiveGuards(options: LiveGuardsOptions): LiveGuards {
       return one.windows.begin({ unit: nameOf(unit), side, receivedMs, records })
     },
     start: () => judging.start(),
+    /** Judges what is over, and ends. */
     stop: () => judging.stop(),
   }
 }

@@ -43,13 +43,7 @@ export interface TrialWindow {
   readonly trials: readonly CountedTrial[]
 }
 
-/** Takes the writes of one partner into windows by the time of their receipt. */
-export interface TrialWindows {
-  /** Undefined: it does not count, since its unit has a trial in this window, or since the window is full. */
-  begin(write: TrialStart): Trial | undefined
-  /** The windows that are over, in order; one waits for its trials and all later ones wait for it. */
-  close(nowMs: number): readonly TrialWindow[]
-}
+export type TrialWindows = ReturnType<typeof createTrialWindows>
 
 interface TrialWindowOptions {
   readonly windowMs: number
@@ -75,12 +69,12 @@ interface OpenWindow {
 }
 
 /**
- * Creates the windows. The first write of each unit in a window that reaches an upstream counts and no other: writes that one school sends
+ * Creates what takes the writes of one partner into windows by the time of their receipt. The first write of each unit in a window that reaches an upstream counts and no other: writes that one school sends
  * together share their fate (a broken connection, a second without service), and counting each of them would take one event for many. Windows
  * close in order, however long their trials take: else those with slow failures on one side would be missing for a while from the evidence, and
  * those on the other side would not.
  */
-export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions): TrialWindows {
+export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions) {
   const windows: OpenWindow[] = []
   const latencies = new Map<number, readonly number[]>()
   const windowAt = (receivedMs: number): OpenWindow => {
@@ -99,7 +93,8 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
   const isOver = ({ startMs, open }: OpenWindow, nowMs: number): boolean =>
     nowMs >= startMs + windowMs && (open === 0 || nowMs >= startMs + windowMs + maxTrialMs)
   return {
-    begin: ({ unit, side, receivedMs, records }) => {
+    /** Undefined: it does not count, since its unit has a trial in this window, or since the window is full. */
+    begin: ({ unit, side, receivedMs, records }: TrialStart): Trial | undefined => {
       const window = windowAt(receivedMs)
       if (window.entries.has(unit) || window.entries.size >= maxUnits) return undefined
       const entry: Entry = { unit, side, stratum: stratumOf(records), result: 'open' }
@@ -119,7 +114,8 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
         },
       }
     },
-    close: (nowMs) => {
+    /** The windows that are over, in order; one waits for its trials and all later ones wait for it. */
+    close: (nowMs: number): readonly TrialWindow[] => {
       const closed: TrialWindow[] = []
       for (let window = windows[0]; window !== undefined && isOver(window, nowMs); window = windows[0]) {
         windows.shift()

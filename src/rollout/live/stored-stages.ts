@@ -1,7 +1,6 @@
 import {
   decide,
   type KnownWrite,
-  type LiveStages,
   type StagedPartner,
   type StagedRequest,
   type StageEntry,
@@ -32,32 +31,7 @@ export interface StoredStagesOptions extends ReaderOptions {
 /** Numbers of writes on each side. */
 type SideCounts = Readonly<Record<Side, number>>
 
-/** A partner as it is served now. */
-interface DescribedStage {
-  readonly partner: string
-  readonly stage: Stage
-  readonly percent: number
-  /** 0: the store does not know the partner. */
-  readonly revision: number
-  readonly source: StageSource
-  readonly underWay: SideCounts
-  readonly held: number
-}
-
-/** Stages that live in the store, as one instance sees them. */
-export interface StoredStages extends LiveStages {
-  /** Loads what was kept and begins to read; resolves once the store has answered, or is late. */
-  start(): Promise<void>
-  /** Refuses what waits and stops reading. To be called once no request is under way. */
-  stop(): Promise<void>
-  /** False while nothing is known: neither read nor kept. */
-  isReady(): boolean
-  /** Notes in the store, as soon as it can be reached, that V2 was given a write which the journal does not know. */
-  noteUnrecorded(partner: string): void
-  describe(): readonly DescribedStage[]
-  /** Time since the stages were read, ms; undefined: not by this process. */
-  viewAgeMs(): number | undefined
-}
+export type StoredStages = ReturnType<typeof createStoredStages>
 
 /** What decides a request, besides itself. */
 interface Base {
@@ -74,8 +48,8 @@ const STALE_MS = 2_000
 /** The store is asked every half second: two answers of a slow one are not further apart. */
 const ANSWERED_MS = 1_500
 
-/** Creates the stages of one instance over the store that all share. */
-export function createStoredStages(options: StoredStagesOptions): StoredStages {
+/** Creates the stages that live in the store, as one instance sees them. */
+export function createStoredStages(options: StoredStagesOptions) {
   const { clock, metrics, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
     decide(setting, partner, request, secret)
@@ -186,7 +160,8 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
   }
 
   return {
-    enter: (given, request) => {
+    /** As `LiveStages`. */
+    enter: (given: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
       const partner = overridden(reader.state().known, given)
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
@@ -195,13 +170,18 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
       if (first !== 'changing') reader.hurry()
       return held.wait({ partner: partner.id, unit: request.unit }, attempt, first)
     },
+    /** Loads what was kept and begins to read; resolves once the store has answered, or is late. */
     start: () => reader.start(),
-    stop: async () => {
+    /** Refuses what waits and stops reading. To be called once no request is under way. */
+    stop: async (): Promise<void> => {
       held.stop()
       await reader.stop()
     },
-    noteUnrecorded: (partner) => reader.noteUnrecorded(partner),
-    isReady: () => reader.state().known.view !== undefined,
+    /** Notes in the store, as soon as it can be reached, that V2 was given a write which the journal does not know. */
+    noteUnrecorded: (partner: string): void => reader.noteUnrecorded(partner),
+    /** False while nothing is known: neither read nor kept. */
+    isReady: (): boolean => reader.state().known.view !== undefined,
+    /** The partners as they are served now. */
     describe: () => {
       const { known } = reader.state()
       return [...options.partners()].map((given) => {
@@ -210,7 +190,7 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
         const stored = known.view?.partners.get(id)
         const own = stored?.setting ?? ofFile(partner, known.view)
         const { stage, percent, revision } = lowered(own, partner.fileStage)
-        const source = known.view?.asked === undefined ? 'kept' : 'store'
+        const source: StageSource = known.view?.asked === undefined ? 'kept' : 'store'
         return {
           partner: id,
           stage,
@@ -222,7 +202,8 @@ export function createStoredStages(options: StoredStagesOptions): StoredStages {
         }
       })
     },
-    viewAgeMs: () => {
+    /** Time since the stages were read, ms; undefined: not by this process. */
+    viewAgeMs: (): number | undefined => {
       const asked = reader.state().known.view?.asked
       return asked && gapMs(asked, readClocks(clock))
     },
