@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createScriptedStore } from './scripted-store.ts'
+import { ScriptedStore } from './scripted-store.ts'
 import { fileStage, follow, startInstance } from './start-instance.ts'
 
 const v3 = fileStage('v3')
@@ -8,7 +8,7 @@ const overridden = fileStage('v3', { override: 'legacy' })
 
 /** An instance at v3 whose store dies, and whose file is given an override then: V2 serves. */
 async function overrideInOutage() {
-  const store = createScriptedStore()
+  const store = new ScriptedStore()
   store.set('acme', { stage: 'v3' })
   const instance = await startInstance({ store, file: v3 })
   store.mode = 'down'
@@ -20,7 +20,7 @@ async function overrideInOutage() {
 
 describe('an override', () => {
   it('is followed by the store, so that a partner goes forward from there by the usual steps', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.set('acme', { stage: 'canary', percent: 40 })
     const { stages, pass } = await startInstance({ store, file: fileStage('v3', { override: 'shadow' }) })
     await pass(500)
@@ -45,7 +45,7 @@ describe('an override', () => {
   it('that is taken out of the file while the instance is down counts as well, with and without the store', async () => {
     const { saved, store } = await overrideInOutage()
     const kept = saved.at(-1) ?? ''
-    const dead = createScriptedStore()
+    const dead = new ScriptedStore()
     dead.mode = 'down'
     const cutOff = await startInstance({ store: dead, file: v3, kept, number: 2 })
     expect(await cutOff.write('school', v3)).toBe('v2 legacy keys')
@@ -66,7 +66,7 @@ describe('an override', () => {
   })
 
   it('is kept also where the store was never read', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.mode = 'down'
     const first = await startInstance({ store, file: v3 })
     expect(await first.write('school', overridden)).toBe('v2 legacy keys')
@@ -80,7 +80,7 @@ describe('an override', () => {
   })
 
   it('keeps a step forward waiting as long as V2 serves writes by it', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.set('acme', { stage: 'shadow' })
     const { begin, pass } = await startInstance({ store })
     await begin('school', fileStage('v3', { override: 'shadow' }))
@@ -92,7 +92,7 @@ describe('an override', () => {
 
 describe('the stage of the file', () => {
   it('is kept in the store at the first start, before V3 is sent a write', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.mode = 'down'
     const { pass, begin } = await startInstance({ store, file: v3 })
     const early = follow(begin())
@@ -104,7 +104,7 @@ describe('the stage of the file', () => {
   it.each([[fileStage('v3')], [fileStage('canary', { percent: 30 })], [fileStage('complete')]])(
     'that was raised does not count at the next start: %o',
     async (file) => {
-      const store = createScriptedStore()
+      const store = new ScriptedStore()
       const first = await startInstance({ store, file: fileStage('legacy') })
       expect(await first.write()).toMatch(/^v2 legacy/)
       const next = await startInstance({ store, file, number: 2 })
@@ -118,7 +118,7 @@ describe('the stage of the file', () => {
   )
 
   it('that another instance has lower takes the partner back on all of them', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     const high = await startInstance({ store, file: v3 })
     const low = await startInstance({ store, file: fileStage('legacy'), number: 2 })
     await high.pass(500)

@@ -1,12 +1,8 @@
-import {
-  createStoredStages,
-  type StoredStages,
-  type StoredStagesOptions,
-} from '../../../src/rollout/live/stored-stages.ts'
+import { createStoredStages, type StoredStagesOptions } from '../../../src/rollout/live/stored-stages.ts'
 import type { FileStage, StageEntry } from '../../../src/rollout/decide.ts'
 import type { Stage } from '../../../src/rollout/stage.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { createScriptedStore, type ScriptedStore } from './scripted-store.ts'
+import { ScriptedStore } from './scripted-store.ts'
 
 export const LEASE_MS = 10_000
 
@@ -19,25 +15,6 @@ export const fileStage = (stage: Stage, more: Partial<FileStage> = {}): FileStag
   ...more,
 })
 
-/** An instance whose clocks, lease and store stand still until the test moves them. */
-export interface TestInstance {
-  readonly stages: StoredStages
-  readonly store: ScriptedStore
-  readonly log: string[]
-  /** Lets time pass; the instance holds its lease meanwhile. */
-  readonly pass: (ms: number) => Promise<void>
-  /** Stands still for so long: no timer fires before the next request. */
-  readonly pause: (ms: number, clocks?: 'both' | 'wall') => void
-  lease: number | undefined
-  /** Settled as `entered v2 …`, an error code, or `waits`. */
-  readonly write: (unit?: string, stage?: FileStage) => Promise<string>
-  /** A write that stays under way. */
-  readonly begin: (unit?: string, stage?: FileStage) => Promise<StageEntry>
-  readonly read: (stage?: FileStage) => Promise<string>
-  /** The texts that were kept. */
-  readonly saved: string[]
-}
-
 export interface InstanceSettings {
   readonly file?: FileStage
   readonly store?: ScriptedStore
@@ -49,8 +26,9 @@ export interface InstanceSettings {
 const secret = Buffer.from('synthetic secret of this test')
 const describeEntry = ({ side, stage, known }: StageEntry): string => `${side} ${stage} ${known}`
 
-export async function startInstance(settings: InstanceSettings = {}): Promise<TestInstance> {
-  const { file = fileStage('legacy'), store = createScriptedStore(), number = 1 } = settings
+/** Starts an instance whose clocks, lease and store stand still until the test moves them. */
+export async function startInstance(settings: InstanceSettings = {}) {
+  const { file = fileStage('legacy'), store = new ScriptedStore(), number = 1 } = settings
   const clock = createManualClock()
   const skew = { monotonicMs: 0, wallMs: 1_000_000 }
   const log: string[] = []
@@ -91,18 +69,22 @@ export async function startInstance(settings: InstanceSettings = {}): Promise<Te
     stages,
     store,
     log,
+    /** The texts that were kept. */
     saved,
-    pass: (ms) => clock.pass(ms),
-    pause: (ms, clocks = 'both') => {
+    /** Lets time pass; the instance holds its lease meanwhile. */
+    pass: (ms: number) => clock.pass(ms),
+    /** Stands still for so long: no timer fires before the next request. */
+    pause: (ms: number, clocks: 'both' | 'wall' = 'both') => {
       skew.wallMs += ms
       if (clocks === 'both') skew.monotonicMs += ms
     },
-    get lease() {
+    get lease(): number | undefined {
       return own.lease
     },
     set lease(next) {
       own.lease = next
     },
+    /** Settled as `entered v2 …`, an error code, or `waits`. */
     write: async (unit = 'school', stage = file) => {
       let settled = 'waits'
       void enter(unit, stage).then(
@@ -115,6 +97,7 @@ export async function startInstance(settings: InstanceSettings = {}): Promise<Te
       for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
       return settled
     },
+    /** A write that stays under way. */
     begin: enter,
     read: async (stage = file) => {
       try {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Stage } from '../../../src/rollout/stage.ts'
-import { createScriptedStore } from './scripted-store.ts'
+import { ScriptedStore } from './scripted-store.ts'
 import { fileStage, follow, LEASE_MS, startInstance } from './start-instance.ts'
 
 const canary = (percent: number) => ({ stage: 'canary', percent }) as const
@@ -53,7 +53,7 @@ describe('where a stage comes from', () => {
   })
 
   it('serves nothing for a partner whose row was damaged before it was ever read, unless the file lowers it', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.damaged.add('acme')
     const { read, begin, pass, write } = await startInstance({ store, file: fileStage('v3') })
     const followed = follow(begin())
@@ -469,7 +469,7 @@ describe('a view that is too old', () => {
 
 describe('what the journal has to know of a write that V2 serves', () => {
   it('is nothing at legacy once every live instance says so and no record of V3 is unsettled', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.unsettled.set('acme', 3)
     const { write, pass } = await startInstance({ store })
     await pass(5_000)
@@ -484,7 +484,7 @@ describe('what the journal has to know of a write that V2 serves', () => {
   })
 
   it('is the keys while another live instance has not acknowledged, or has a write of V3 under way', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
     const underWay = await two.begin()
@@ -533,12 +533,12 @@ describe('what is kept for a start without the store', () => {
     return saved.at(-1) ?? ''
   }
   const storeAt = (stage: Stage) => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.set('acme', { stage })
     return store
   }
   const without = async (kept: string | undefined, file = fileStage('v3')) => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.mode = 'down'
     return startInstance({ store, file, ...(kept === undefined ? {} : { kept }) })
   }
@@ -587,16 +587,16 @@ describe('what is kept for a start without the store', () => {
     const store = storeAt('v3')
     store.trailIsSound = false
     const { pass, log, write } = await startInstance({ store, kept: saved.at(-1) ?? '' })
-    expect(store.known()).toMatchObject({ entries: 1, mac: 'mac 1', revisions: [['acme', 1]] })
+    expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1', revisions: [['acme', 1]] })
     await pass(2_000)
     expect(log.filter((line) => line === 'trailDamaged {}')).toHaveLength(1)
     // What was known last is kept, and asked with again.
-    expect(store.known()).toMatchObject({ entries: 1, mac: 'mac 1' })
+    expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1' })
     expect(await write()).toBe('v3 v3 nothing')
   })
 
   it('does not give a partner the stage of the file where the trail is damaged', async () => {
-    const store = createScriptedStore()
+    const store = new ScriptedStore()
     store.trailIsSound = false
     const { read } = await startInstance({ store, file: fileStage('v3') })
     expect(await read()).toBe('ADP_STAGE_UNKNOWN')

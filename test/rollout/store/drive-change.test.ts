@@ -6,7 +6,7 @@ import { openRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { applyChange, driveApproved, driveForward } from '../../../src/rollout/store/drive-change.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { eachDatabase } from '../../support/each-database.ts'
-import { createScriptedStore } from '../live/scripted-store.ts'
+import { ScriptedStore } from '../live/scripted-store.ts'
 import { acknowledged, changeTo, legacy, serve, type Serving, shadow } from './open-stores.ts'
 
 const databases = eachDatabase()
@@ -115,7 +115,7 @@ const back = changeTo(legacy, { expectedRevision: 1, from: shadow, by: 'test', r
 
 /** A store with a partner at shadow, whose first answers to a change are lost: before it was made, or after. */
 function losing(...losses: readonly ('before' | 'after')[]) {
-  const store = createScriptedStore()
+  const store = new ScriptedStore()
   store.set('acme', { stage: 'shadow' })
   const left = [...losses]
   const apply: typeof store.apply = async (change) => {
