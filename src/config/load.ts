@@ -49,34 +49,20 @@ export async function loadConfig(
   return { ...config, tuning: readTuning(readEnvironment().testTuning) }
 }
 
-type Values = Readonly<Record<string, unknown>>
-
 /**
- * Loads a file of another schema by the same rules; references to secrets become plain text. `complete` adds defaults and
- * overrides. Error: `ADP_CONFIGURATION` as above.
+ * Loads a file of another schema by the same rules, without its defaults; references to secrets become plain text. Error:
+ * `ADP_CONFIGURATION` as above.
  */
 export async function loadValues<Schema extends z.ZodType>(
   path: string,
   schema: Schema,
-  complete: (values: Values) => Values,
-): Promise<z.output<Schema>> {
+): Promise<z.input<Schema>> {
   const file = await readFileAt(path)
   if (file.value === undefined) throw refuseConfig(file.faults, path)
   const { value, faults } = await resolveSecrets(file.value ?? {}, secretSources())
-  const values = isObject(value) ? revealAll(value) : value
-  // The file is validated on its own first: an override must not hide a faulty value.
+  const values = mapValues(value, (own) => (own instanceof Secret ? own.reveal() : undefined))
   checkValues(schema, values, { path, positionOf: file.positionOf }, [...file.faults, ...faults])
-  return checkValues(schema, isObject(values) ? complete(values) : values, {}, [])
-}
-
-/** The values with every secret in plain text. */
-function revealAll(values: Values): Values {
-  const reveal = (value: unknown): unknown => {
-    if (value instanceof Secret) return value.reveal()
-    if (Array.isArray(value)) return value.map(reveal)
-    return isObject(value) ? revealAll(value) : value
-  }
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, reveal(value)]))
+  return values as z.input<Schema>
 }
 
 const secretSources = (onRead?: OnRead): SecretSources => ({

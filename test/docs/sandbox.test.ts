@@ -55,7 +55,7 @@ test('the example of a configuration file is one', async () => {
     join(folder, 'sandbox.yaml'),
     example.replace('{ env: APP_SECRET }', `{ file: "${folder}/secret" }`),
   )
-  const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema, (values) => values)
+  const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema)
   expect(options).toMatchObject({
     keys: ['partner-key'],
     clients: [{ secret: 'own-secret' }],
@@ -68,7 +68,7 @@ test('the example of two gateways is one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'sandbox.yaml'), example)
-  const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema, (values) => values)
+  const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema)
   expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], latencyMs: 120 } })
 })
 

@@ -54,16 +54,12 @@ export function addSandbox(command: Command): void {
 
 /** The flags of `sandbox`. */
 type SandboxFlags = SandboxOptions & { readonly config?: string }
-type Values = Readonly<Record<string, unknown>>
 
 /** Runs the sandbox until a signal stops it; `flags` override the file at `path`. */
-async function runSandbox(path: string | undefined, flags: Values): Promise<void> {
-  const complete = (values: Values): Values => withDefaults({ ...values, ...flags })
-  const options =
-    path === undefined
-      ? (complete({}) as SandboxOptions)
-      : await loadValues(path, sandboxFileSchema, complete)
-  const sandbox = createSandbox(options, { onProgress: showBuilding() })
+async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
+  // The file is validated on its own first: a flag must not hide a faulty value.
+  const values = path === undefined ? {} : await loadValues(path, sandboxFileSchema)
+  const sandbox = createSandbox(withDefaults({ ...values, ...flags }), { onProgress: showBuilding() })
   await runUntilStopped(async (onClose) => {
     onClose(() => sandbox.close())
     const { url, v2Url } = await sandbox.listen()
@@ -73,9 +69,9 @@ async function runSandbox(path: string | undefined, flags: Values): Promise<void
 }
 
 /** The defaults of the command: a fixed port, and a file for a school, which takes seconds to build. */
-function withDefaults(values: Values): Values {
+function withDefaults(values: SandboxOptions): SandboxOptions {
   const { scale, seed = 1 } = values
-  const file = scale === 'school' ? { db: `./data/sandbox-school-${String(seed)}.db` } : {}
+  const file = scale === 'school' ? { db: `./data/sandbox-school-${seed}.db` } : {}
   return { port: 4010, ...file, ...values }
 }
 
