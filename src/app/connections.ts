@@ -19,12 +19,10 @@ const REQUEST_MS = 300_000
 /** How often Node looks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
-type SlowClients = Pick<Tuning['slowClients'], 'headersMs'>
-
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(
   { listener, messages }: ProxyApp,
-  limits: SlowClients,
+  { headersMs }: Pick<Tuning['slowClients'], 'headersMs'>,
   events: Pick<Events, 'slowClient'>,
   isReady: () => boolean,
 ): Server {
@@ -32,8 +30,9 @@ export function createListener(
     {
       ...messages,
       maxHeaderSize: MAX_HEADER_BYTES,
-      ...requestTimeouts(limits),
-      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headersMs),
+      headersTimeout: headersMs,
+      requestTimeout: Math.max(REQUEST_MS, headersMs),
+      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, headersMs),
     },
     listener,
   )
@@ -51,14 +50,6 @@ export function createListener(
     if (!isReady()) response.shouldKeepAlive = false
   })
   return server
-}
-
-/** The times for the head of a request and for the whole of it, as Node's server names them. */
-function requestTimeouts({ headersMs }: SlowClients): {
-  readonly headersTimeout: number
-  readonly requestTimeout: number
-} {
-  return { headersTimeout: headersMs, requestTimeout: Math.max(REQUEST_MS, headersMs) }
 }
 
 /** To each address of V2. */

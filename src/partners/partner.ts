@@ -16,20 +16,13 @@ export type PartnerMatch =
   | { readonly header: { readonly name: string; readonly value: string } }
   | { readonly pathPrefix: string }
 
-/** A claim of the token, and a header for tokens without it. */
-export interface UnitRule {
-  readonly claim: string
-  /** In lower case. */
-  readonly header: string | undefined
-}
-
 /** A partner as the proxy needs it. */
 export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly fileStage: FileStage
-  /** What names the school of a request, as the unit of `canary`. */
-  readonly unit: UnitRule
+  /** What names the school of a request, as the unit of `canary`: a claim of its token, else a header, in lower case. */
+  readonly unit: { readonly claim: string; readonly header: string | undefined }
   /** The base address of V2; undefined: there is none, so V3 serves all. */
   readonly v2: URL | undefined
   /** A batch that comes again while V2 serves is answered with V2's final reply, where that is kept; false: V2 is sent it each time. */
@@ -72,9 +65,6 @@ export interface Partner {
   readonly tokens: TokenSource | undefined
 }
 
-/** Finds the first partner that matches a request; undefined where none does. */
-type FindPartner = (request: IncomingMessage, subscriptionKey: string) => Partner | undefined
-
 /** A client as its request shows it: nothing of it was verified. */
 export interface Client {
   readonly partner: Partner
@@ -98,7 +88,9 @@ export interface Authorisation extends Client {
  * Creates the recognition of clients: the partner of a request, and its owner, by the credentials of the outer request alone
  * (batch-wire F24). Error, where no partner matches: `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN`.
  */
-export function createRecogniseClient(find: FindPartner): (request: IncomingMessage) => Client {
+export function createRecogniseClient(
+  find: (request: IncomingMessage, subscriptionKey: string) => Partner | undefined,
+): (request: IncomingMessage) => Client {
   return (request) => {
     const client = showClientCredentials(request.headers)
     const partner = find(request, client.subscriptionKey)
