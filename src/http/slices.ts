@@ -51,3 +51,23 @@ export function createSlicing(): Slicing {
     },
   }
 }
+
+/** Work in steps: yields what each step cost, in bytes of a batch, and returns the result. */
+export type Steps<Result> = Generator<number, Result>
+
+/** The result of all steps, without a pause. */
+export function runAtOnce<Result>(steps: Steps<Result>): Result {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
+}
+
+/** The result of all steps, done in slices of a request. */
+export async function runInSlices<Result>(steps: Steps<Result>, slices: Slices): Promise<Result> {
+  let step = steps.next()
+  while (step.done !== true) {
+    if (slices.spend(step.value)) await slices.next()
+    step = steps.next()
+  }
+  return step.value
+}

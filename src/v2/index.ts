@@ -1,4 +1,4 @@
-export { decodeBatch, type DecodeOptions, openBatchDecoding } from './batch/decode-batch.ts'
+export { decodeBatch, decodeBatchInSteps, type DecodeOptions } from './batch/decode-batch.ts'
 export { type Batch, type BatchPart, batchPath } from './batch/batch.ts'
 export {
   type BatchEncoder,
@@ -29,19 +29,17 @@ export {
   type FlatRow,
 } from './record/flat-reply.ts'
 export {
+  type BatchReply,
   decodeBatchReply,
-  type DecodedReply,
-  decodeReplyForm,
-  decodeReplyInSlices,
+  decodeBatchReplyInSteps,
   openReplyDecoding,
-  type ReplyForm,
-  type ReplyPartForm,
+  type ReplyPart,
 } from './batch/decode-reply.ts'
 export type { Finding } from './inspect/inspect-parts.ts'
 export {
   guessBoundary,
   inspectBatch,
-  inspectBatchInSlices,
+  inspectBatchInSteps,
   toFinding,
   toFindings,
 } from './inspect/inspect-batch.ts'

@@ -1,12 +1,12 @@
-import { type Slices, SLICE_WORK } from '../http/slices.ts'
+import { runInSlices, type Slices } from '../http/slices.ts'
 import { toV3Record } from '../translate/index.ts'
 import {
   type BatchLimits,
   type BatchPart,
+  decodeBatchInSteps,
   decodeRecordBytes,
   type FlatRecord,
   noBatchLimits,
-  openBatchDecoding,
   type RecordFault,
   readBoundary,
   readPreferences,
@@ -71,12 +71,11 @@ export async function planWrites(
 ): Promise<Plan> {
   const recordedOn = new Date(receivedMs).toISOString()
   if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
-  const decoding = openBatchDecoding(body, request.contentType, {
+  const steps = decodeBatchInSteps(body, request.contentType, {
     limits,
     ...(request.serviceHosts === undefined ? {} : { serviceHosts: new Set(request.serviceHosts) }),
   })
-  while (!decoding.advance(SLICE_WORK)) await slices.next()
-  const batch = decoding.batch()
+  const batch = await runInSlices(steps, slices)
   let unmappedFields = 0
   let convertedFields = 0
   const records: PlannedRecord[] = []

@@ -4,9 +4,9 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import { readBody } from '../http/body.ts'
-import type { Slices } from '../http/slices.ts'
+import { runInSlices, type Slices } from '../http/slices.ts'
 import type { Settled, StoredRecord } from '../journal/index.ts'
-import { type DecodedReply, decodeReplyInSlices } from '../v2/index.ts'
+import { decodeBatchReplyInSteps, type ReplyPart } from '../v2/index.ts'
 import type { KeptReply } from './reply.ts'
 import { markOf } from './settlement-policy.ts'
 
@@ -103,7 +103,7 @@ export async function statusesOfParts(
 async function readParts(
   reply: Pick<KeptReply, 'fields' | 'body'>,
   { slices, onBytes = () => undefined }: ReplyReading,
-): Promise<readonly DecodedReply[] | undefined> {
+): Promise<readonly ReplyPart[] | undefined> {
   const contentEncoding = fieldOf(reply, 'content-encoding')
   try {
     // Refusals may be alike to the last byte.
@@ -111,7 +111,8 @@ async function readParts(
     const options = { ...bounds, contentEncoding, onBytes, slices }
     const isPlain = contentEncoding === undefined
     const body = isPlain ? reply.body : await readBody(Readable.from([reply.body]), options)
-    return await decodeReplyInSlices(body, fieldOf(reply, 'content-type'), slices)
+    const steps = decodeBatchReplyInSteps(body, fieldOf(reply, 'content-type'))
+    return (await runInSlices(steps, slices)).parts
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause

@@ -52,7 +52,8 @@ function readVerdict(reply: RawMessage): Verdict {
     return { refused: error?.code ?? String(statusCode), parts: [] }
   }
   const isHidden = reply.body.includes('changesetresponse_') && !reply.body.includes('HTTP/1.1 ')
-  const parts = decodeBatchReply(reply.body, headerOf(reply, 'content-type')).flatMap((part, index) => {
+  const answer = decodeBatchReply(reply.body, headerOf(reply, 'content-type'))
+  const parts = answer.parts.flatMap((part, index) => {
     if (part.status < 300) return []
     const errors = JSON.parse(part.body) as { ErrorCode: string }[]
     return [[index + 1, errors.map(({ ErrorCode }) => ErrorCode).join()] as const]

@@ -39,7 +39,7 @@ test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects'
   const reply = await paste(`${line} -D -`)
   const [head = '', ...rest] = reply.split('\r\n\r\n')
   const contentType = /^content-type: (.*)$/im.exec(head)?.[1]
-  const parts = decodeBatchReply(Buffer.from(rest.join('\r\n\r\n')), contentType)
+  const { parts } = decodeBatchReply(Buffer.from(rest.join('\r\n\r\n')), contentType)
   expect(parts.map(({ contentId }) => contentId)).toEqual(
     Array.from({ length: 30 }, (_, index) => String(index + 1)),
   )

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { type App, createApp, parseConfig } from '../../src/index.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { decodeBatchReply, type DecodedReply } from '../../src/v2/index.ts'
+import { decodeBatchReply, type ReplyPart } from '../../src/v2/index.ts'
 
 const journal = { url: 'none' }
 
@@ -66,7 +66,7 @@ async function effects(): Promise<{ learner: string }[]> {
 }
 
 /** What a client reads of a part, without what is new in every run. */
-function shape(part: DecodedReply): string {
+function shape(part: ReplyPart): string {
   const json = JSON.parse(part.body) as { Learner: string } | { ErrorCode: string }[]
   const content = Array.isArray(json) ? json.map(({ ErrorCode }) => ErrorCode).join('+') : json.Learner
   return `${part.contentId ?? ''} ${part.status} ${content}`
@@ -105,7 +105,7 @@ test.each(forms)(
     const { status, contentType, bytes } = await post(content, boundary)
     expect(status).toBe(200)
     expect(contentType).toMatch(/^multipart\/mixed; boundary=batchresponse_[0-9a-f-]{36}$/)
-    expect(decodeBatchReply(bytes, contentType).map(shape)).toEqual(expected)
+    expect(decodeBatchReply(bytes, contentType).parts.map(shape)).toEqual(expected)
     const written = (await effects()).map(({ learner }) => learner)
     const accepted = learners.filter((_, index) => failures[index + 1] === undefined)
     expect(written.sort()).toEqual([...accepted].sort())
@@ -128,7 +128,7 @@ test('a stranger in the header: one 200 without parts, and 27 effects all the sa
     '--batchresponse_{id}--',
     '',
   ])
-  expect(decodeBatchReply(bytes, contentType)).toEqual([])
+  expect(decodeBatchReply(bytes, contentType).parts).toEqual([])
   expect(await effects()).toHaveLength(27)
 })
 

@@ -135,7 +135,7 @@ it('and the answers of V3 that it assumes lead to the reply that V2 gave', async
 
 /** Of each part what follows from the answer of V3: no address, and no words of a service. */
 function partsOf(body: Buffer, type: string | undefined): unknown {
-  return decodeBatchReply(body, type).map(({ contentId, status, body: text }) => {
+  return decodeBatchReply(body, type).parts.map(({ contentId, status, body: text }) => {
     const json = JSON.parse(text) as object
     const errors = Array.isArray(json)
       ? (json as { ErrorCode: string }[]).map(({ ErrorCode }) => ErrorCode)

@@ -9,13 +9,7 @@ import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
-import {
-  type Batch,
-  decodeBatch,
-  type DecodedReply,
-  noBatchLimits,
-  openReplyDecoding,
-} from '../../v2/index.ts'
+import { type Batch, decodeBatch, noBatchLimits, openReplyDecoding, type ReplyPart } from '../../v2/index.ts'
 import { untilSignal } from '../signals.ts'
 import { showProgress } from '../progress.ts'
 import { contentTypeOf, kindOf, openRecording } from '../recordings/open-recording.ts'
@@ -158,7 +152,7 @@ const recordSchema = z.object({ ExternalID: z.string() })
 const acceptedSchema = z.union([z.object({ d: recordSchema }).transform(({ d }) => d), recordSchema])
 
 /** Reads the part at `position`, from 1. */
-function toOutcome({ contentId, status, body }: DecodedReply, position: number): Outcome {
+function toOutcome({ contentId, status, body }: ReplyPart, position: number): Outcome {
   const json = parseJson(body)
   const errors = errorsSchema.catch([]).parse(json)
   return {
@@ -272,7 +266,7 @@ async function postBatch(
   to: URL,
   { body, contentType }: PostedBatch,
   signal: AbortSignal,
-  onPart: (part: DecodedReply) => void,
+  onPart: (part: ReplyPart) => void,
 ): Promise<ReplyEnd> {
   const { subscriptionKey, token } = readEnvironment()
   const headers = {

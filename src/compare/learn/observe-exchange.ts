@@ -59,7 +59,7 @@ function observeBatch(
   limits: BatchLimits,
   seen: Set<string>,
 ): void {
-  const parts = decodeBatchReply(body, reply.contentType)
+  const parts = decodeBatchReply(body, reply.contentType).parts
   if (request.body !== undefined && !idsAgree(request, limits))
     seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
   // The empty reply is of one form, whatever the layout is.

@@ -1,10 +1,10 @@
 import { isGuid } from '../../odata/index.ts'
 import {
   createBatchEncoder,
-  decodeReplyForm,
+  decodeBatchReply,
   encodeMismatch,
   type PartReply,
-  type ReplyPartForm,
+  type ReplyPart,
 } from '../../v2/index.ts'
 import type { V3Record, V3Reply } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
@@ -35,7 +35,7 @@ type Assumed =
  */
 export function assumeOutcome(
   { record }: PlannedRecord,
-  { status }: Pick<ReplyPartForm, 'status'>,
+  { status }: Pick<ReplyPart, 'status'>,
   body: unknown,
   receivedMs: number,
 ): AssumedOutcome {
@@ -134,7 +134,7 @@ export function buildBatchReply(
   const toEnvelope = (text: string, contentType: string): ReplyEnvelope => ({
     status: 200,
     contentType,
-    form: decodeReplyForm(Buffer.from(text), contentType),
+    form: decodeBatchReply(Buffer.from(text), contentType),
   })
   if (!plan.outcomesShown) {
     const { contentType, body } = encodeMismatch(newId)
@@ -159,13 +159,13 @@ function toUpstreamError(status: number, errors: readonly FlatMark[]) {
 /** The parts of V2's reply by the records that they answer. */
 interface MatchedParts {
   /** In the order of the records; undefined: V2 has no part for it. */
-  readonly parts: readonly ({ readonly form: ReplyPartForm; readonly isInOrder: boolean } | undefined)[]
+  readonly parts: readonly ({ readonly form: ReplyPart; readonly isInOrder: boolean } | undefined)[]
   /** Parts that answer no record. */
   readonly extra: number
 }
 
 /** Matches by Content-ID where each record has one of its own and each part names one of them, else by position, as a client would. */
-export function matchParts(records: readonly PlannedRecord[], parts: readonly ReplyPartForm[]): MatchedParts {
+export function matchParts(records: readonly PlannedRecord[], parts: readonly ReplyPart[]): MatchedParts {
   const ids = records.map(({ answering }) => answering.contentId)
   const own = new Set(ids)
   const known = new Map(parts.map((form, index) => [contentIdOf(form).value, index]))

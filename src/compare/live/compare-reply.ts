@@ -3,10 +3,10 @@ import { oneSlice } from '../../http/slices.ts'
 import { toFlatRecord } from '../../translate/index.ts'
 import {
   type BatchLimits,
-  decodeReplyForm,
+  decodeBatchReply,
   type PartReply,
-  type ReplyForm,
-  type ReplyPartForm,
+  type BatchReply,
+  type ReplyPart,
 } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import { planWrites } from '../../writes/index.ts'
@@ -85,7 +85,7 @@ export async function compareReply(
 /** A record with the part that V2 answered, and the one that the adapter would have. */
 interface JudgedRecord {
   readonly planned: PlannedRecord
-  readonly part: { readonly form: ReplyPartForm; readonly isInOrder: boolean } | undefined
+  readonly part: { readonly form: ReplyPart; readonly isInOrder: boolean } | undefined
   readonly body: unknown
   readonly outcome: AssumedOutcome
   readonly built: PartReply | undefined
@@ -94,7 +94,7 @@ interface JudgedRecord {
 function compareForms(
   { request, reply, receivedMs }: OfferedWrite,
   plan: Plan,
-  form: ReplyForm,
+  form: BatchReply,
   places: readonly MarkPlace[],
   rules: OwnRules | undefined,
 ): ReplyResult {
@@ -144,7 +144,7 @@ function judgeHidden(findings: Findings): Comparison {
 
 function judge(
   { part, body, outcome, built }: JudgedRecord,
-  builtForm: ReplyPartForm | undefined,
+  builtForm: ReplyPart | undefined,
   isBatch: boolean,
   rules: OwnRules | undefined,
   findings: Findings,
@@ -185,13 +185,13 @@ export function readReply(
   status: number,
   contentType: string | undefined,
   body: Buffer,
-): ReplyForm | undefined {
+): BatchReply | undefined {
   if (kind === 'record') {
-    const part = { changeset: undefined, mime: [], status, reason: '', http: [] }
+    const part = { contentId: undefined, changeset: undefined, mime: [], status, reason: '', http: [] }
     return { changesets: 0, parts: [{ ...part, body: body.toString('utf8').trim() }] }
   }
   try {
-    return decodeReplyForm(body, contentType)
+    return decodeBatchReply(body, contentType)
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause

@@ -1,4 +1,4 @@
-import type { ReplyForm, ReplyPartForm } from '../../v2/index.ts'
+import type { BatchReply, ReplyPart } from '../../v2/index.ts'
 import { compareMark, type Findings, type OwnRules } from '../diff/index.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { type FlatMark, isObject, unreadable, unwrapped } from './marks.ts'
@@ -7,7 +7,7 @@ import { type FlatMark, isObject, unreadable, unwrapped } from './marks.ts'
 export interface ReplyEnvelope {
   readonly status: number
   readonly contentType: string | undefined
-  readonly form: ReplyForm
+  readonly form: BatchReply
 }
 
 /** Sets what is around the parts of V2's reply against what the adapter would have written. */
@@ -22,7 +22,7 @@ export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings:
 }
 
 /** Sets the form of one part of V2's reply against that of the part that the adapter would have written: all but its body. */
-export function comparePartForm(v2: ReplyPartForm, v3: ReplyPartForm, findings: Findings): void {
+export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings): void {
   const differ = differIn(findings)
   const reasonClass = (reason: string): string =>
     reason === '' ? 'reason:none' : reason === v3.reason ? 'reason:standard' : 'reason:other'
@@ -88,7 +88,7 @@ const statusClass = (status: number): string => `status:${status}`
 const countClass = (count: number): string => (count > 9 ? 'count:10+' : `count:${count}`)
 const fieldClass = (value: unknown): string => (value === undefined ? 'field:none' : 'field:set')
 
-function layoutOf({ parts, changesets }: ReplyForm): string {
+function layoutOf({ parts, changesets }: BatchReply): string {
   if (parts.length === 0) return changesets === 0 ? 'layout:empty' : 'layout:nested'
   const nested = parts.filter(({ changeset }) => changeset !== undefined).length
   if (nested === 0) return 'layout:flat'
@@ -115,7 +115,7 @@ function typeClass(value: string | undefined): string {
 const plainType = (value: string): string => value.toLowerCase().replaceAll(/\s+/g, '')
 
 /** The Content-ID of a part, and which header it stands in. */
-export function contentIdOf({ mime, http }: ReplyPartForm): {
+export function contentIdOf({ mime, http }: ReplyPart): {
   readonly place: string
   readonly value: string | undefined
 } {
@@ -143,8 +143,8 @@ const shownFields = new Map(
 
 function compareFields(
   place: string,
-  v2: ReplyPartForm['mime'],
-  v3: ReplyPartForm['mime'],
+  v2: ReplyPart['mime'],
+  v3: ReplyPart['mime'],
   findings: Findings,
 ): void {
   const [ofV2, ofV3] = [new Map(v2), new Map(v3)]

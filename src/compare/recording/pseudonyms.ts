@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac } from 'node:crypto'
 
-import type { Slices } from '../../http/slices.ts'
+import { runInSlices, type Slices } from '../../http/slices.ts'
 import { defaultErrorMapping } from '../../translate/index.ts'
-import { inspectBatchInSlices, noBatchLimits } from '../../v2/index.ts'
+import { inspectBatchInSteps, noBatchLimits } from '../../v2/index.ts'
 import { classOf, isServiceMember } from '../diff/index.ts'
 import { fieldOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
@@ -140,7 +140,8 @@ export async function pseudonymise(
 async function shapeOf(message: RecordedMessage, slices: Slices): Promise<string | undefined> {
   const contentType = fieldOf(message, 'content-type')
   const options = { limits: noBatchLimits }
-  const { batch, findings } = await inspectBatchInSlices(message.body, contentType, options, slices)
+  const steps = inspectBatchInSteps(message.body, contentType, options)
+  const { batch, findings } = await runInSlices(steps, slices)
   if (batch === undefined) return undefined
   return JSON.stringify([
     ...[batch.idsAgree, batch.changesets.length],

@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
 import type { Slices } from '../../http/slices.ts'
 import type { Partner } from '../../partners/partner.ts'
-import { noBatchLimits, type ReplyPartForm } from '../../v2/index.ts'
+import { noBatchLimits, type ReplyPart } from '../../v2/index.ts'
 import { encodeRecord, type V3Record } from '../../v3/record.ts'
 import { planWrites, toWriteRequest, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
@@ -100,7 +100,7 @@ async function toV3Responses(
 function answerOf(
   planned: PlannedRecord,
   record: V3Record,
-  form: ReplyPartForm | undefined,
+  form: ReplyPart | undefined,
   receivedMs: number,
 ): object | null {
   if (form === undefined) return null

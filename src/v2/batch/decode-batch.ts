@@ -2,28 +2,20 @@ import { isAscii, isUtf8 } from 'node:buffer'
 
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import { formatBytes, tooLarge } from '../../http/body.ts'
-import { parseMediaType } from '../../http/media-type.ts'
-import { checkTransferEncoding, multipartEncodings, type PartHead } from '../http-part/head.ts'
-import { readHeaders, valuesOf } from '../http-part/headers.ts'
+import { type MediaType, parseMediaType } from '../../http/media-type.ts'
+import { runAtOnce, type Steps } from '../../http/slices.ts'
+import { checkTransferEncoding, multipartEncodings, type PartHead, readHead } from '../http-part/head.ts'
+import { overLimit, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { boundaryOf, NearDelimiters, type PartRange, readBoundary, splitParts } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
 import { decodeRecord, decodeText, type RecordFault, type RecordResult } from '../record/decode-record.ts'
 import { type Batch, type BatchPart, idsAgree } from './batch.ts'
-import { PartReader } from './part-reader.ts'
 
 export interface DecodeOptions {
   readonly limits?: BatchLimits
   /** Host names, in lower case and without port, that absolute URLs in request lines may have; undefined: any. */
   readonly serviceHosts?: ReadonlySet<string>
-}
-
-/** A batch that is decoded in steps. */
-interface BatchDecoding {
-  /** Decodes about `work` more bytes; a small part counts as `MIN_PART_WORK`. True once the batch is decoded. */
-  advance(work: number): boolean
-  /** The batch; available once `advance` has returned true. */
-  batch(): Batch
 }
 
 /**
@@ -35,179 +27,100 @@ interface BatchDecoding {
  * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`,
  * `ADP_LIMIT`, `ADP_TOO_LARGE`.
  */
-export function decodeBatch(
-  bytes: Buffer,
-  contentType: string | undefined,
-  options: DecodeOptions = {},
-): Batch {
-  const decoding = openBatchDecoding(bytes, contentType, options)
-  decoding.advance(Infinity)
-  return decoding.batch()
+export function decodeBatch(bytes: Buffer, contentType: string | undefined, options?: DecodeOptions): Batch {
+  return runAtOnce(decodeBatchInSteps(bytes, contentType, options))
 }
 
-/** `decodeBatch` in steps, between which the caller can do other work. Errors are thrown here and by `advance`. */
-export function openBatchDecoding(
+/** `decodeBatch` in steps, between which the caller can do other work. */
+export function* decodeBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,
-  options: DecodeOptions = {},
-): BatchDecoding {
-  const limits = options.limits ?? defaultBatchLimits
+  { limits = defaultBatchLimits, serviceHosts }: DecodeOptions = {},
+): Steps<Batch> {
   const headerBoundary = readBoundary(contentType)
-  if (bytes.length > limits.maxBodyBytes) {
-    throw tooLarge(limits.maxBodyBytes, bytes.length)
-  }
-  return new BatchDecoder(bytes, headerBoundary, limits, options.serviceHosts)
+  if (bytes.length > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes, bytes.length)
+  return yield* new BatchDecoder(bytes, limits, serviceHosts).decode(headerBoundary)
 }
 
 /** The cost of a small part, in bytes. */
 const MIN_PART_WORK = 1_024
-/** The cost of one step of the search for the boundary, in bytes. */
-const SEARCH_STEP_WORK = 524_288
-const NO_BYTES: PartRange = { start: 0, end: 0 }
 
 /** The state of one decoding. */
-class BatchDecoder implements BatchDecoding {
+class BatchDecoder {
   private readonly parts: BatchPart[] = []
   private readonly changesets: string[] = []
   private readonly bytes: Buffer
-  private readonly headerBoundary: string
   private readonly limits: BatchLimits
+  private readonly serviceHosts: ReadonlySet<string> | undefined
   private readonly near: NearDelimiters
-  private readonly reader: PartReader
   private readonly ascii: boolean
   private readonly utf8: boolean
-  private readonly from: number
-  private readonly choosing: Generator<void, string>
-  private boundary: string | undefined
-  private outer: Iterator<PartRange, void> | undefined
-  /** The parts of the changeset that is being read. */
-  private inner: Iterator<PartRange, void> | undefined
+  private lastHead: PartHead | undefined
 
-  constructor(
-    bytes: Buffer,
-    headerBoundary: string,
-    limits: BatchLimits,
-    serviceHosts: ReadonlySet<string> | undefined,
-  ) {
+  constructor(bytes: Buffer, limits: BatchLimits, serviceHosts: ReadonlySet<string> | undefined) {
     this.bytes = bytes
-    this.headerBoundary = headerBoundary
     this.limits = limits
+    this.serviceHosts = serviceHosts
     this.near = new NearDelimiters(limits.maxParts)
-    this.reader = new PartReader(bytes, { limits, serviceHosts })
     this.ascii = isAscii(bytes)
     this.utf8 = this.ascii || isUtf8(bytes)
-    const bom = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
-    this.from = bom ? 3 : 0 // batch-wire F3
-    this.choosing = chooseBoundary(bytes, headerBoundary, this.from, limits, this.near)
   }
 
-  advance(work: number): boolean {
-    let left = this.search(work)
-    while (left > 0) {
-      const range = this.next()
-      if (range === undefined) return true
-      left -= Math.max(MIN_PART_WORK, range.end - range.start)
+  *decode(headerBoundary: string): Steps<Batch> {
+    const { bytes, limits, near, parts, changesets } = this
+    const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0 // batch-wire F3
+    const boundary = yield* chooseBoundary(bytes, headerBoundary, start, limits, near)
+    for (const range of this.split(boundary, { start, end: bytes.length }, {})) {
+      const content = this.readPart(range, undefined, boundary)
+      yield workOf(content === undefined ? range : NO_BYTES)
+      // A changeset's bytes count with its parts.
+      if (content === undefined) continue
+      const changeset = changesets.length
+      for (const inner of this.split(changesets[changeset - 1] ?? '', content, { changeset })) {
+        this.readPart(inner, changeset, boundary)
+        yield workOf(inner)
+      }
     }
-    return false
-  }
-
-  batch(): Batch {
-    const { headerBoundary, boundary = headerBoundary, changesets, parts } = this
     return { boundary, changesets, idsAgree: idsAgree(headerBoundary, [boundary, ...changesets]), parts }
   }
 
-  /** Searches for the boundary, once; returns the rest of the work. */
-  private search(work: number): number {
-    if (this.boundary !== undefined) return work
-    for (let left = work; left > 0; left -= SEARCH_STEP_WORK) {
-      const step = this.choosing.next()
-      if (step.done !== true) continue
-      this.open(step.value)
-      return left
-    }
-    return 0
-  }
-
-  private open(boundary: string): void {
-    this.boundary = boundary
-    this.outer = this.split(boundary, { start: this.from, end: this.bytes.length }, {})
-  }
-
-  private split(boundary: string, { start, end }: PartRange, at: ErrorLocation): Iterator<PartRange, void> {
+  private split(boundary: string, { start, end }: PartRange, at: ErrorLocation): Iterable<PartRange> {
     const options = { maxPadding: this.limits.maxBoundaryPadding, near: this.near, at }
     return splitParts(this.bytes, boundary, start, end, options)
   }
 
-  /** Reads the next part, of the batch or of the changeset that is being read; undefined at the end of the batch. */
-  private next(): PartRange | undefined {
-    const inner = this.inner?.next()
-    if (inner !== undefined && inner.done !== true) {
-      this.readInnerPart(inner.value)
-      return inner.value
-    }
-    this.inner = undefined
-    const outer = this.outer?.next()
-    if (outer === undefined || outer.done === true) return undefined
-    const { length } = this.parts
-    this.readOuterPart(outer.value)
-    // A changeset's bytes count with its parts.
-    return this.parts.length > length ? outer.value : NO_BYTES
-  }
-
-  private readOuterPart(range: PartRange): void {
-    const known = this.reader.readAlike(range.start, range.end)
-    if (known !== undefined) {
-      this.addPart(range, known, undefined)
-      return
-    }
-    const at: ErrorLocation = { part: this.parts.length + 1, offset: range.start }
-    const { lines, end, closed } = readHeaders(this.bytes, range.start, range.end, this.limits, at)
-    const media = this.mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
-    if (media.type !== 'multipart/mixed') {
+  /** Reads a record, or the headers of a changeset: its content is returned, its boundary is the last one of `changesets` then. */
+  private readPart(
+    range: PartRange,
+    changeset: number | undefined,
+    batchBoundary: string,
+  ): PartRange | undefined {
+    const { bytes, limits, serviceHosts } = this
+    const part = { part: this.parts.length + 1, offset: range.start }
+    const at: ErrorLocation = changeset === undefined ? part : { changeset, ...part }
+    const { lines, end, closed } = readHeaders(bytes, range.start, range.end, limits, at)
+    const media = mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
+    if (media.type === RECORD_PART.type) {
       if (!closed) throw noBlankLine(at)
-      this.addPart(range, this.reader.read(range.start, lines, end, range.end, at), undefined)
-      return
+      const head = readHead(bytes, lines, end, range.end, this.lastHead, { limits, serviceHosts }, at)
+      this.lastHead = head
+      if (head.bodyStart - range.start > limits.maxPartHeaderBytes) throw overLimit(limits, at)
+      this.addPart(range, head, changeset)
+      return undefined
+    }
+    if (changeset !== undefined) {
+      const message = 'A changeset holds another changeset. Put both into the batch.'
+      throw new AdapterError('ADP_NESTING', message, { at })
     }
     checkTransferEncoding(lines, multipartEncodings, at)
-    const changeset = boundaryOf(media, at)
-    if (changeset === this.boundary) {
+    const boundary = boundaryOf(media, at)
+    if (boundary === batchBoundary) {
       throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
     }
     // An empty changeset costs as much as a record.
-    if (this.changesets.length === this.limits.maxParts) throw tooMany('changesets', this.limits, at)
-    this.changesets.push(changeset)
-    const content = { start: end, end: range.end }
-    this.inner = this.split(changeset, content, { changeset: this.changesets.length })
-  }
-
-  private readInnerPart(range: PartRange): void {
-    const changeset = this.changesets.length
-    const head = this.reader.readAlike(range.start, range.end) ?? this.readInnerHead(range, changeset)
-    this.addPart(range, head, changeset)
-  }
-
-  private readInnerHead(range: PartRange, changeset: number): PartHead {
-    const at: ErrorLocation = { changeset, part: this.parts.length + 1, offset: range.start }
-    const { lines, end, closed } = readHeaders(this.bytes, range.start, range.end, this.limits, at)
-    const media = this.mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
-    if (media.type === 'multipart/mixed') {
-      throw new AdapterError('ADP_NESTING', 'A changeset holds another changeset. Put both into the batch.', {
-        at,
-      })
-    }
-    if (!closed) throw noBlankLine(at)
-    return this.reader.read(range.start, lines, end, range.end, at)
-  }
-
-  /** The type of a part: a record or, where the caller allows it, a changeset (batch-wire F13). */
-  private mediaTypeOf(contentType: string | undefined, at: ErrorLocation): ReturnType<typeof parseMediaType> {
-    const media = contentType === undefined ? undefined : parsePartType(contentType, at)
-    if (media?.type === 'application/http' || media?.type === 'multipart/mixed') return media
-    throw new AdapterError(
-      'ADP_PART_TYPE',
-      'The Content-Type of a part must be application/http, or multipart/mixed for a changeset.',
-      { at },
-    )
+    if (this.changesets.length === limits.maxParts) throw tooMany('changesets', limits, at)
+    this.changesets.push(boundary)
+    return { start: end, end: range.end }
   }
 
   private addPart(range: PartRange, head: PartHead, changeset: number | undefined): void {
@@ -218,7 +131,7 @@ class BatchDecoder implements BatchDecoding {
       part,
       changeset,
       contentId: head.contentId,
-      contentIdInHttp: head.contentIdInHttp,
+      contentIdInHttp: head.httpIds.length > 0,
       prefersMinimal: head.prefersMinimal,
       metadata: head.metadata,
       record: result.record,
@@ -247,7 +160,27 @@ class BatchDecoder implements BatchDecoding {
   }
 }
 
-function parsePartType(contentType: string, at: ErrorLocation): ReturnType<typeof parseMediaType> {
+const NO_BYTES: PartRange = { start: 0, end: 0 }
+
+function workOf({ start, end }: PartRange): number {
+  return Math.max(MIN_PART_WORK, end - start)
+}
+
+const RECORD_PART: MediaType = { type: 'application/http', parameters: [] }
+
+/** The type of a part: a record or, where the caller allows it, a changeset (batch-wire F13). */
+function mediaTypeOf(contentType: string | undefined, at: ErrorLocation): MediaType {
+  if (contentType === RECORD_PART.type) return RECORD_PART
+  const media = contentType === undefined ? undefined : parsePartType(contentType, at)
+  if (media?.type === RECORD_PART.type || media?.type === 'multipart/mixed') return media
+  throw new AdapterError(
+    'ADP_PART_TYPE',
+    'The Content-Type of a part must be application/http, or multipart/mixed for a changeset.',
+    { at },
+  )
+}
+
+function parsePartType(contentType: string, at: ErrorLocation): MediaType {
   if (/^\s*multipart\/mixed/i.test(contentType)) readBoundary(contentType, at)
   try {
     return parseMediaType(contentType)

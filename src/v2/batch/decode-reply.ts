@@ -1,77 +1,52 @@
 import { AdapterError } from '../../errors.ts'
-import type { Slices } from '../../http/slices.ts'
+import { runAtOnce, type Steps } from '../../http/slices.ts'
 import { type HeaderLines, lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { contentEnd, createDelimiterFinder, type Delimiter, readBoundary } from '../multipart/parts.ts'
 
-/** One part of a batch reply as a client reads it. */
-export interface DecodedReply {
+/** One part of a batch reply. */
+export interface ReplyPart {
   /** From the MIME headers, else from the HTTP headers. */
   readonly contentId: string | undefined
+  /** Position of the changeset response that it stands in, from 1; undefined: directly under the batch. */
+  readonly changeset: number | undefined
+  readonly mime: HeaderLines
   readonly status: number
+  /** The reason phrase of the status line; empty for none. */
+  readonly reason: string
+  readonly http: HeaderLines
   /** The text of the body; empty for none. */
   readonly body: string
 }
 
-/** One part of a batch reply with all that is around its body. */
-export interface ReplyPartForm extends Omit<DecodedReply, 'contentId'> {
-  /** Position of the changeset response that it stands in, from 1; undefined: directly under the batch. */
-  readonly changeset: number | undefined
-  readonly mime: HeaderLines
-  /** The reason phrase of the status line; empty for none. */
-  readonly reason: string
-  readonly http: HeaderLines
-}
-
-interface ReadPart extends ReplyPartForm, DecodedReply {}
-
-/** A whole batch reply with its form, so that two of them can be compared. */
-export interface ReplyForm {
+/** A whole batch reply. */
+export interface BatchReply {
   /** Changeset responses, also empty ones. */
   readonly changesets: number
-  readonly parts: readonly ReplyPartForm[]
+  /** In order. The single 200 of the id rule has none. */
+  readonly parts: readonly ReplyPart[]
 }
 
 /** A batch reply that is being read while it arrives. */
 interface ReplyDecoding {
   /** Takes the next bytes; the parts that are whole by then. */
-  push(chunk: Buffer): DecodedReply[]
+  push(chunk: Buffer): ReplyPart[]
   /** Ends the reply; returns the parts that this completes. Error: `ADP_TRUNCATED` for an incomplete reply. */
-  end(): DecodedReply[]
+  end(): ReplyPart[]
 }
 
 /**
- * Decodes a V2 batch reply, flat or nested (batch-wire 2), as a client would: one entry for each part, in order. The single
- * 200 of the id rule has none. Errors: as `decodeBatch` for the envelope, `ADP_NESTING` for changesets in changesets,
- * `ADP_REQUEST_LINE` for a part without a status line.
+ * Decodes a V2 batch reply, flat or nested (batch-wire 2), as a client would. Errors: as `decodeBatch` for the envelope, `ADP_NESTING` for
+ * changesets in changesets, `ADP_REQUEST_LINE` for a part without a status line, `ADP_LIMIT` for more parts than a batch may have.
  */
-export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): DecodedReply[] {
-  const decoding = openReplyDecoding(contentType)
-  return [...decoding.push(bytes), ...decoding.end()]
+export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): BatchReply {
+  return runAtOnce(decodeBatchReplyInSteps(bytes, contentType))
 }
 
-/** As `decodeBatchReply`, while others are served between its slices. Error also: `ADP_LIMIT` for more parts than a batch may have. */
-export async function decodeReplyInSlices(
-  bytes: Buffer,
-  contentType: string | undefined,
-  slices: Slices,
-): Promise<DecodedReply[]> {
-  const replies: DecodedReply[] = []
-  for (const { reply, work } of new ReplyDecoder(readBoundary(contentType)).readWhole(bytes)) {
-    if (reply !== undefined) replies.push(toDecoded(reply))
-    if (slices.spend(work)) await slices.next()
-  }
-  return replies
+/** `decodeBatchReply` in steps, between which the caller can do other work. */
+export function* decodeBatchReplyInSteps(bytes: Buffer, contentType: string | undefined): Steps<BatchReply> {
+  return yield* new ReplyDecoder(readBoundary(contentType)).decodeWhole(bytes)
 }
-
-/** As `decodeBatchReply`, with the form of each part. Error also: `ADP_LIMIT` for more parts than a batch may have. */
-export function decodeReplyForm(bytes: Buffer, contentType: string | undefined): ReplyForm {
-  const decoder = new ReplyDecoder(readBoundary(contentType))
-  const parts = [...decoder.readWhole(bytes)].flatMap(({ reply }) => reply ?? [])
-  return { changesets: decoder.changesets, parts }
-}
-
-const toDecoded = ({ contentId, status, body }: ReadPart): DecodedReply => ({ contentId, status, body })
 
 /** As `decodeBatchReply`, for bytes that are still arriving. A part with the length of its body needs no delimiter behind it. */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
@@ -88,19 +63,13 @@ interface OpenPart {
   isDone: boolean
 }
 
-/** What was read up to a delimiter, or to the end of the bytes. */
-interface Step {
-  readonly reply: ReadPart | undefined
-  /** In bytes of a batch. */
-  readonly work: number
-}
-
 /** The cost of a part besides that of its bytes. */
 const STEP_WORK = 512
 
 class ReplyDecoder implements ReplyDecoding {
+  private readonly parts: ReplyPart[] = []
   /** Changeset responses so far. */
-  changesets = 0
+  private changesets = 0
   /** The boundary of the batch and, within a changeset, that of the changeset; empty behind the end of the batch. */
   private readonly boundaries: string[]
   /** Bytes that are not read yet; `position` is where the search for the next delimiter begins. */
@@ -114,49 +83,45 @@ class ReplyDecoder implements ReplyDecoding {
     this.boundaries = [boundary]
   }
 
-  push(chunk: Buffer): DecodedReply[] {
+  push(chunk: Buffer): ReplyPart[] {
     this.bytes = Buffer.concat([this.bytes.subarray(this.position), chunk])
     if (this.part !== undefined) this.part = { ...this.part, start: 0 }
     this.position = 0
-    return this.read()
+    runAtOnce(this.read())
+    return this.parts.splice(0)
   }
 
-  end(): DecodedReply[] {
+  end(): ReplyPart[] {
     this.isFinal = true
-    const replies = this.read()
+    runAtOnce(this.read())
     this.expectEnd()
-    return replies
+    return this.parts.splice(0)
   }
 
-  /** Reads a reply of which all bytes are there, delimiter by delimiter. */
-  *readWhole(bytes: Buffer): Generator<Step> {
+  /** Decodes a reply of which all bytes are there. */
+  *decodeWhole(bytes: Buffer): Steps<BatchReply> {
     this.bytes = bytes
     this.isFinal = true
-    let parts = 0
-    for (const step of this.steps()) {
-      if (step.reply !== undefined) parts += 1
-      if (parts > defaultBatchLimits.maxParts)
-        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
-      yield step
-    }
+    yield* this.read()
     this.expectEnd()
+    return { changesets: this.changesets, parts: this.parts }
   }
 
-  private read(): DecodedReply[] {
-    return [...this.steps()].flatMap(({ reply }) => (reply === undefined ? [] : toDecoded(reply)))
-  }
-
-  private *steps(): Generator<Step> {
+  /** Reads delimiter by delimiter, as far as the bytes go. */
+  private *read(): Steps<void> {
     for (;;) {
       const boundary = this.boundaries.at(-1)
       if (boundary === undefined) return
       const from = this.position
       const next = this.findDelimiter(boundary)
       if (this.enterChangeset(next?.start)) continue
-      const reply = next === undefined ? this.takeWhole() : this.takePart(next)
-      if (next !== undefined) this.pass(next)
-      yield { reply, work: this.position - from + STEP_WORK }
+      const part = next === undefined ? this.takeWhole() : this.takePart(next)
+      if (part !== undefined) this.parts.push(part)
+      if (this.parts.length > defaultBatchLimits.maxParts)
+        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
       if (next === undefined) return
+      this.pass(next)
+      yield this.position - from + STEP_WORK
     }
   }
 
@@ -187,7 +152,8 @@ class ReplyDecoder implements ReplyDecoding {
   /** Goes on with the parts of a changeset, once its headers are there. `to`: where the part ends, where that is known. */
   private enterChangeset(to = this.bytes.length): boolean {
     const { part } = this
-    if (part === undefined || part.isDone || !hasBlankLine(this.bytes, part.start, to)) return false
+    if (part === undefined || part.isDone) return false
+    if (endOfHead(this.bytes, part.start, to) === undefined) return false
     const at = {}
     const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, at)
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
@@ -204,7 +170,7 @@ class ReplyDecoder implements ReplyDecoding {
   }
 
   /** The part before a delimiter, unless it was given out already or the body is empty. */
-  private takePart({ start, closing }: Delimiter): ReadPart | undefined {
+  private takePart({ start, closing }: Delimiter): ReplyPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
     const end = contentEnd(bytes, part.start, start)
@@ -213,10 +179,11 @@ class ReplyDecoder implements ReplyDecoding {
   }
 
   /** The part that is being read, where its own length says that it is whole and nothing contradicts. */
-  private takeWhole(): ReadPart | undefined {
+  private takeWhole(): ReplyPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone || this.isFinal) return undefined
-    const headEnd = endOfHeads(bytes, part.start)
+    const mimeEnd = endOfHead(bytes, part.start)
+    const headEnd = mimeEnd === undefined ? undefined : endOfHead(bytes, mimeEnd)
     if (headEnd === undefined) return undefined
     const { reply, length } = this.readReply(part.start, bytes.length)
     const end = headEnd + (length ?? (reply.status === 204 ? 0 : Infinity))
@@ -228,7 +195,7 @@ class ReplyDecoder implements ReplyDecoding {
   private readReply(
     start: number,
     end: number,
-  ): { readonly reply: ReadPart; readonly length: number | undefined } {
+  ): { readonly reply: ReplyPart; readonly length: number | undefined } {
     const { bytes } = this
     const mime = readHeaders(bytes, start, end, defaultBatchLimits, {})
     const line = lineEnd(bytes, mime.end, end)
@@ -262,10 +229,6 @@ class ReplyDecoder implements ReplyDecoding {
 
 const LF = 0x0a
 
-function hasBlankLine(bytes: Buffer, from: number, to: number): boolean {
-  return endOfHead(bytes, from, to) !== undefined
-}
-
 /** The offset behind the blank line of the first header block. */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
   for (let at = from; at < to;) {
@@ -275,10 +238,4 @@ function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | und
     at = next
   }
   return undefined
-}
-
-/** The offset behind the headers of a part and those of the HTTP reply in it, once both are whole. */
-function endOfHeads(bytes: Buffer, from: number): number | undefined {
-  const mimeEnd = endOfHead(bytes, from)
-  return mimeEnd === undefined ? undefined : endOfHead(bytes, mimeEnd)
 }

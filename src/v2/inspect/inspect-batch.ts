@@ -1,7 +1,7 @@
 import { AdapterError } from '../../errors.ts'
-import { SLICE_WORK, type Slices } from '../../http/slices.ts'
+import { runAtOnce, type Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/batch.ts'
-import { type DecodeOptions, openBatchDecoding } from '../batch/decode-batch.ts'
+import { decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { isBoundary, readBoundary } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
@@ -26,41 +26,20 @@ interface Inspection {
 export function inspectBatch(
   bytes: Buffer,
   contentType: string | undefined,
-  options: DecodeOptions = {},
+  options?: DecodeOptions,
 ): Inspection {
-  const steps = inspectInSteps(bytes, contentType, options)
-  let step = steps.next()
-  while (step.done !== true) step = steps.next()
-  return step.value
+  return runAtOnce(inspectBatchInSteps(bytes, contentType, options))
 }
 
-/** `inspectBatch` in slices, between which others are served. */
-export async function inspectBatchInSlices(
+/** `inspectBatch` in steps, between which the caller can do other work. */
+export function* inspectBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,
-  options: DecodeOptions,
-  slices: Slices,
-): Promise<Inspection> {
-  const steps = inspectInSteps(bytes, contentType, options)
-  let step = steps.next()
-  while (step.done !== true) {
-    await slices.next()
-    step = steps.next()
-  }
-  return step.value
-}
-
-/** Yields between two pieces of work, each of which takes a few milliseconds. */
-function* inspectInSteps(
-  bytes: Buffer,
-  contentType: string | undefined,
-  options: DecodeOptions,
-): Generator<void, Inspection> {
+  options?: DecodeOptions,
+): Steps<Inspection> {
   const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
   try {
-    const decoding = openBatchDecoding(bytes, contentType, options)
-    while (!decoding.advance(SLICE_WORK)) yield
-    const batch = decoding.batch()
+    const batch = yield* decodeBatchInSteps(bytes, contentType, options)
     findings.push(
       ...inspectLineEnds(bytes, batch.parts),
       ...inspectIds(batch, contentType),
@@ -235,11 +214,7 @@ const MAX_LINE_BYTES = 256
 export function guessBoundary(bytes: Buffer): string | undefined {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {
-    const choosing = chooseBoundary(bytes, NO_BOUNDARY, from, defaultBatchLimits)
-    for (;;) {
-      const step = choosing.next()
-      if (step.done === true) return step.value
-    }
+    return runAtOnce(chooseBoundary(bytes, NO_BOUNDARY, from, defaultBatchLimits))
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
     return firstBoundary(bytes, from)

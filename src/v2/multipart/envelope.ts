@@ -1,4 +1,5 @@
 import { AdapterError } from '../../errors.ts'
+import type { Steps } from '../../http/slices.ts'
 import { createDelimiterFinder, isBoundary, type NearDelimiters } from './parts.ts'
 import type { BatchLimits } from '../limits.ts'
 
@@ -6,8 +7,9 @@ const LF = 0x0a
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** Number of lines that the search reads before it yields. */
+/** Number of lines that the search reads in a step, and what that costs, in bytes. */
 const LINES_PER_STEP = 1_000
+const STEP_WORK = 524_288
 
 /**
  * Chooses the boundary that frames the body (batch-wire F12), in steps: yields between them, returns it. Normally it is the
@@ -24,7 +26,7 @@ export function* chooseBoundary(
   from: number,
   limits: BatchLimits,
   near?: NearDelimiters,
-): Generator<void, string> {
+): Steps<string> {
   const own = createDelimiterFinder(
     bytes,
     headerBoundary,
@@ -73,11 +75,11 @@ function* collectTokens(
   from: number,
   limit: number,
   maxLines: number,
-): Generator<void, Map<string, Opener>> {
+): Steps<Map<string, Opener>> {
   const tokens = new Map<string, Opener>()
   const declares = createDeclares(bytes)
   for (const line of dashLines(bytes, from, limit, maxLines)) {
-    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield
+    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield STEP_WORK
     if (!tokens.has(line.token) && isBoundary(line.token)) {
       tokens.set(line.token, { start: line.start, declares: yield* declares(line.end) })
     }
@@ -92,10 +94,10 @@ function* collectCloses(
   candidates: Map<string, Opener>,
   headerBoundary: string,
   maxLines: number,
-): Generator<void, Map<string, number>> {
+): Steps<Map<string, number>> {
   const closes = new Map<string, number>()
   for (const line of dashLines(bytes, from, bytes.length, maxLines)) {
-    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield
+    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield STEP_WORK
     if (!line.token.endsWith('--')) continue
     const token = line.token.slice(0, -2)
     const opener = candidates.get(token)
@@ -131,7 +133,7 @@ function* dashLines(
  * Creates a test whether one of the header lines at an offset is of MIME content; a line that is not a header ends the search.
  * Call it for one line after another: lines that look like headers are read once for all lines above them.
  */
-function createDeclares(bytes: Buffer): (from: number) => Generator<void, boolean> {
+function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false
   return function* (from) {
@@ -141,7 +143,7 @@ function createDeclares(bytes: Buffer): (from: number) => Generator<void, boolea
     let lines = 0
     for (let at = from; at < bytes.length; at = readTo) {
       lines += 1
-      if (lines % LINES_PER_STEP === 0) yield
+      if (lines % LINES_PER_STEP === 0) yield STEP_WORK
       const start = bytes.toString('latin1', at, at + MAX_NAME_BYTES)
       declares = /^content-(type|transfer-encoding|id)[ \t]*:/i.test(start)
       if (declares || !/^([!#$%&'*+\-.^_`|~0-9a-z]+[ \t]*:|[ \t]+[^ \t\r\n])/i.test(start)) break

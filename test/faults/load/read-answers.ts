@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { decodeBatchReply, type DecodedReply } from '../../../src/v2/index.ts'
+import { decodeBatchReply, type ReplyPart } from '../../../src/v2/index.ts'
 import type { Answer } from './history.ts'
 
 /** A reply as it came, whole. */
@@ -29,7 +29,7 @@ export function readAnswers(reply: WholeReply, count: number): Answer[] {
     const answer = readWholeAnswer(reply)
     return Array.from({ length: count }, () => answer)
   }
-  const parts = decodeBatchReply(body, contentType)
+  const { parts } = decodeBatchReply(body, contentType)
   if (parts.length !== count) throw new Error(`${parts.length} parts for ${count} records`)
   return parts.map(readPart)
 }
@@ -47,7 +47,7 @@ function readWholeAnswer({ status, body }: WholeReply): Answer {
   return isNoOutcome ? { kind: 'noOutcome' } : answerOf(status)
 }
 
-function readPart(part: DecodedReply): Answer {
+function readPart(part: ReplyPart): Answer {
   if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED_UNKNOWN"')) return { kind: 'gaveWay' }
   if (part.status === 409 && part.body.includes('"ADP_SUPERSEDED"')) return { kind: 'superseded' }
   if (part.status !== 201) return answerOf(part.status)

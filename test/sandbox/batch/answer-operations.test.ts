@@ -32,7 +32,7 @@ const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer
   })
   expect(status).toBe(200)
   const contentType = String(headers['content-type'])
-  return { text, replies: decodeBatchReply(Buffer.from(text), contentType) }
+  return { text, replies: decodeBatchReply(Buffer.from(text), contentType).parts }
 }
 
 test('a batch of one changeset for each pupil applies what it can', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { decodeReplyForm } from '../../../src/v2/index.ts'
+import { decodeBatchReply } from '../../../src/v2/index.ts'
 import { batchOf, batchPath, flatRecord } from '../../support/batch-request.ts'
 import { anyText, fixed, recordsOf, startSandbox } from '../start-sandbox.ts'
 
@@ -20,7 +20,7 @@ async function post({ request }: Started, headers: Record<string, string> = {}, 
     headers: { ...batch.headers, ...headers },
     body: batch.body,
   })
-  const { parts } = decodeReplyForm(Buffer.from(reply.text), String(reply.headers['content-type']))
+  const { parts } = decodeBatchReply(Buffer.from(reply.text), String(reply.headers['content-type']))
   return {
     layout: parts.some(({ changeset }) => changeset !== undefined) ? 'nested' : 'flat',
     types: parts.map(({ mime }) => mime.find(([name]) => /^content-type$/i.test(name))?.[1]),

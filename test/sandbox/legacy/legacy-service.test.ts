@@ -59,7 +59,7 @@ test('each record of a batch has its own answer, in order, and the good ones are
     200,
     expect.stringMatching(/^multipart\/mixed; boundary=batchresponse_/),
   ])
-  const replies = decodeBatchReply(Buffer.from(text), contentType).map((reply) => ({
+  const replies = decodeBatchReply(Buffer.from(text), contentType).parts.map((reply) => ({
     contentId: reply.contentId,
     status: reply.status,
     body: JSON.parse(reply.body) as unknown,
@@ -119,7 +119,7 @@ test('ids that differ are answered by a single 200, and the records are applied'
   const { status, contentType, text } = await send(sandbox, batch([part(1, record)], fixed.unknown))
   expect(status).toBe(200)
   expect(text).toMatch(/^--batchresponse_[\s\S]*changesetresponse_/)
-  expect(decodeBatchReply(Buffer.from(text), contentType)).toEqual([])
+  expect(decodeBatchReply(Buffer.from(text), contentType).parts).toEqual([])
   expect(await sandbox.effects()).toHaveLength(1)
 })
 

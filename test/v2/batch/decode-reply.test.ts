@@ -1,18 +1,24 @@
 import { describe, expect, it } from 'vitest'
 
-import { createSlicing } from '../../../src/http/slices.ts'
 import {
+  createBatchEncoder,
   decodeBatchReply,
-  type DecodedReply,
-  decodeReplyInSlices,
+  encodeMismatch,
   openReplyDecoding,
-} from '../../../src/v2/batch/decode-reply.ts'
-import { createBatchEncoder, encodeMismatch, type PartReply } from '../../../src/v2/batch/encode-batch.ts'
+  type PartReply,
+  type ReplyPart,
+} from '../../../src/v2/index.ts'
 import { crlf } from '../support/crlf.ts'
 import { faultOf } from '../support/fault-of.ts'
 
 const HEAD = 'Content-Type: application/http\n'
-const decode = (text: string): unknown => decodeBatchReply(crlf(text), 'multipart/mixed; boundary=b')
+const decodeBytes = (bytes: Buffer, contentType = 'multipart/mixed; boundary=b'): unknown =>
+  decodeBatchReply(bytes, contentType).parts.map(({ contentId, status, body }) => ({
+    contentId,
+    status,
+    body,
+  }))
+const decode = (text: string): unknown => decodeBytes(crlf(text))
 const one = (content: string): string => `--b\n${HEAD}\n${content}\n--b--\n`
 
 describe('decodeBatchReply', () => {
@@ -24,7 +30,7 @@ describe('decodeBatchReply', () => {
   it.each(['flat', 'nested'] as const)('reads what the encoder writes: %s', (layout) => {
     const encoder = createBatchEncoder(layout, () => '1')
     const body = replies.map((reply) => encoder.part(reply)).join('') + encoder.close(3)
-    expect(decodeBatchReply(Buffer.from(body), encoder.contentType)).toEqual([
+    expect(decodeBytes(Buffer.from(body), encoder.contentType)).toEqual([
       { contentId: '1', status: 201, body: '{"a":"é"}' },
       { contentId: '2', status: 400, body: '[]' },
       { contentId: undefined, status: 204, body: '' },
@@ -33,7 +39,7 @@ describe('decodeBatchReply', () => {
 
   it('batch-wire 3: the single 200 of ids that differ has no part', () => {
     const { contentType, body } = encodeMismatch(() => '1')
-    expect(decodeBatchReply(Buffer.from(body), contentType)).toEqual([])
+    expect(decodeBytes(Buffer.from(body), contentType)).toEqual([])
   })
 
   const rows: [what: string, text: string, reply: object][] = [
@@ -48,9 +54,7 @@ describe('decodeBatchReply', () => {
 
   it('reads bare line feeds', () => {
     const text = one('HTTP/1.1 201 Created\nContent-ID: 7\n\n{}')
-    expect(decodeBatchReply(Buffer.from(text), 'multipart/mixed; boundary=b')).toEqual([
-      { contentId: '7', status: 201, body: '{}' },
-    ])
+    expect(decodeBytes(Buffer.from(text))).toEqual([{ contentId: '7', status: 201, body: '{}' }])
   })
 
   const nested = (boundary: string, content: string): string =>
@@ -88,11 +92,11 @@ describe('decodeBatchReply', () => {
       expect([...statuses, decoding.end()]).toEqual([[201], [400], [204], [], []])
     })
 
-    it.each(['flat', 'nested'] as const)('reads the same wherever the bytes are cut: %s', async (layout) => {
+    it.each(['flat', 'nested'] as const)('reads the same wherever the bytes are cut: %s', (layout) => {
       const { contentType, pieces } = encoded(layout)
       const bytes = Buffer.from(pieces.join(''))
-      const whole = decodeBatchReply(bytes, contentType)
-      const inPieces = (cuts: readonly number[]): DecodedReply[] => {
+      const whole = decodeBatchReply(bytes, contentType).parts
+      const inPieces = (cuts: readonly number[]): ReplyPart[] => {
         const decoding = openReplyDecoding(contentType)
         const ends = [...cuts, bytes.length]
         const parts = ends.flatMap((end, index) => decoding.push(bytes.subarray(ends[index - 1] ?? 0, end)))
@@ -100,9 +104,6 @@ describe('decodeBatchReply', () => {
       }
       expect(inPieces([...bytes.keys()])).toEqual(whole)
       for (let cut = 1; cut < bytes.length; cut += 1) expect(inPieces([cut])).toEqual(whole)
-      expect(await decodeReplyInSlices(bytes, contentType, createSlicing().open())).toEqual(whole)
-      const cut = decodeReplyInSlices(bytes.subarray(0, -4), contentType, createSlicing().open())
-      await expect(cut).rejects.toMatchObject({ code: 'ADP_TRUNCATED' })
     })
 
     it('waits for the delimiter where the length is wrong, or none is given', () => {
@@ -123,6 +124,6 @@ describe('decodeBatchReply', () => {
   })
 
   it('refuses a reply that is not a batch', () => {
-    expect(faultOf(() => decodeBatchReply(Buffer.from('{}'), 'application/json')).code).toBe('ADP_MEDIA_TYPE')
+    expect(faultOf(() => decodeBytes(Buffer.from('{}'), 'application/json')).code).toBe('ADP_MEDIA_TYPE')
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Batch } from '../../../src/v2/batch/batch.ts'
+import { runAtOnce } from '../../../src/http/slices.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import { type Finding, inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
+import { inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
 import { crlf } from '../support/crlf.ts'
 
 const MIME = 'Content-Type: application/http\n'
@@ -13,20 +13,17 @@ const record = (learner: number, more = ''): string =>
 const part = (id: number, http = '', json = record(id), mime = ''): string =>
   `--c\n${MIME}Content-ID: ${id}\n${mime}\n${LINE}${http}\n${json}\n`
 
-/** The findings of a batch that takes one step. */
-function findingsOf(bytes: Buffer, batch: Batch): readonly Finding[] {
-  const step = inspectParts(bytes, batch).next()
-  if (step.done !== true) throw new Error('more than one step')
-  return step.value
-}
-
 /** The findings in a changeset of these parts. */
 function inspect(parts: string, changesetHead = ''): readonly unknown[] {
   const bytes = crlf(
     `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,
   )
   const batch = decodeBatch(bytes, 'multipart/mixed; boundary=b')
-  return findingsOf(bytes, batch).map(({ code, message, part: position }) => [code, message, position])
+  return runAtOnce(inspectParts(bytes, batch)).map(({ code, message, part: position }) => [
+    code,
+    message,
+    position,
+  ])
 }
 
 describe('inspectParts', () => {
@@ -69,7 +66,9 @@ describe('inspectParts', () => {
   it('finds parts in no changeset, and a batch without parts', () => {
     const flat = crlf(part(1).replace('--c', '--b') + '--b--')
     const codesOf = (bytes: Buffer): string[] =>
-      findingsOf(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b')).map(({ code }) => code)
+      runAtOnce(inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b'))).map(
+        ({ code }) => code,
+      )
     expect(codesOf(flat)).toEqual(['noChangeset'])
     expect(codesOf(Buffer.from('--b--'))).toEqual(['emptyBatch'])
   })
