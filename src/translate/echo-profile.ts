@@ -1,3 +1,5 @@
+import * as z from 'zod'
+
 import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
@@ -6,23 +8,25 @@ import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-val
  * from the posted values shows the stored ones; a reply that repeats them proves nothing, since the service may still store
  * others. A mark that was read back with exactly the posted millisecond shows the stored values as well.
  */
-export interface EchoProfile {
+const profileSchema = z.object({
   /** Raised when the service contradicts the profile: a profile of a higher epoch replaces one of a lower. */
-  readonly epoch: number
+  epoch: z.int(),
   /** The largest difference that was seen between a time that the service shows and that of the call, ms. */
-  readonly clockOffMs: number
+  clockOffMs: z.int(),
   /** Replies contain comments as stored. */
-  readonly commentsShown: boolean
+  commentsShown: z.boolean(),
   /** The longest comment that is known to be stored whole, in UTF-16 code units. */
-  readonly wholeLength: number
+  wholeLength: z.int(),
   /** Longer comments are cut to this length; undefined: not seen. */
-  readonly cutLength: number | undefined
+  cutLength: z.int().optional(),
   /** The service changes comments or minutes by an unknown rule. */
-  readonly commentsOpaque: boolean
-  readonly minutesOpaque: boolean
+  commentsOpaque: z.boolean(),
+  minutesOpaque: z.boolean(),
   /** Missing minutes are stored as missing, not as 0. */
-  readonly nullsKept: boolean
-}
+  nullsKept: z.boolean(),
+})
+
+export type EchoProfile = Readonly<z.infer<typeof profileSchema>>
 
 /** The profile before the first reply. */
 export const freshProfile: EchoProfile = {
@@ -112,59 +116,23 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
     minutesOpaque: one.minutesOpaque || other.minutesOpaque,
     nullsKept: one.nullsKept || other.nullsKept,
   }
-  return isSameProfile(one, joined) ? one : joined
+  return formatProfile(one) === formatProfile(joined) ? one : joined
 }
 
 function maxOf(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
 }
 
-/** True if both are equal. */
-function isSameProfile(one: EchoProfile, other: EchoProfile): boolean {
-  return one === other || formatProfile(one) === formatProfile(other)
-}
-
 /** The profile as text, without a value of a mark. */
 export function formatProfile(profile: EchoProfile): string {
-  const { epoch, clockOffMs, wholeLength, cutLength } = profile
-  const known = flagNames.filter((name) => profile[name])
-  return JSON.stringify({ epoch, clockOffMs, wholeLength, cutLength: cutLength ?? null, known })
+  return JSON.stringify(profile)
 }
 
-const flagNames = ['commentsShown', 'commentsOpaque', 'minutesOpaque', 'nullsKept'] as const
-
-/** The inverse of `formatProfile`; undefined for a text that it did not write. */
+/** The inverse of `formatProfile`; undefined for a text that it did not write: one of another version is ignored. */
 export function parseProfile(text: string): EchoProfile | undefined {
-  const value = parseObject(text)
-  if (value === undefined) return undefined
-  const number = (name: string): number | undefined => toInteger(value[name])
-  const [epoch, clockOffMs, wholeLength] = [number('epoch'), number('clockOffMs'), number('wholeLength')]
-  const { known } = value
-  if (epoch === undefined || clockOffMs === undefined || wholeLength === undefined) return undefined
-  if (!Array.isArray(known)) return undefined
-  const flag = (name: (typeof flagNames)[number]): boolean => known.includes(name)
-  return {
-    epoch,
-    clockOffMs,
-    commentsShown: flag('commentsShown'),
-    wholeLength,
-    cutLength: number('cutLength'),
-    commentsOpaque: flag('commentsOpaque'),
-    minutesOpaque: flag('minutesOpaque'),
-    nullsKept: flag('nullsKept'),
-  }
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
+    return profileSchema.parse(JSON.parse(text))
   } catch {
-    // A text of another version is ignored.
     return undefined
   }
-}
-
-function toInteger(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) ? value : undefined
 }

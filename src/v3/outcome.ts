@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { readRetryAfter } from '../upstream/index.ts'
-import { isV3Reply, type V3Reply } from './record.ts'
+import { type V3Reply, v3ReplySchema } from './record.ts'
 
 /** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
 export type NotAppliedReason =
@@ -119,7 +119,7 @@ const SHORT_LENGTH = 65_536
  * of its strings: each may take up to a microsecond. A byte order mark before it is passed over (RFC 8259 8.1).
  */
 export function parseJson(body: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
-  if (body.length > SHORT_LENGTH && Number.isFinite(maxNodes) && hasMoreNodes(body, maxNodes))
+  if (body.length > SHORT_LENGTH && Number.isFinite(maxNodes) && countNodes(body, maxNodes) > maxNodes)
     return undefined
   try {
     return JSON.parse(body.startsWith('\ufeff') ? body.slice(1) : body) as unknown
@@ -130,7 +130,8 @@ export function parseJson(body: string, maxNodes = Number.POSITIVE_INFINITY): un
 
 const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, OPEN_OBJECT] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b]
 
-function hasMoreNodes(text: string, max: number): boolean {
+/** How many brackets that open a value, and commas, are outside of the strings of JSON text; counts to one more than `max`. */
+export function countNodes(text: string, max: number): number {
   let nodes = 0
   let isInString = false
   for (let at = 0; at < text.length; at += 1) {
@@ -138,9 +139,9 @@ function hasMoreNodes(text: string, max: number): boolean {
     if (code === QUOTE) isInString = !isInString
     else if (isInString) at += code === BACKSLASH ? 1 : 0
     else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) nodes += 1
-    if (nodes > max) return true
+    if (nodes > max) return nodes
   }
-  return false
+  return nodes
 }
 
 /** What a reply says that changed nothing and whose request may be repeated (429, 503, 408); undefined for any other. */
@@ -170,8 +171,8 @@ export function parsePostReply(
   nowMs: number,
 ): PostOutcome {
   if (status >= 200 && status < 300) {
-    const reply = parseJson(body, MAX_REPLY_NODES)
-    return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
+    const { data: reply } = v3ReplySchema.safeParse(parseJson(body, MAX_REPLY_NODES))
+    return reply === undefined ? { kind: 'unknown', reason: 'unreadableReply' } : { kind: 'accepted', reply }
   }
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }

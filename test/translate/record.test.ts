@@ -11,7 +11,7 @@ import { type PassedFields, readPassedField } from '../../src/translate/record.t
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
 import { parseJson } from '../../src/v3/outcome.ts'
 import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
-import { isV3Reply } from '../../src/v3/record.ts'
+import { v3ReplySchema } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'
 import fc from 'fast-check'
 
@@ -126,8 +126,7 @@ describe('toV3Record', () => {
         fc.property(anyFlat, anyGuid, (record, id) => {
           const posted = translate(record)
           const echo = { ...(parseJson(encodeRecord(posted, profile)) as object), ExternalID: id }
-          const reply = parseJson(JSON.stringify(echo))
-          if (!isV3Reply(reply)) throw new Error('no reply')
+          const reply = v3ReplySchema.parse(parseJson(JSON.stringify(echo)))
           expect(isReplyTo(posted, reply)).toBe(true)
           const back = toFlatReply(posted, reply)
           expect(back).toStrictEqual(replyTo(record, id))

@@ -61,7 +61,7 @@ export interface PartHead extends PartRequest {
   readonly contentId: string | undefined
 }
 
-export interface HeadOptions {
+interface HeadOptions {
   readonly limits: BatchLimits
   readonly serviceHosts: ReadonlySet<string> | undefined
 }
