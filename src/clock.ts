@@ -12,32 +12,21 @@ export interface WallClock extends Clock {
   wallMs(): number
 }
 
-const nowMs = (): number => performance.now()
-const wallMs = (): number => Date.now()
-
-/** The machine's clock. */
-export const systemClock: WallClock = {
-  nowMs,
-  wallMs,
+const createClock = (keepsAlive: boolean): WallClock => ({
+  nowMs: () => performance.now(),
+  wallMs: () => Date.now(),
   after: (delayMs, act) => {
     const timer = setTimeout(act, delayMs)
-    return () => {
-      clearTimeout(timer)
-    }
+    if (!keepsAlive) timer.unref()
+    return () => clearTimeout(timer)
   },
-}
+})
+
+/** The machine's clock. */
+export const systemClock = createClock(true)
 
 /** The machine's clock, for background work: its timers do not keep the process alive. */
-export const backgroundClock: WallClock = {
-  nowMs,
-  wallMs,
-  after: (delayMs, act) => {
-    const timer = setTimeout(act, delayMs).unref()
-    return () => {
-      clearTimeout(timer)
-    }
-  },
-}
+export const backgroundClock = createClock(false)
 
 /** Resolves after this time, or once `stopped` is aborted. */
 export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 import type { Clock } from '../clock.ts'
 
-/** How slow a client may be; read anew at each look, since a reload may change it. */
+/** How slow a client may be; read anew at each check, since a reload may change it. */
 interface PaceRules {
   /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
   readonly minBytesPerSecond: number
@@ -40,44 +40,42 @@ interface Exchange {
 }
 
 /** Number of checks in the shorter window. */
-const LOOKS = 4
+const CHECKS = 4
 
 /**
  * Creates the watch: one timer for all exchanges. Time in which the client is not the cause does not count: an upload that the
  * adapter does not read, a reply without data to send.
  */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Reused slots: a Set copies its table as it turns over, and the copies keep requests from being collected.
-  const exchanges: (Exchange | undefined)[] = []
-  const free: number[] = []
-  const everyMs = (): number => Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
+  const exchanges = new Set<Exchange>()
   let cancel: (() => void) | undefined
-  const release = (slot: number): void => {
-    exchanges[slot] = undefined
-    free.push(slot)
-    if (exchanges.length > free.length) return
+  const schedule = (): void => {
+    const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / CHECKS)
+    cancel ??= clock.after(everyMs, check)
+  }
+  const release = (exchange: Exchange): void => {
+    exchanges.delete(exchange)
+    if (exchanges.size > 0) return
     cancel?.()
     cancel = undefined
   }
-  const look = (): void => {
+  const check = (): void => {
     cancel = undefined
-    for (const [slot, exchange] of exchanges.entries()) {
-      if (exchange === undefined) continue
-      if (exchange.isAnswered && hasEnded(exchange)) release(slot)
+    for (const exchange of exchanges) {
+      if (exchange.isAnswered && hasEnded(exchange)) release(exchange)
       else if (!exchange.isOver && isTooSlow(exchange, rules, clock.nowMs())) {
         exchange.isOver = true
         exchange.onSlow(exchange.phase ?? 'upload')
       }
     }
-    if (exchanges.length > free.length) cancel = clock.after(everyMs(), look)
+    if (exchanges.size > 0) schedule()
   }
   return {
     watch: (request, response, onSlow) => {
-      const { socket } = request
       const exchange: Exchange = {
         request,
         response,
-        socket,
+        socket: request.socket,
         onSlow,
         phase: undefined,
         passed: 0,
@@ -85,13 +83,12 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
         isOver: false,
         isAnswered: false,
       }
-      const slot = free.pop() ?? exchanges.length
-      exchanges[slot] = exchange
+      exchanges.add(exchange)
       response.on('close', () => {
         exchange.isAnswered = true
-        if (hasEnded(exchange)) release(slot)
+        if (hasEnded(exchange)) release(exchange)
       })
-      cancel ??= clock.after(everyMs(), look)
+      schedule()
     },
   }
 }

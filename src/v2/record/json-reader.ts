@@ -101,18 +101,26 @@ export class JsonReader {
   readString(): string | undefined {
     const quote = this.peek()
     if (quote !== QUOTE && quote !== APOSTROPHE) return this.noText('a string is expected')
-    const start = this.position + 1
+    const start = this.position
     const text = this.text
-    for (let at = start; at < text.length; at += 1) {
+    let read = ''
+    /** Where the text begins that is not in `read` yet. */
+    let run = start + 1
+    for (let at = run; at < text.length; at += 1) {
       const code = text.charCodeAt(at)
       if (code === quote) {
         this.position = at + 1
-        return text.slice(start, at)
+        return read + text.slice(run, at)
       }
-      if (code === BACKSLASH) return this.readEscaped(start, at, quote)
       if (code < 0x20) return this.noText('a control character stands in a string', at)
+      if (code !== BACKSLASH) continue
+      const escape = this.readEscape(at)
+      if (escape === undefined) return undefined
+      read += text.slice(run, at) + escape.text
+      run = at + escape.length
+      at = run - 1
     }
-    return this.noText('a string is never closed', start - 1)
+    return this.noText('a string is never closed', start)
   }
 
   /** Passes over one value of any kind and returns its raw text. */
@@ -148,41 +156,20 @@ export class JsonReader {
     return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39)
   }
 
-  private readEscaped(start: number, firstEscape: number, quote: number): string | undefined {
-    const text = this.text
-    const pieces = [text.slice(start, firstEscape)]
-    let run = firstEscape
-    for (let at = firstEscape; at < text.length; at += 1) {
-      const code = text.charCodeAt(at)
-      if (code < 0x20) return this.noText('a control character stands in a string', at)
-      if (code === quote) {
-        pieces.push(text.slice(run, at))
-        this.position = at + 1
-        return pieces.join('')
-      }
-      if (code !== BACKSLASH) continue
-      this.escapes += 1
-      if (this.escapes > this.limits.maxEscapes) {
-        this.exceed(`The record has more than ${this.limits.maxEscapes} backslash escapes`)
-        return undefined
-      }
-      pieces.push(text.slice(run, at))
-      const escape = text.charAt(at + 1)
-      if (escape === 'u') {
-        const hex = text.slice(at + 2, at + 6)
-        if (!/^[0-9a-fA-F]{4}$/.test(hex))
-          return this.noText('a \\u escape needs four hexadecimal digits', at)
-        pieces.push(String.fromCharCode(Number.parseInt(hex, 16)))
-        at += 5
-      } else {
-        const plain = ESCAPES[escape]
-        if (plain === undefined) return this.noText('an escape is unknown', at)
-        pieces.push(plain)
-        at += 1
-      }
-      run = at + 1
+  private readEscape(at: number): { readonly text: string; readonly length: number } | undefined {
+    this.escapes += 1
+    if (this.escapes > this.limits.maxEscapes) {
+      this.exceed(`The record has more than ${this.limits.maxEscapes} backslash escapes`)
+      return undefined
     }
-    return this.noText('a string is never closed', start - 1)
+    const escape = this.text.charAt(at + 1)
+    const plain = ESCAPES[escape]
+    if (plain !== undefined) return { text: plain, length: 2 }
+    const hex = this.text.slice(at + 2, at + 6)
+    if (escape === 'u' && /^[0-9a-fA-F]{4}$/.test(hex))
+      return { text: String.fromCharCode(Number.parseInt(hex, 16)), length: 6 }
+    this.fail(escape === 'u' ? 'a \\u escape needs four hexadecimal digits' : 'an escape is unknown', at)
+    return undefined
   }
 
   private skipValue(depth: number): boolean {
