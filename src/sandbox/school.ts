@@ -1,59 +1,21 @@
-import type { DatabaseSync } from 'node:sqlite'
-
-import { createDifferences, type Differences } from './control/differences.ts'
-import { createSetting, type Setting } from './control/setting.ts'
-import { type ValueRules, valueRulesSchema } from './control/stored-values.ts'
+import { createDifferences } from './control/differences.ts'
+import { createSetting } from './control/setting.ts'
+import { valueRulesSchema } from './control/stored-values.ts'
 import { dayOf } from './dates.ts'
-import { createIdentities, type Identities } from './identity.ts'
-import { composeSet, type LearnerEntity } from './learner/compose-set.ts'
+import { createIdentities } from './identity.ts'
+import { composeSet } from './learner/compose-set.ts'
 import type { LearnerSet } from './learner/learner-sets.ts'
-import { type LegacyForm, legacyFormSchema } from './legacy/legacy-form.ts'
+import { legacyFormSchema } from './legacy/legacy-form.ts'
 import type { SandboxSettings } from './options.ts'
-import { type Calendar, createCalendar } from './seed/calendar.ts'
-import { type CodeTable, createCodeTable } from './seed/codes.ts'
-import { createRoster, type Roster } from './seed/pupils.ts'
+import { createCalendar } from './seed/calendar.ts'
+import { createCodeTable } from './seed/codes.ts'
+import { createRoster } from './seed/pupils.ts'
 import { closeRegisters, refillRegisters, seedDatabase } from './seed/seed-database.ts'
-import {
-  type Actors,
-  createActors,
-  createPatches,
-  openDatabase,
-  type Patches,
-  readDay,
-} from './store/database.ts'
-import { createMarkStore, type MarkStore } from './store/marks.ts'
+import { createActors, createPatches, openDatabase, readDay } from './store/database.ts'
+import { createMarkStore } from './store/marks.ts'
 
 /** The school behind both faces of the service: one store, one calendar, one set of ids. */
-export interface School {
-  readonly settings: SandboxSettings
-  readonly database: DatabaseSync
-  readonly ids: Identities
-  readonly calendar: Calendar
-  readonly codes: CodeTable
-  readonly roster: Roster
-  readonly actors: Actors
-  readonly marks: MarkStore
-  readonly patches: Patches
-  /** The entities of a set of the learner domains on a day, as they were seeded. */
-  readonly compose: (set: LearnerSet, day: number) => LearnerEntity[]
-  /** The changes of the service to the values of a mark. */
-  readonly valueRules: Setting<ValueRules>
-  /** The form of V2's replies, and what it does with batches whose ids differ. */
-  readonly legacyForm: Setting<LegacyForm>
-  /** The marks that one face shows otherwise than they are stored. */
-  readonly differences: Differences
-  /** Undoes every write of a client: the school is as it was seeded. */
-  readonly undoWrites: () => void
-  /**
-   * Runs `work` in one transaction and undoes everything it wrote unless it returns true; an error undoes it too. Returns what
-   * `work` returned.
-   */
-  readonly attempt: (work: () => boolean) => boolean
-  /** The time of the service, in milliseconds. */
-  readonly now: () => number
-  /** The number of its day: ages, roll states, years and groups are those of today. */
-  readonly today: () => number
-}
+export type School = ReturnType<typeof openSchool>
 
 /**
  * Opens the school of a seed and scale, and builds it first where the database is new. `now` is the one clock of it: the day
@@ -64,7 +26,7 @@ export function openSchool(
   settings: SandboxSettings,
   now: () => number,
   onProgress: (share: number) => void,
-): School {
+) {
   const { seed, scale, db } = settings
   const ids = createIdentities(seed)
   const codes = createCodeTable(ids)
@@ -82,17 +44,28 @@ export function openSchool(
   const actors = createActors(database)
   return {
     ...{ settings, database, ids, calendar, codes, roster, actors, marks, patches, now },
-    compose: (set, day) => composeSet({ seed, ids, roster }, set, day),
+    /** The number of the day of the service: ages, roll states, years and groups are those of today. */
+    today: () => dayOf(now()),
+    /** The entities of a set of the learner domains on a day, as they were seeded. */
+    compose: (set: LearnerSet, day: number) => composeSet({ seed, ids, roster }, set, day),
+    /** The changes of the service to the values of a mark. */
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
+    /** The form of V2's replies, and what it does with batches whose ids differ. */
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),
+    /** The marks that one face shows otherwise than they are stored. */
     differences: createDifferences(ids, codes),
-    undoWrites: () => {
+    /** Undoes every write of a client: the school is as it was seeded. */
+    undoWrites: (): void => {
       const written = marks.reset()
       patches.reset()
       if (written !== undefined)
         refillRegisters(database, source, Math.floor(written.first / 2), Math.floor(written.last / 2))
     },
-    attempt: (work) => {
+    /**
+     * Runs `work` in one transaction and undoes everything it wrote unless it returns true; an error undoes it too. Returns what
+     * `work` returned.
+     */
+    attempt: (work: () => boolean): boolean => {
       database.exec('BEGIN')
       let keep = false
       try {
@@ -103,6 +76,5 @@ export function openSchool(
         if (!keep) for (const store of [marks, patches, actors]) store.reload()
       }
     },
-    today: () => dayOf(now()),
   }
 }

@@ -95,23 +95,18 @@ function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) =
 /** Security domains of a token; undefined: all of them. */
 type Domains = ReadonlySet<string> | undefined
 
-interface IssuedTokens {
-  find(token: string): { readonly domains: Domains } | undefined
-  issue(domains: Domains): string
-}
-
 /** One hour (service-facts 11). */
 const lifetimeSeconds = 3600
 
-function createIssuedTokens(now: () => number): IssuedTokens {
+function createIssuedTokens(now: () => number) {
   // In order of issue, so the first to expire comes first, unless the clock was set back.
   const issued = new Map<string, { domains: Domains; expiresAt: number }>()
   return {
-    find: (token) => {
+    find: (token: string): { readonly domains: Domains } | undefined => {
       const grant = issued.get(token)
       return grant !== undefined && grant.expiresAt > now() ? grant : undefined
     },
-    issue: (domains) => {
+    issue: (domains: Domains): string => {
       for (const [token, { expiresAt }] of issued) {
         if (expiresAt > now()) break
         issued.delete(token)
@@ -130,7 +125,7 @@ function createIssuedTokens(now: () => number): IssuedTokens {
 function answerTokenCall(
   clients: readonly (Pick<SandboxSettings['clients'][number], 'id' | 'secret'> &
     Partial<SandboxSettings['clients'][number]>)[],
-  tokens: IssuedTokens,
+  tokens: ReturnType<typeof createIssuedTokens>,
   contentType: string | undefined,
   body: string,
 ): Reply {

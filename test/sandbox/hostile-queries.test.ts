@@ -1,33 +1,16 @@
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { request } from 'undici'
-import { createSandbox } from '../../src/sandbox/index.ts'
-import type { Sandbox } from '../../src/sandbox/index.ts'
-import { fixed, jsonBody, sandboxHeaders, testNow } from './start-sandbox.ts'
+import { describe, expect, test } from 'vitest'
+import { shareSandbox } from './share-sandbox.ts'
+import { fixed, jsonBody } from './start-sandbox.ts'
 
 /** Far more than any of these queries takes, also on a busy machine; what is not bounded takes minutes. */
 const boundMs = 3000
 
-let sandbox: Sandbox
-let url: string
-beforeAll(async () => {
-  sandbox = createSandbox({ now: testNow })
-  url = (await sandbox.listen()).url
-})
-afterAll(() => sandbox.close())
+const { url, call } = shareSandbox()
 
-interface Answer {
-  readonly status: number
-  readonly text: string
-}
-async function send(path: string, body?: string, headers = jsonBody): Promise<Answer> {
-  const reply = await request(`${url}${path}`, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { ...sandboxHeaders, ...headers },
-    ...(body === undefined ? {} : { body }),
-  })
-  return { status: reply.statusCode, text: await reply.body.text() }
-}
+type Answer = Awaited<ReturnType<typeof call>>
+const send = (path: string, body?: string, headers = jsonBody): Promise<Answer> =>
+  call(body === undefined ? 'GET' : 'POST', path, 'sandbox', body, headers)
 
 /** Asks in bounded time, and makes sure that the sandbox answers others afterwards. */
 async function attack(path: string, body?: string, headers = jsonBody): Promise<Answer> {
@@ -233,7 +216,7 @@ describe('a request line beyond the limits of HTTP', () => {
   })
 
   test('no HTTP at all is 400', async () => {
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const socket = connect(Number(new URL(url()).port), '127.0.0.1')
     const pieces: string[] = []
     socket.setEncoding('latin1').on('data', (piece: string) => pieces.push(piece))
     socket.write('\u0016\u0003\u0001 no request\r\n\r\n')

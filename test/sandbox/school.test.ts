@@ -1,26 +1,31 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { rollStateOn } from '../../src/sandbox/dates.ts'
+import { dayNumber, dayOf, formatDay, isOnRoll, rollStateOn } from '../../src/sandbox/dates.ts'
+import { zeroGuid } from '../../src/sandbox/identity.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { groupsOn } from '../../src/sandbox/learner/samples.ts'
 import { findLearnerSet } from '../../src/sandbox/learner/learner-sets.ts'
+import { groupsOn } from '../../src/sandbox/learner/samples.ts'
 import { readOptions, type SandboxOptions } from '../../src/sandbox/options.ts'
 import { openSchool, type School } from '../../src/sandbox/school.ts'
 import { openDatabase } from '../../src/sandbox/store/database.ts'
-import { fixed, jsonBody, startSandbox, testNow } from './start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, ownMark, recordsOf, startSandbox, testNow } from './start-sandbox.ts'
 
+type Members = Record<string, unknown>
 const identifiers = findLearnerSet('LearnerIdentifiers') ?? expect.unreachable()
-const open = (options: SandboxOptions): School => {
-  const school = openSchool(
+const open = (options: SandboxOptions, date = testNow.slice(0, 10)): School => {
+  const now = Date.parse(`${date}T10:00:00Z`)
+  const opened = openSchool(
     readOptions(options),
-    () => Date.parse(testNow),
+    () => now,
     () => undefined,
   )
-  onTestFinished(() => school.database.close())
-  return school
+  onTestFinished(() => {
+    if (opened.database.isOpen) opened.database.close()
+  })
+  return opened
 }
 const file = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
@@ -110,28 +115,17 @@ test('minutes stand with a late code and with no other, and mornings have no cod
 
 test('a file keeps what was written, and is not built again', async () => {
   const db = file()
-  const post = {
-    headers: jsonBody,
-    body: JSON.stringify({
-      Attendee: { ExternalID: fixed.learner },
-      Event: { ExternalID: fixed.morning },
-      AttendanceCode: { ExternalID: fixed.present },
-      RecordedBy: { ExternalID: fixed.unknown },
-      Qualifier: { Comment: 'kept' },
-    }),
-  }
+  const mark = { RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }
+  const post = jsonOf(nestedMark(mark))
   const first = await startSandbox({ db })
-  await first.json('POST', '/Attendance/V3/AttendanceRecords', post)
-  const before = (await first.json('GET', '/_sandbox/effects')).body
+  await first.json('POST', recordsOf.V3, post)
+  const before = await first.effects()
   const again = await startSandbox({ db })
-  expect((await again.json('GET', '/_sandbox/effects')).body).toEqual(before)
-  await again.json('POST', '/Attendance/V3/AttendanceRecords', post)
-  expect((await again.json('GET', '/_sandbox/effects')).body).toMatchObject([{ seq: 1 }, { seq: 2 }])
-  const filter = encodeURIComponent(
-    `Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`,
-  )
-  expect((await again.json('GET', `/Attendance/V3/AttendanceRecords?$filter=${filter}`)).body).toMatchObject({
-    value: [{ RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }],
+  expect(await again.effects()).toEqual(before)
+  await again.json('POST', recordsOf.V3, post)
+  expect(await again.effects()).toMatchObject([{ seq: 1 }, { seq: 2 }])
+  expect((await again.json('GET', `${recordsOf.V3}?$filter=${ownMark.V3}`)).body).toMatchObject({
+    value: [mark],
   })
 })
 
@@ -141,4 +135,159 @@ test('a file of another seed or scale is refused, and one whose seed was never f
   openDatabase(unfinished, 'the class of seed 1').database.close()
   for (const options of [{ db, seed: 2 }, { db, scale: 'school' }, { db: unfinished }] as const)
     expect(() => createSandbox(options)).toThrow(expect.objectContaining({ code: 'ADP_USAGE' }))
+})
+
+/** Sessions that a learner has no mark for, although on roll on a school day before `until`, or has one for otherwise. */
+function wrongSessions(school: School, until: number): string[] {
+  const { calendar, roster, marks } = school
+  const [first, last] = [calendar.sessions[0]?.number ?? 0, calendar.sessions.at(-1)?.number ?? 0]
+  return roster.entries.flatMap((entry) => {
+    const found = new Set(marks.range(entry.number, first, last).map(({ session }) => session))
+    return calendar.sessions
+      .filter(({ number, day, kind }) => {
+        const isMarked = kind === 'school' && day < until && isOnRoll(entry, day)
+        return isMarked !== found.has(number)
+      })
+      .map(({ day }) => `${entry.number} on ${formatDay(day)}`)
+  })
+}
+
+describe.each([
+  ['2026-06-10', '2025-09-01'],
+  ['2026-11-22', '2025-09-01'],
+  ['2025-09-01', '2025-09-01'],
+  ['2024-01-10', '2023-09-01'],
+] as const)('on %s', (date, first) => {
+  test(`whole school years from ${first} are marked up to yesterday, for learners on roll only`, () => {
+    const school = open({}, date)
+    expect(formatDay(school.calendar.sessions[0]?.day ?? 0)).toBe(first)
+    const wrong = wrongSessions(school, dayNumber(date))
+    // One day of the fixed weeks stays open, so that a missing mark can be seen.
+    const open11March = wrong.filter((one) => one.endsWith('on 2026-03-11'))
+    expect(wrong).toEqual(open11March)
+    expect(open11March).toHaveLength(date > '2026-03-11' ? 60 : 0)
+  })
+})
+
+test('the same day counts for ages, roll states, years, groups and enrolments, while the sandbox runs too', async () => {
+  const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
+  const read = async (path: string): Promise<Members[]> =>
+    ((await json('GET', path)).body as { value: Members[] }).value
+  const states = async () => {
+    const rows = await read('/V3/LearnerIdentifiers?$orderby=OnRollState')
+    return Object.fromEntries(
+      [...Map.groupBy(rows, ({ OnRollState }) => String(OnRollState))].map(([state, all]) => [
+        state,
+        all.length,
+      ]),
+    )
+  }
+  const personal = (await json('GET', `/V3/LearnerPersonals(${fixed.learner})`)).body as Members
+  const born = dayOf(Date.parse(String(personal['DateOfBirth'])))
+  const learner = async () => (await json('GET', `/V3/LearnerIdentifiers(${fixed.learner})`)).body as Members
+  const clock = (now: string) => put('clock', { now })
+  const years = async () =>
+    (await read("/V3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'YearGroup'")).map(
+      (group) => group['FullName'],
+    )
+  const leaving = async () => {
+    const rows = await read('/V3/LearnerRegistrations?$expand=Enrolments($expand=EnrolmentStatuses)')
+    return rows
+      .map(({ Enrolments }) => (Enrolments as Members[])[0]?.['DateOfLeaviing'])
+      .filter((date) => date !== null)
+  }
+
+  expect(await states()).toEqual({ Current: 30, Future: 1, Leaver: 2 })
+  // Who starts next September has applied already.
+  expect(await read('/V3/LearnerIdentifiers?$filter=DateOfApplication%20gt%20now()')).toEqual([])
+  const before = await learner()
+  expect(before).toMatchObject({ OnRollState: 'Current', CurrentYearGroup: { Description: 'Year 4' } })
+  expect(Math.abs(Number(before['AgeMonths']) - (dayNumber('2026-11-22') - born) / 30.44)).toBeLessThan(1.1)
+  expect(await years()).toEqual(['Year 4'])
+  expect(await leaving()).toHaveLength(2)
+
+  await clock('2027-11-22T10:00:00Z')
+  expect(await states()).toEqual({ Current: 31, Leaver: 2 })
+  expect(await learner()).toMatchObject({
+    AgeMonths: Number(before['AgeMonths']) + 12,
+    CurrentYearGroup: { Description: 'Year 5' },
+    CurrentPrimaryClass: { Description: '5B' },
+  })
+  expect((await years()).sort()).toEqual(['Year 1', 'Year 5'])
+
+  await clock('2029-09-01T00:00:00Z')
+  expect(await states()).toEqual({ Current: 1, Leaver: 32 })
+  expect(await learner()).toMatchObject({
+    OnRollState: 'Leaver',
+    CurrentYearGroup: null,
+    CurrentPrimaryClass: null,
+  })
+  expect(await leaving()).toHaveLength(32)
+  const [enrolment] = await read(`/V3/LearnerRegistrations(${fixed.learner})/Enrolments`)
+  expect(enrolment).toMatchObject({
+    DateOfLeaviing: '2029-08-31T00:00:00Z',
+    DestinationStartDate: '2029-09-04T00:00:00Z',
+    ReasonForLeaving: { Code: 'END' },
+  })
+})
+
+test('an enrolment ends for a reason that fits its end', async () => {
+  const { json } = await startSandbox({ now: '2026-11-22T10:00:00Z', scale: 'school', pageSize: 60 })
+  const filter = encodeURIComponent('Enrolments/any(e:e/DateOfLeaviing ne null)')
+  const { value } = (await json('GET', `/V3/LearnerRegistrations?$filter=${filter}&$expand=Enrolments`))
+    .body as {
+    value: { Enrolments: { DateOfLeaviing: string; ReasonForLeaving: { Code: string } }[] }[]
+  }
+  expect(value).toHaveLength(60)
+  for (const { Enrolments } of value)
+    for (const { DateOfLeaviing, ReasonForLeaving } of Enrolments)
+      expect([DateOfLeaviing, ReasonForLeaving.Code === 'END']).toEqual([
+        DateOfLeaviing,
+        DateOfLeaviing.slice(5, 10) === '08-31',
+      ])
+})
+
+test('a reset leaves no hole where a client marked a session before its register was filled in', () => {
+  const db = file()
+  const first = open({ db }, '2026-06-10')
+  const session = dayNumber('2026-06-10') * 2
+  const mark = {
+    learner: 1,
+    session,
+    code: 1,
+    present: true,
+    absent: false,
+    minutesLate: null,
+    comment: 'own',
+  }
+  first.marks.write(
+    { ...mark, recordedOn: 0, actor: 1, changeProcessName: null },
+    { externalId: zeroGuid, face: 'V3', writtenAt: 0, posted: mark, onExisting: 'replace' },
+  )
+  first.database.close()
+  const later = open({ db }, '2026-06-12')
+  expect(later.marks.range(1, session, session)).toMatchObject([{ comment: 'own', seq: 1 }])
+  later.undoWrites()
+  expect(later.marks.range(1, session, session)).toMatchObject([{ comment: null, seq: 0 }])
+  const fresh = open({}, '2026-06-12')
+  for (const { number } of fresh.roster.entries)
+    expect(later.marks.range(number, session - 40, session + 40)).toEqual(
+      fresh.marks.range(number, session - 40, session + 40),
+    )
+})
+
+test('a file that is opened later has its registers filled up to then, and its pupils have moved up', () => {
+  const db = file()
+  const first = open({ db }, '2026-06-10')
+  const births = first.roster.entries.map(({ birthDay }) => birthDay)
+  first.database.close()
+  const later = open({ db }, '2026-11-22')
+  expect(later.roster.entries.map(({ birthDay }) => birthDay)).toEqual(births)
+  expect(wrongSessions(later, dayNumber('2026-11-22')).filter((one) => !one.endsWith('2026-03-11'))).toEqual(
+    [],
+  )
+  const today = later.today()
+  expect(
+    later.roster.entries.map((pupil) => rollStateOn(pupil, today)).filter((state) => state === 'Current'),
+  ).toHaveLength(31)
 })

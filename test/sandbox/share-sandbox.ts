@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, expect } from 'vitest'
-import { request } from 'undici'
-import { createSandbox } from '../../src/sandbox/index.ts'
-import type { Sandbox } from '../../src/sandbox/index.ts'
-import { jsonBody, testNow } from './start-sandbox.ts'
+import { beforeAll, expect } from 'vitest'
+import { atEndOfFile } from '../support/end-of-file.ts'
+import { jsonBody, startSandbox } from './start-sandbox.ts'
 
 /** The permissions of service.md 1.1 and 1.2. */
 const domains = [
@@ -41,27 +39,22 @@ export function shareSandbox() {
     { token: `only-${domain}`, domains: [domain] },
     { token: `all-but-${domain}`, domains: domains.filter((other) => other !== domain) },
   ])
-  let sandbox: Sandbox
-  let url = ''
+  const onEnd = atEndOfFile()
+  let started: Awaited<ReturnType<typeof startSandbox>>
   beforeAll(async () => {
-    sandbox = createSandbox({ now: testNow, tokens })
-    url = (await sandbox.listen()).url
+    started = await startSandbox({ tokens }, onEnd)
   })
-  afterAll(() => sandbox.close())
 
   const call = async (
     method: 'GET' | 'POST' | 'PATCH',
     path: string,
     token = 'sandbox',
-    body?: string,
+    body: string | null = null,
     headers: Record<string, string> = jsonBody,
   ): Promise<{ status: number; text: string }> => {
-    const reply = await request(`${url}${path}`, {
-      method,
-      headers: { ...credentials(token), ...headers },
-      ...(body === undefined ? {} : { body }),
-    })
-    return { status: reply.statusCode, text: await reply.body.text() }
+    const sent = { headers: { ...credentials(token), ...headers }, body }
+    const { status, text } = await started.request(method, path, sent)
+    return { status, text }
   }
   const read = async (path: string, token?: string): Promise<Record<string, unknown>> => {
     const { status, text } = await call('GET', path, token)
@@ -70,5 +63,5 @@ export function shareSandbox() {
   }
   const list = async (path: string, token?: string): Promise<Rows> =>
     (await read(path, token))['value'] as Rows
-  return { url: () => url, call, read, list }
+  return { url: () => started.url, call, read, list }
 }

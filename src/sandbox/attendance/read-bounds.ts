@@ -2,16 +2,19 @@ import type { CompareNode, MemberNode, Scalar, TypedExpr } from '../../odata/ind
 import { dayMs } from '../dates.ts'
 import { odataError, type Reply } from '../http/reply.ts'
 
-/** Which rows a filter can match at all; a member that is missing does not limit them. */
+/** Which rows a filter can match at all; ids that are missing do not limit them. */
 export interface ReadBounds {
   /** Ids in lower case. */
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** Start of the session in milliseconds, inclusive. */
-  readonly from?: number
-  readonly to?: number
+  /** Start of the session in milliseconds, inclusive; infinite where nothing limits it. */
+  readonly from: number
+  readonly to: number
 }
+
+/** All rows. */
+export const unbounded: ReadBounds = { from: -Infinity, to: Infinity }
 
 type IdField = 'learners' | 'events' | 'records'
 
@@ -33,7 +36,7 @@ const idPaths: Readonly<Record<string, IdField>> = {
 export function boundsOf(node: TypedExpr): ReadBounds {
   switch (node.kind) {
     case 'and':
-      return node.operands.map(boundsOf).reduce(narrow, {})
+      return node.operands.map(boundsOf).reduce(narrow, unbounded)
     case 'or':
       return node.operands.map(boundsOf).reduce(widen)
     case 'compare':
@@ -41,10 +44,10 @@ export function boundsOf(node: TypedExpr): ReadBounds {
     case 'in': {
       const field = node.operand.kind === 'member' ? idPaths[pathOf(node.operand)] : undefined
       const ids = node.items.map((item) => (item.kind === 'constant' ? item.value : undefined))
-      return field === undefined || !ids.every(isText) ? {} : { [field]: new Set(ids) }
+      return field !== undefined && ids.every(isText) ? { ...unbounded, [field]: new Set(ids) } : unbounded
     }
     default:
-      return {}
+      return unbounded
   }
 }
 
@@ -56,24 +59,19 @@ function boundsOfComparison({ operator, left, right }: CompareNode): ReadBounds 
   if (left.kind === 'member' && right.kind === 'constant') return bound(pathOf(left), operator, right.value)
   if (left.kind === 'constant' && right.kind === 'member')
     return bound(pathOf(right), flipped[operator], left.value)
-  return {}
+  return unbounded
 }
 
 function bound(path: string, operator: CompareNode['operator'], value: Scalar): ReadBounds {
   const field = idPaths[path]
-  if (field !== undefined) return operator === 'eq' && isText(value) ? { [field]: new Set([value]) } : {}
-  if (path !== 'AttendableEventStart' || typeof value !== 'object' || value === null) return {}
-  switch (operator) {
-    case 'eq':
-      return { from: value.ms, to: value.ms }
-    case 'gt':
-    case 'ge':
-      return { from: value.ms }
-    case 'lt':
-    case 'le':
-      return { to: value.ms }
-    case 'ne':
-      return {}
+  if (field !== undefined)
+    return operator === 'eq' && isText(value) ? { ...unbounded, [field]: new Set([value]) } : unbounded
+  if (path !== 'AttendableEventStart' || typeof value !== 'object' || value === null) return unbounded
+  const { ms } = value
+  if (operator === 'ne') return unbounded
+  return {
+    from: operator === 'lt' || operator === 'le' ? -Infinity : ms,
+    to: operator === 'gt' || operator === 'ge' ? Infinity : ms,
   }
 }
 
@@ -82,29 +80,23 @@ const common = (one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlyS
 
 /** Both hold. */
 function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
-  const both: { -readonly [Name in keyof ReadBounds]: ReadBounds[Name] } = {}
-  for (const name of idFields) {
+  const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
-    const ids = mine !== undefined && theirs !== undefined ? common(mine, theirs) : (mine ?? theirs)
-    if (ids !== undefined) both[name] = ids
-  }
-  const from = Math.max(one.from ?? -Infinity, other.from ?? -Infinity)
-  const to = Math.min(one.to ?? Infinity, other.to ?? Infinity)
-  return { ...both, ...(from === -Infinity ? {} : { from }), ...(to === Infinity ? {} : { to }) }
+    const both = mine !== undefined && theirs !== undefined ? common(mine, theirs) : (mine ?? theirs)
+    return both === undefined ? [] : [[name, both] as const]
+  })
+  const span = { from: Math.max(one.from, other.from), to: Math.min(one.to, other.to) }
+  return { ...Object.fromEntries(ids), ...span }
 }
 
-/** Either may hold: only bounds of both remain. */
+/** Either may hold: only ids that both limit remain limited. */
 function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
-  const both: { -readonly [Name in keyof ReadBounds]: ReadBounds[Name] } = {}
-  for (const name of idFields) {
+  const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
-    if (mine !== undefined && theirs !== undefined) both[name] = new Set([...mine, ...theirs])
-  }
-  return {
-    ...both,
-    ...(one.from === undefined || other.from === undefined ? {} : { from: Math.min(one.from, other.from) }),
-    ...(one.to === undefined || other.to === undefined ? {} : { to: Math.max(one.to, other.to) }),
-  }
+    return mine === undefined || theirs === undefined ? [] : [[name, new Set([...mine, ...theirs])] as const]
+  })
+  const span = { from: Math.min(one.from, other.from), to: Math.max(one.to, other.to) }
+  return { ...Object.fromEntries(ids), ...span }
 }
 
 /**
@@ -114,7 +106,7 @@ function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
  */
 export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | undefined {
   const { from, to, learners, events, records } = bounds
-  if (from !== undefined && to !== undefined) {
+  if (from !== -Infinity && to !== Infinity) {
     if (to - from <= maxDays * dayMs) return undefined
     return refusal('DateRangeTooLong', `The filter spans more than ${maxDays} days. Read narrower ranges.`)
   }

@@ -6,8 +6,8 @@ import type { Describe } from '../query/presentation.ts'
 import type { Collection, CollectionRow } from '../query/read-collection.ts'
 import type { ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
-import type { Face } from '../store/mark.ts'
-import { boundsOf, filterRequired, refuseWideRange } from './read-bounds.ts'
+import type { Face } from '../store/marks.ts'
+import { boundsOf, filterRequired, refuseWideRange, unbounded } from './read-bounds.ts'
 import { augmentedRows, changedRows, type Row, rowById, type RowPosition } from './rows.ts'
 
 /** How a face shows attendance records, and takes them. */
@@ -35,7 +35,7 @@ export function recordSet(school: School, face: RecordFace, asOf: number | undef
     refuse: (filter) =>
       filter === undefined ? filterRequired : refuseWideRange(boundsOf(filter), school.settings.maxDays),
     rows: (after, filter) => {
-      const bounds = filter === undefined ? {} : boundsOf(filter)
+      const bounds = filter === undefined ? unbounded : boundsOf(filter)
       return toCollection(augmentedRows(school, { ...shown, bounds, after: readPosition(after) }), toEntity)
     },
     byId: (id) => {

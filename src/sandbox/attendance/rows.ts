@@ -1,10 +1,10 @@
 import { otherIdKind } from '../control/differences.ts'
-import { dayMs, isOnRoll } from '../dates.ts'
+import { dayOf, isOnRoll } from '../dates.ts'
 import type { School } from '../school.ts'
 import type { Session } from '../seed/calendar.ts'
 import type { Pupil } from '../seed/pupils.ts'
-import type { Face, Mark } from '../store/mark.ts'
-import type { ReadBounds } from './read-bounds.ts'
+import type { Face, Mark } from '../store/marks.ts'
+import { type ReadBounds, unbounded } from './read-bounds.ts'
 import type { RecordView } from './record.ts'
 
 /** The position of a row in the natural order: by learner, then by time. */
@@ -120,8 +120,8 @@ function sessionSpan(school: School, bounds: ReadBounds): SessionSpan | undefine
   const { sessions } = calendar
   const [start, end] = [sessions[0]?.number ?? 0, sessions.at(-1)?.number ?? -1]
   // A day's sessions begin between its midnights in UTC, so whole days are a safe frame for the filter to narrow.
-  const first = bounds.from === undefined ? start : Math.max(start, Math.floor(bounds.from / dayMs) * 2)
-  const last = bounds.to === undefined ? end : Math.min(end, Math.floor(bounds.to / dayMs) * 2 + 1)
+  const first = Math.max(start, dayOf(bounds.from) * 2)
+  const last = Math.min(end, dayOf(bounds.to) * 2 + 1)
   let only: Set<number> | undefined
   if (bounds.events !== undefined)
     only = new Set([...bounds.events].map((id) => calendar.byId(id)?.number).filter((n) => n !== undefined))
@@ -184,7 +184,7 @@ export function rowById(
   externalId: string,
   as: Omit<RowQuery, 'bounds' | 'after'>,
 ): Row | undefined {
-  const query = { ...as, bounds: { records: new Set([externalId]) } }
+  const query = { ...as, bounds: { ...unbounded, records: new Set([externalId]) } }
   for (const row of augmentedRows(school, query)) if (row.view.externalId === externalId) return row
   return undefined
 }
@@ -197,7 +197,7 @@ export function rowById(
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1
   if (after === undefined || after.learner < beyond) {
-    const seeded = { face: 'V3', bounds: { from: since }, recordedOnly: true, after } as const
+    const seeded = { face: 'V3', bounds: { ...unbounded, from: since }, recordedOnly: true, after } as const
     for (const row of augmentedRows(school, seeded))
       if (row.seq === 0 && (row.view.recordedOn ?? 0) >= since) yield row
   }

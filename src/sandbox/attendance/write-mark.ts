@@ -7,7 +7,7 @@ import type { RoutedRequest } from '../http/request.ts'
 import { parseRelaxedJson } from '../json.ts'
 import { entityReply, presentationOf } from '../query/presentation.ts'
 import type { School } from '../school.ts'
-import type { Face } from '../store/mark.ts'
+import type { Face } from '../store/marks.ts'
 import { type MarkWrite, readRecordBody, type RecordView, toRecordEntity } from './record.ts'
 import { recordedRow } from './rows.ts'
 

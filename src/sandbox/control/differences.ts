@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Identities } from '../identity.ts'
 import { hashName } from '../random.ts'
 import type { CodeTable } from '../seed/codes.ts'
-import type { Face, Mark } from '../store/mark.ts'
+import type { Face, Mark } from '../store/marks.ts'
 import { readBody, type Setting } from './setting.ts'
 
 const kinds = ['recordedOn', 'commentCut', 'code', 'id', 'missing'] as const
@@ -28,17 +28,11 @@ const schema = z.strictObject({
 /** Which marks one face shows otherwise than they are stored. */
 type DifferencePlan = z.output<typeof schema>
 
-/** The differences in force; only reads of marks change. Null: both faces show what is stored. */
-export interface Differences extends Setting<DifferencePlan | null> {
-  /** The marks as a face shows them. */
-  show(face: Face | undefined, marks: readonly Mark[]): readonly Mark[]
-}
-
 /** Kind of the ids that the difference `id` gives to marks; a read by such an id finds its mark. */
 export const otherIdKind = 'otherMark'
 
-/** Creates the differences, with none set. */
-export function createDifferences(ids: Identities, codes: CodeTable): Differences {
+/** Creates the differences, with none set; only reads of marks change. */
+export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
   const kindsOf = ({ share, kinds: drawn }: DifferencePlan, { learner, session }: Mark): readonly Kind[] => {
@@ -64,7 +58,7 @@ export function createDifferences(ids: Identities, codes: CodeTable): Difference
         return undefined
     }
   }
-  return {
+  const setting: Setting<DifferencePlan | null> = {
     current: () => plan,
     clear: () => {
       plan = null
@@ -74,7 +68,11 @@ export function createDifferences(ids: Identities, codes: CodeTable): Difference
       const rows = Map.groupBy(plan.rows, ({ learner, event }) => `${learner} ${event}`)
       byPlace = new Map([...rows].map(([place, own]) => [place, own.map(({ kind }) => kind)]))
     },
-    show: (face, marks) => {
+  }
+  return {
+    ...setting,
+    /** The marks as a face shows them. */
+    show: (face: Face | undefined, marks: readonly Mark[]): readonly Mark[] => {
       if (plan === null || plan.face !== face) return marks
       const shown = plan
       return marks.flatMap((mark) => {

@@ -7,7 +7,7 @@ import { odataError } from '../http/reply.ts'
 import { sendReply } from '../http/server.ts'
 import type { School } from '../school.ts'
 import { fixedMonday } from '../seed/calendar.ts'
-import type { Effect } from '../store/mark.ts'
+import type { Effect } from '../store/marks.ts'
 import type { Setting } from './setting.ts'
 
 /** The parts of the sandbox that the control routes operate on. */

@@ -1,5 +1,5 @@
 import type { Principal } from '../security.ts'
-import type { Face } from '../store/mark.ts'
+import type { Face } from '../store/marks.ts'
 import type { Reply } from './reply.ts'
 
 /** A request to the data service, alone or as part of a batch. */

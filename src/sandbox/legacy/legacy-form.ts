@@ -18,7 +18,7 @@ export const legacyFormSchema = z.strictObject({
 })
 
 /** The points in which installations of V2 differ, or that service.md leaves open. */
-export type LegacyForm = z.output<typeof legacyFormSchema>
+type LegacyForm = z.output<typeof legacyFormSchema>
 
 /** The layout of the reply to a batch. */
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 
 import {
+  type BatchPart,
   createBatchEncoder,
   decodeBatch,
   encodeErrorArray,
   encodeFlatReply,
   encodeMismatch,
   envelopRecord,
-  type FlatRecord,
   type FlatReply,
   type MetadataLevel,
   type PartReply,
@@ -39,18 +39,6 @@ export interface FlatWriter {
   readonly recordsUrl: string
 }
 
-/** A record as a batch part or a single body gave it; exactly one of the two is there. */
-interface FlatReading {
-  readonly record: FlatRecord | undefined
-  readonly faults: readonly RecordFault[] | undefined
-}
-
-/** The answer to one record: its status, and JSON on one line. */
-interface FlatAnswer {
-  readonly status: number
-  readonly json: string
-}
-
 /** Codes of this service for faults that the codec found; `ATT_VAL_2` and `ATT_VAL_3` are those that service.md 7 shows. */
 const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
   ADP_JSON: 'INVALID_JSON',
@@ -67,15 +55,15 @@ const unknownIds: Readonly<Record<string, string>> = {
   ATT_VAL_3: 'The SchoolAttendanceCode of the record does not exist.',
 }
 
-/** Records one flat record, or answers with the array of everything that is wrong with it (service.md 7). */
+/** Records one flat record, or answers with the array of everything that is wrong with it (service.md 7): a status, and JSON on one line. */
 export function writeFlat(
   writer: FlatWriter,
-  { record, faults = [] }: FlatReading,
+  { record, faults = [] }: Pick<BatchPart, 'record' | 'faults'>,
   metadata: MetadataLevel,
-): FlatAnswer {
+): { readonly status: number; readonly json: string } {
   const { school } = writer
   const { dataEnvelope, errorMessages } = school.legacyForm.current()
-  const refuse = (status: number, errors: readonly V2Error[]): FlatAnswer => {
+  const refuse = (status: number, errors: readonly V2Error[]) => {
     const worded = errors.map((error) => ({ ...error, message: errorMessages[error.code] ?? error.message }))
     // One SequenceID for all errors of a record; which one does not matter, so the seed gives it.
     return { status, json: encodeErrorArray(worded, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }

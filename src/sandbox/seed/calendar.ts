@@ -122,18 +122,10 @@ export interface Session {
 }
 
 /** Every session of the sandbox, in order of time without a gap. */
-export interface Calendar {
-  readonly sessions: readonly Session[]
-  /** The session of a number; undefined outside the calendar. */
-  byNumber(number: number): Session | undefined
-  /** The session with a guid in lower case. */
-  byId(externalId: string): Session | undefined
-  /** School sessions of the two weeks that begin on the day. */
-  schoolSessions(firstDay: number, days: number): Session[]
-}
+export type Calendar = ReturnType<typeof createCalendar>
 
 /** Creates the calendar: from the first school year with marks (`firstYear`) to the end of the school year of `now`. */
-export function createCalendar(ids: Identities, now: number, firstYear: number): Calendar {
+export function createCalendar(ids: Identities, now: number, firstYear: number) {
   const first = dayNumber(`${firstYear}-09-01`)
   const last = dayNumber(`${schoolYearOf(Math.max(dayOf(now), dayNumber(fixedMonday))) + 1}-08-31`)
   const sessions: Session[] = []
@@ -156,9 +148,12 @@ export function createCalendar(ids: Identities, now: number, firstYear: number):
   const base = first * 2
   return {
     sessions,
-    byNumber: (number) => sessions[number - base],
-    byId: (externalId) => byGuid.get(externalId),
-    schoolSessions: (firstDay, days) =>
+    /** The session of a number; undefined outside the calendar. */
+    byNumber: (number: number): Session | undefined => sessions[number - base],
+    /** The session with a guid in lower case. */
+    byId: (externalId: string): Session | undefined => byGuid.get(externalId),
+    /** School sessions of some days from the first one on. */
+    schoolSessions: (firstDay: number, days: number): Session[] =>
       sessions
         .slice(Math.max(0, firstDay * 2 - base), Math.max(0, (firstDay + days) * 2 - base))
         .filter((session) => session.kind === 'school'),

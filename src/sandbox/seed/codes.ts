@@ -91,7 +91,7 @@ export const codeDefinitions: readonly CodeDefinition[] = [
 ]
 
 /** A code with its number and ids. */
-interface AttendanceCode extends CodeDefinition {
+export interface AttendanceCode extends CodeDefinition {
   /** Position in the lookup, from 1. */
   readonly number: number
   readonly externalId: string
@@ -99,21 +99,10 @@ interface AttendanceCode extends CodeDefinition {
 }
 
 /** The lookup of attendance codes. */
-export interface CodeTable {
-  readonly codes: readonly AttendanceCode[]
-  byNumber(number: number): AttendanceCode | undefined
-  /** The code with a guid in lower case. */
-  byId(externalId: string): AttendanceCode | undefined
-  /** The code of a session of such a day without a recorded mark. */
-  forUnmarked(kind: DayKind): AttendanceCode
-  /** The code with that text, which must be one of the definitions. */
-  named(code: string): AttendanceCode
-  /** The number of the next code of the same category, so that the booleans of a mark still agree with it. */
-  another(number: number): number
-}
+export type CodeTable = ReturnType<typeof createCodeTable>
 
 /** Gives the codes their ids. */
-export function createCodeTable(ids: Identities): CodeTable {
+export function createCodeTable(ids: Identities) {
   const codes = codeDefinitions.map((definition, index): AttendanceCode => ({
     ...definition,
     number: index + 1,
@@ -139,11 +128,15 @@ export function createCodeTable(ids: Identities): CodeTable {
   }
   return {
     codes,
-    byNumber: (number) => codes[number - 1],
-    byId: (externalId) => byGuid.get(externalId),
-    forUnmarked: (kind) => unmarked[kind],
+    byNumber: (number: number): AttendanceCode | undefined => codes[number - 1],
+    /** The code with a guid in lower case. */
+    byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
+    /** The code of a session of such a day without a recorded mark. */
+    forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],
+    /** The code with that text, which must be one of the definitions. */
     named,
-    another: (number) => {
+    /** The number of the next code of the same category, so that the booleans of a mark still agree with it. */
+    another: (number: number): number => {
       const others = [...codes.slice(number), ...codes.slice(0, number - 1)]
       const category = codes[number - 1]?.category
       return (others.find((one) => one.visible && one.category === category) ?? codes[0])?.number ?? number

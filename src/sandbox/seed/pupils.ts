@@ -66,16 +66,7 @@ export interface Pupil extends Enrolment {
 }
 
 /** All learners: every write asks for one of them. */
-export interface Roster {
-  readonly entries: readonly Pupil[]
-  byNumber(number: number): Pupil | undefined
-  /** The learner with a guid in lower case. */
-  byId(externalId: string): Pupil | undefined
-  /** Calendar year of the September in which the school year of the plan began. */
-  readonly year: number
-  /** Calendar year of the first 1 September with marks. */
-  readonly firstYear: number
-}
+export type Roster = ReturnType<typeof createRoster>
 
 const forms = ['B', 'A', 'C', 'D'] as const
 const yearGroups = [4, 1, 2, 3, 5, 6] as const
@@ -103,7 +94,7 @@ function admission(seed: number, number: number, entryYear: number, before: numb
  * and before the fixed weeks: at the end of a term or of Year 6; others start next September. The first 30 learners are class
  * 4B of the year of `today` at both scales, so their ids and names never change.
  */
-export function createRoster(seed: number, ids: Identities, scale: Scale, today: number): Roster {
+export function createRoster(seed: number, ids: Identities, scale: Scale, today: number) {
   const year = schoolYearOf(today)
   const fixed = dayNumber(fixedMonday)
   const settledYear = Math.min(year, schoolYearOf(fixed))
@@ -139,10 +130,13 @@ export function createRoster(seed: number, ids: Identities, scale: Scale, today:
   }
   const byGuid = new Map(entries.map((entry) => [entry.externalId, entry]))
   return {
-    entries,
-    byNumber: (number) => entries[number - 1],
-    byId: (externalId) => byGuid.get(externalId),
+    entries: entries as readonly Pupil[],
+    byNumber: (number: number): Pupil | undefined => entries[number - 1],
+    /** The learner with a guid in lower case. */
+    byId: (externalId: string): Pupil | undefined => byGuid.get(externalId),
+    /** Calendar year of the September in which the school year of the plan began. */
     year,
+    /** Calendar year of the first 1 September with marks. */
     firstYear: scale === 'class' ? settledYear : Math.min(settledYear, year - 5),
   }
 }

@@ -1,7 +1,7 @@
 import { createRandom, type Random } from '../random.ts'
-import { packFlags } from '../store/mark.ts'
+import { packFlags } from '../store/marks.ts'
 import { type Calendar, type Session, unmarkedDay } from './calendar.ts'
-import type { CodeTable } from './codes.ts'
+import type { AttendanceCode, CodeTable } from './codes.ts'
 import type { Roster } from './pupils.ts'
 import type { DatabaseSync } from 'node:sqlite'
 import { dayNumber } from '../dates.ts'
@@ -106,7 +106,7 @@ function fillRegisters(
 function openRegisters(
   database: DatabaseSync,
   sessions: readonly Session[],
-  usual: Readonly<Record<Session['half'], { readonly number: number }>>,
+  usual: Readonly<Record<Session['half'], AttendanceCode>>,
 ): void {
   database.exec('CREATE TEMP TABLE register (session INTEGER PRIMARY KEY, code INTEGER, recorded_on INTEGER)')
   const open = database.prepare('INSERT INTO temp.register VALUES (?, ?, ?)')

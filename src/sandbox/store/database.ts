@@ -1,8 +1,7 @@
 import type { Json } from '../json.ts'
-import { integer, text } from './mark.ts'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
 import { AdapterError } from '../../errors.ts'
 
 /**
@@ -123,17 +122,47 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
 /** How the content of a file is kept. */
 export const contentMark = (content: string): string => `${schemaVersion} ${content}`
 
-/** The people and programs that recorded marks. */
-export interface Actors {
-  /** The number of an actor, given on first sight. `externalId` in lower case. */
-  number(externalId: string): number
-  externalId(number: number): string
-  /** Clears cached data of writes that were rolled back. */
-  reload(): void
+/** A row as the driver gives it. */
+export type Row = Readonly<Record<string, SQLOutputValue>>
+
+const wrong = (column: string): AdapterError =>
+  new AdapterError('ADP_INTERNAL', `The column ${column} holds a value of another type.`)
+
+/** The value of an INTEGER column that is never null. */
+export function integer(row: Row, column: string): number {
+  const value = row[column]
+  if (typeof value !== 'number') throw wrong(column)
+  return value
+}
+
+/** The value of an INTEGER column, or null. */
+export function integerOrNull(row: Row, column: string): number | null {
+  return row[column] === null ? null : integer(row, column)
+}
+
+/** The value of a TEXT column that is never null. */
+export function text(row: Row, column: string): string {
+  const value = row[column]
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf16le')
+  if (typeof value !== 'string') throw wrong(column)
+  return value
+}
+
+/**
+ * Text as it is stored. SQLite keeps UTF-8, in which a lone surrogate would become U+FFFD: such text is stored as UTF-16 in a
+ * BLOB, which a TEXT column leaves as it is.
+ */
+export function storedText(value: string | null): string | Buffer | null {
+  return value === null || value.isWellFormed() ? value : Buffer.from(value, 'utf16le')
+}
+
+/** The value of a TEXT column, or null. */
+export function textOrNull(row: Row, column: string): string | null {
+  return row[column] === null ? null : text(row, column)
 }
 
 /** Loads the actors of a database and adds new ones as they appear. */
-export function createActors(database: DatabaseSync): Actors {
+export function createActors(database: DatabaseSync) {
   const select = database.prepare('SELECT no, external_id FROM actor ORDER BY no')
   let ids: string[] = []
   let numbers = new Map<string, number>()
@@ -145,7 +174,8 @@ export function createActors(database: DatabaseSync): Actors {
   reload()
   const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
   return {
-    number: (externalId) => {
+    /** The number of an actor, given on first sight. `externalId` in lower case. */
+    number: (externalId: string): number => {
       const known = numbers.get(externalId)
       if (known !== undefined) return known
       const number = ids.push(externalId)
@@ -153,45 +183,38 @@ export function createActors(database: DatabaseSync): Actors {
       numbers.set(externalId, number)
       return number
     },
+    externalId: (number: number): string => ids[number - 1] ?? '',
+    /** Clears cached data of writes that were rolled back. */
     reload,
-    externalId: (number) => ids[number - 1] ?? '',
   }
 }
 
 /** What clients changed of LearnerPersonals: the whole entity by the number of its learner. */
-export interface Patches {
-  all(): ReadonlyMap<number, Record<string, Json>>
-  set(learner: number, entity: Readonly<Record<string, Json>>): void
-  reset(): void
-  /** Another number after every change: what was read before may be kept until then. */
-  version(): number
-  /** Clears cached data of writes that were rolled back. */
-  reload(): void
-}
-
-/** Prepares the statements of the table of patches. */
-export function createPatches(database: DatabaseSync): Patches {
+export function createPatches(database: DatabaseSync) {
   const select = database.prepare('SELECT learner, body FROM patch')
   const replace = database.prepare('INSERT OR REPLACE INTO patch VALUES (?, ?)')
   let version = 0
+  const reload = (): void => {
+    version += 1
+  }
   return {
-    all: () =>
+    all: (): ReadonlyMap<number, Record<string, Json>> =>
       new Map(
         select
           .all()
           .map((row) => [integer(row, 'learner'), JSON.parse(text(row, 'body')) as Record<string, Json>]),
       ),
-    set: (learner, entity) => {
+    set: (learner: number, entity: Readonly<Record<string, Json>>): void => {
       replace.run(learner, JSON.stringify(entity))
-      version += 1
+      reload()
     },
-    reset: () => {
+    reset: (): void => {
       database.exec('DELETE FROM patch')
-      version += 1
+      reload()
     },
-    version: () => version,
-    reload: () => {
-      version += 1
-    },
+    /** Another number after every change: what was read before may be kept until then. */
+    version: (): number => version,
+    /** Clears cached data of writes that were rolled back. */
+    reload,
   }
 }

@@ -2,32 +2,73 @@ import type { DatabaseSync } from 'node:sqlite'
 
 import { type Identities, zeroGuid } from '../identity.ts'
 import type { SandboxSettings } from '../options.ts'
-import { transact } from './database.ts'
-import {
-  type Effect,
-  type Face,
-  integer,
-  integerOrNull,
-  type Mark,
-  packFlags,
-  readEffect,
-  readMark,
-  type Row,
-  storedText,
-} from './mark.ts'
+import { integer, integerOrNull, type Row, storedText, text, textOrNull, transact } from './database.ts'
 
-/** How a mark is written. */
-interface MarkWriting {
-  /** The id that the client gave; the all-zero guid asks for one of the store's own. */
+/** One recorded mark. Learner, session, code and actor are numbers of this store; ids are given on the way out. */
+export interface Mark {
+  readonly learner: number
+  readonly session: number
+  /** 0, or more where the same session was marked several times and the store keeps duplicates. */
+  readonly copy: number
+  readonly code: number
+  readonly present: boolean
+  readonly absent: boolean
+  readonly minutesLate: number | null
+  readonly comment: string | null
+  /** Milliseconds, UTC. */
+  readonly recordedOn: number
+  readonly actor: number
+  readonly changeProcessName: string | null
   readonly externalId: string
-  readonly face: Face
-  /** Time of the service in milliseconds, whatever `recordedOn` says. */
-  readonly writtenAt: number
-  /** The values that the client sent, which the log of writes keeps where the service stores others. */
-  readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
-  /** What happens to a mark that is there: unknown of the real service (service-facts 20). */
-  readonly onExisting: SandboxSettings['onExisting']
+  /** Sequence number of the effect that wrote the mark; 0 for the seeded history. */
+  readonly seq: number
 }
+
+/** The two booleans of a mark in one column. */
+export function packFlags(present: boolean, absent: boolean): number {
+  return (present ? 1 : 0) | (absent ? 2 : 0)
+}
+
+/** What rows of `mark`, `mark_history` and `effect` have in common. */
+function readContent(row: Row) {
+  const flags = integer(row, 'flags')
+  return {
+    learner: integer(row, 'learner'),
+    session: integer(row, 'session'),
+    code: integer(row, 'code'),
+    present: (flags & 1) !== 0,
+    absent: (flags & 2) !== 0,
+    minutesLate: integerOrNull(row, 'minutes_late'),
+    comment: textOrNull(row, 'comment'),
+    seq: integer(row, 'seq'),
+  }
+}
+
+function readMark(ids: Identities, row: Row): Mark {
+  const content = readContent(row)
+  return {
+    ...content,
+    copy: integer(row, 'copy'),
+    recordedOn: integer(row, 'recorded_on'),
+    actor: integer(row, 'actor'),
+    changeProcessName: textOrNull(row, 'process'),
+    externalId: textOrNull(row, 'external_id') ?? ids.guid('mark', content.learner, content.session),
+  }
+}
+
+/** Which face of the service accepted a write. */
+export type Face = 'V2' | 'V3'
+
+/** An accepted write, as the effect log keeps it: never altered, never removed but by a reset. */
+export interface Effect extends Omit<Mark, 'copy' | 'recordedOn' | 'actor' | 'changeProcessName'> {
+  readonly face: Face
+}
+
+const readEffect = (row: Row): Effect => ({
+  ...readContent(row),
+  face: text(row, 'face') === 'V2' ? 'V2' : 'V3',
+  externalId: text(row, 'external_id'),
+})
 
 /** The mark as it is stored, or why it may not be. */
 type WriteResult = { readonly mark: Mark } | { readonly conflict: 'marked' | 'idTaken' }
@@ -39,40 +80,11 @@ export interface MarkChange {
   readonly changedBy: number
 }
 
-/** The marks, the log of accepted writes, and the mark that each of them replaced. */
-export interface MarkStore {
-  /** Applies one write and logs it, both or neither. */
-  write(draft: Omit<Mark, 'copy' | 'externalId' | 'seq'>, writing: MarkWriting): WriteResult
-  /** Marks of a learner in a closed range of sessions, in order of time. */
-  range(learner: number, first: number, last: number): Mark[]
-  /** The mark with an id in lower case. */
-  byId(externalId: string): Mark | undefined
-  /** Current marks that were written at or after an instant, in order of writing, without the seeded history. */
-  changedSince(ms: number): Mark[]
-  /** States that writes at or after an instant made or replaced, in order of those writes. */
-  history(ms: number): MarkChange[]
-  /** The same for one session of a learner, however long ago. */
-  historyOf(learner: number, session: number): MarkChange[]
-  /** The mark as it was when `seq` was the last effect; undefined when its session had none. */
-  before(mark: Mark, seq: number): Mark | undefined
-  /** Accepted writes after `seq`, in order. */
-  effects(seq?: number): Effect[]
-  /** The number of the last effect, or of the last one at an instant in milliseconds; 0: none. */
-  lastSeq(atMs?: number): number
-  /** Clears cached data of writes that were rolled back. */
-  reload(): void
-  /**
-   * Undoes every accepted write: the seeded history is restored and the log is empty. Returns the first and last session that
-   * was written to; undefined: none.
-   */
-  reset(): { readonly first: number; readonly last: number } | undefined
-}
-
 const columns =
   'learner, session, copy, code, flags, minutes_late, comment, recorded_on, actor, process, external_id, seq'
 
-/** Prepares the statements of the mark tables. */
-export function createMarkStore(database: DatabaseSync, ids: Identities): MarkStore {
+/** The marks, the log of accepted writes, and the mark that each of them replaced. */
+export function createMarkStore(database: DatabaseSync, ids: Identities) {
   const prepare = (sql: string) => database.prepare(sql)
   const copies = prepare(`SELECT ${columns} FROM mark WHERE learner = ? AND session = ? ORDER BY copy`)
   const byStoredId = prepare(`SELECT ${columns} FROM mark WHERE external_id = ?`)
@@ -122,7 +134,26 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
     return rows.find((mark) => mark.externalId === externalId)
   }
 
-  const write: MarkStore['write'] = (draft, { externalId: given, face, writtenAt, posted, onExisting }) => {
+  const write = (
+    draft: Omit<Mark, 'copy' | 'externalId' | 'seq'>,
+    {
+      externalId: given,
+      face,
+      writtenAt,
+      posted,
+      onExisting,
+    }: {
+      /** The id that the client gave; the all-zero guid asks for one of the store's own. */
+      readonly externalId: string
+      readonly face: Face
+      /** Time of the service in milliseconds, whatever `recordedOn` says. */
+      readonly writtenAt: number
+      /** The values that the client sent, which the log of writes keeps where the service stores others. */
+      readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
+      /** What happens to a mark that is there: unknown of the real service (service-facts 20). */
+      readonly onExisting: SandboxSettings['onExisting']
+    },
+  ): WriteResult => {
     const { learner, session, code, minutesLate, comment, recordedOn, actor, changeProcessName } = draft
     const rows = copies.all(learner, session)
     const named = given !== zeroGuid
@@ -153,28 +184,44 @@ export function createMarkStore(database: DatabaseSync, ids: Identities): MarkSt
   }
 
   return {
+    /** Applies one write and logs it, both or neither. */
     write,
+    /** The mark with an id in lower case. */
     byId,
-    range: (learner, first, last) => inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    changedSince: (ms) => changed.all(ms).map((row) => readMark(ids, row)),
-    history: (ms) => {
+    /** Marks of a learner in a closed range of sessions, in order of time. */
+    range: (learner: number, first: number, last: number): Mark[] =>
+      inRange.all(learner, first, last).map((row) => readMark(ids, row)),
+    /** Current marks that were written at or after an instant, in order of writing, without the seeded history. */
+    changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
+    /** States that writes at or after an instant made or replaced, in order of those writes. */
+    history: (ms: number): MarkChange[] => {
       const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
       return changes
         .all()
         .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
-    historyOf: (learner, session) => changesOfSession.all(learner, session).map(readChange),
-    before: (mark, at) => {
+    /** The same for one session of a learner, however long ago. */
+    historyOf: (learner: number, session: number): MarkChange[] =>
+      changesOfSession.all(learner, session).map(readChange),
+    /** The mark as it was when `at` was the last effect; undefined when its session had none. */
+    before: (mark: Mark, at: number): Mark | undefined => {
       if (mark.seq <= at) return mark
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)
     },
-    effects: (after = 0) => effectsAfter.all(after).map(readEffect),
-    lastSeq: (atMs) => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
-    reload: () => {
+    /** Accepted writes after `seq`, in order. */
+    effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
+    /** The number of the last effect, or of the last one at an instant in milliseconds; 0: none. */
+    lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
+    /** Clears cached data of writes that were rolled back. */
+    reload: (): void => {
       seq = loadSeq()
     },
+    /**
+     * Undoes every accepted write: the seeded history is restored and the log is empty. Returns the first and last session that
+     * was written to; undefined: none.
+     */
     reset: () => {
       const written = sessionsWritten.get() ?? {}
       const [first, last] = [integerOrNull(written, 'first'), integerOrNull(written, 'last')]
