@@ -7,7 +7,6 @@ import {
   createEchoKeeper,
   createSharedStores,
   openConfiguredJournal,
-  openJournalLater,
   type SharedStores,
 } from './app/journal.ts'
 import { batchLimitsOf, createReloadTarget, toPartners } from './app/partners.ts'
@@ -21,7 +20,7 @@ import { createAddressList } from './http/address.ts'
 import { createSlicing } from './http/slices.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlowClients } from './http/slow-clients.ts'
-import type { Journal } from './journal/index.ts'
+import { type Journal, openJournalLater } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger, type Logger } from './observability/logger.ts'
 import {

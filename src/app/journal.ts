@@ -2,7 +2,6 @@ import { type Clock, createPeriodicTask, type PeriodicTask } from '../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
-  createLateJournal,
   createNoJournal,
   type DurableJournal,
   type Journal,
@@ -47,34 +46,6 @@ export async function openConfiguredJournal(
   })
   stores?.use(journal)
   return journal
-}
-
-/**
- * Opens a journal for an adapter that also serves from V2, which needs none: where its store cannot be reached now, it is opened as soon
- * as it can be. Errors: those of `open`, except `ADP_JOURNAL_UNAVAILABLE`.
- */
-export async function openJournalLater(
-  open: () => Promise<Journal>,
-  events: Pick<Events, 'journalFailed' | 'journalRecovered'>,
-  clock: Clock,
-): Promise<Journal> {
-  try {
-    return await open()
-  } catch (cause) {
-    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
-    let shown = cause.message
-    events.journalFailed({ reason: shown })
-    return createLateJournal({
-      open,
-      clock,
-      onFailed: (failure) => {
-        const reason = failure instanceof AdapterError ? failure.message : 'unexpected error'
-        if (reason !== shown) events.journalFailed({ reason })
-        shown = reason
-      },
-      onOpened: () => events.journalRecovered(),
-    })
-  }
 }
 
 /** What instances keep together in the database of their journal, which is opened after the parts that use it are made. */

@@ -6,7 +6,7 @@ import { readAge } from './retention.ts'
 import { findContradiction, keepPlace, readHighWater } from './high-water.ts'
 import { replaceMark } from './high-water.ts'
 import { readMeta, writeMeta } from './schema.ts'
-import { openStore } from './open-store.ts'
+import { openStore, sqlitePathOf } from './open-store.ts'
 import { migrate, newIdentity } from './schema.ts'
 import type { Store } from './store.ts'
 
@@ -100,7 +100,7 @@ function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
 
 /** Renames the files of an SQLite journal; gives the new names. */
 function setFilesAside(url: string, nowMs: number): readonly string[] {
-  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  const path = sqlitePathOf(url)
   if (path === undefined) return []
   const suffix = `damaged-${new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-')}`
   return ['', '-wal', '-shm'].flatMap((ending) => {

@@ -29,17 +29,18 @@ export type Operation =
 /** An operation of one kind. */
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/** The result of an operation. */
-export type OperationResult =
-  | BeginResult
-  | ReopenResult
-  /** A settle that must not count: another instance owns the batch, or it says something else than what is kept. */
-  | 'lost'
-  | 'done'
-  /** A new batch for which there is no room: nothing of it is kept. */
-  | 'full'
-  /** Its commit was not answered, and nothing says any longer whether it was made. */
-  | 'doubtful'
+/** The results of the operations. `lost`: it must not count: another instance owns the batch, or it says something else than what is kept. */
+interface Results {
+  /** `full`: a new batch for which there is no room: nothing of it is kept. */
+  readonly begin: BeginResult | 'full'
+  readonly settle: 'done' | 'lost'
+  readonly reopen: ReopenResult
+  readonly forget: 'done' | 'lost'
+  readonly answered: 'done'
+}
+
+/** The result of an operation. `doubtful`: its commit was not answered, and nothing says any longer whether it was made. */
+export type OperationResult = Results[keyof Results] | 'doubtful'
 
 /** The results in the order of the operations, or why there are none. */
 export type Committed =
@@ -79,7 +80,11 @@ interface GroupCommit {
    * Resolves once the operation is durable. Errors after `timeoutMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
    * not be, else `ADP_OUTCOME_UNKNOWN`. `onEnd` is called once, when it is known what became of the operation.
    */
-  submit(operation: Operation, timeoutMs: number, onEnd?: () => void): Promise<OperationResult>
+  submit<Kind extends Operation['kind']>(
+    operation: OperationOf<Kind>,
+    timeoutMs: number,
+    onEnd?: () => void,
+  ): Promise<Results[Kind]>
   /**
    * Resolves when no caller waits any longer. To be called before the store is closed: what is in doubt and has no caller any
    * longer is not tried again.
@@ -208,12 +213,17 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     wakeIdle()
   }
   return {
-    submit: (operation, timeoutMs, onEnd) =>
-      new Promise((resolve, reject) => {
+    submit: <Kind extends Operation['kind']>(
+      operation: OperationOf<Kind>,
+      timeoutMs: number,
+      onEnd?: () => void,
+    ) =>
+      new Promise<Results[Kind]>((resolve, reject) => {
         const cancelDeadline = clock.after(timeoutMs, () => expire(entry))
         const entry: Entry = {
           operation,
-          resolve,
+          // The store answers each operation with a result of its kind.
+          resolve: (result) => resolve(result as Results[Kind]),
           reject,
           onEnd,
           cancelDeadline,

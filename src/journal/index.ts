@@ -17,12 +17,17 @@ export type {
   StoredRecord,
 } from './journal.ts'
 export { isDamagedBatch } from './store-error.ts'
-export { createLateJournal } from './late-journal.ts'
+export { openJournalLater } from './late-journal.ts'
 export { recordStates } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
-export { type DatabaseOptions, type JournalDatabase, openJournalDatabase } from './open-store.ts'
+export {
+  type DatabaseOptions,
+  type JournalDatabase,
+  openJournalDatabase,
+  sqlitePathOf,
+} from './open-store.ts'
 export {
   dismissLost,
   dropGone,

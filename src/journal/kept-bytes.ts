@@ -1,7 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
-import { bytesOf } from './core/begin.ts'
 import type { NewBatch } from './journal.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -26,68 +25,85 @@ interface KeptBytes {
   refresh(): Promise<void>
 }
 
+/** What is kept for an owner. `isAccepted`: V3 or V2 has accepted its credentials once. */
+interface KeptOfOwner {
+  bytes: number
+  isAccepted: boolean
+}
+
 /** Creates the counts of one process, which are to be refreshed once before they are used. */
 export function createKeptBytes(
   db: Kysely<JournalTables>,
   { ownerBytes, newcomerBytes }: KeptLimits,
 ): KeptBytes {
-  const accepted = new Map<string, number>()
-  /** Owners that were never accepted. */
-  const others = new Map<string, number>()
+  const owners = new Map<string, KeptOfOwner>()
+  /** Of all owners that were never accepted. */
   let ofOthers = 0
-  /** Batches of such owners. */
+  /** Batches that began in this process. */
   const batches = new Map<number, { readonly owner: string; readonly bytes: number }>()
+  const keptOf = (owner: string): KeptOfOwner => {
+    const kept = owners.get(owner) ?? { bytes: 0, isAccepted: false }
+    owners.set(owner, kept)
+    return kept
+  }
   const accept = (owner: string): void => {
-    const bytes = others.get(owner) ?? 0
-    if (others.delete(owner)) ofOthers -= bytes
-    if (bytes > 0 || !accepted.has(owner)) accepted.set(owner, (accepted.get(owner) ?? 0) + bytes)
+    const kept = keptOf(owner)
+    if (!kept.isAccepted) ofOthers -= kept.bytes
+    kept.isAccepted = true
   }
   const add = (owner: string, bytes: number): void => {
-    const known = accepted.get(owner)
-    if (known !== undefined) {
-      accepted.set(owner, known + bytes)
-      return
-    }
-    others.set(owner, (others.get(owner) ?? 0) + bytes)
-    ofOthers += bytes
+    const kept = keptOf(owner)
+    kept.bytes += bytes
+    if (!kept.isAccepted) ofOthers += bytes
+  }
+  const take = (batch: number): { readonly owner: string; readonly bytes: number } | undefined => {
+    const known = batches.get(batch)
+    batches.delete(batch)
+    return known
   }
   return {
     hasRoom: (batch) => {
       const { owner, newcomer = false } = batch
       if (!newcomer) accept(owner)
       const bytes = bytesOf(batch)
-      const kept = accepted.get(owner)
-      return kept === undefined ? ofOthers + bytes <= newcomerBytes : kept + bytes <= ownerBytes
+      const kept = owners.get(owner)
+      return kept?.isAccepted === true ? kept.bytes + bytes <= ownerBytes : ofOthers + bytes <= newcomerBytes
     },
     begun: (batch, request) => {
-      const { owner } = request
-      const bytes = bytesOf(request)
-      add(owner, bytes)
-      batches.set(batch, { owner, bytes })
+      const own = { owner: request.owner, bytes: bytesOf(request) }
+      add(own.owner, own.bytes)
+      batches.set(batch, own)
     },
     accepted: (batch) => {
-      const known = batches.get(batch)
-      batches.delete(batch)
+      const known = take(batch)
       if (known !== undefined) accept(known.owner)
     },
     forgotten: (batch) => {
-      const known = batches.get(batch)
-      batches.delete(batch)
+      const known = take(batch)
       if (known !== undefined) add(known.owner, -known.bytes)
     },
     refresh: async () => {
       const { rows } = await sql<{ owner: string; newcomer: number; bytes: number | string }>`
         select owner, newcomer, sum(bytes) as bytes from journal_batches
         where bytes > 0 group by owner, newcomer`.execute(db)
-      const known = [...accepted.keys()]
-      for (const one of [accepted, others, batches]) one.clear()
+      const accepted = [...owners].flatMap(([owner, { isAccepted }]) => (isAccepted ? [owner] : []))
+      owners.clear()
+      batches.clear()
       ofOthers = 0
-      for (const owner of known) accepted.set(owner, 0)
-      for (const { owner, newcomer } of rows) if (newcomer === 0) accepted.set(owner, 0)
+      for (const owner of accepted) accept(owner)
+      for (const { owner, newcomer } of rows) if (newcomer === 0) accept(owner)
       for (const { owner, bytes } of rows) add(owner, Number(bytes))
     },
   }
 }
+
+/** Rows of a batch and of a record, beside the request. */
+const BYTES_PER_BATCH = 4_096
+const BYTES_PER_RECORD = 128
+
+/** What a batch counts with. */
+export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
+  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
 
 export const tooMuchKept = (): AdapterError =>
   new AdapterError(

@@ -2,22 +2,40 @@ import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Journal } from './journal.ts'
 
-interface LateJournalOptions {
-  /** Opens the journal; called until it succeeds. */
-  readonly open: () => Promise<Journal>
-  readonly clock: Clock
-  /** Called with each error of `open`. */
-  readonly onFailed: (cause: unknown) => void
-  readonly onOpened: () => void
+/** Events of the wait for a store. */
+interface WaitEvents {
+  journalFailed(failure: { readonly reason: string }): void
+  journalRecovered(): void
 }
 
 const RETRY_MS = 1_000
 
 /**
- * Creates a journal that is opened as soon as its store can be reached: an adapter in front of V2 serves meanwhile what needs no journal.
- * Until then every call fails with `ADP_JOURNAL_UNAVAILABLE`, nothing was kept, and no lease is held.
+ * Opens a journal for an adapter that also serves from V2, which needs none: where its store cannot be reached now, it is opened as soon
+ * as it can be. Until then every call fails with `ADP_JOURNAL_UNAVAILABLE`, nothing was kept, and no lease is held. Errors: those of
+ * `open`, except `ADP_JOURNAL_UNAVAILABLE`.
  */
-export function createLateJournal({ open, clock, onFailed, onOpened }: LateJournalOptions): Journal {
+export async function openJournalLater(
+  open: () => Promise<Journal>,
+  events: WaitEvents,
+  clock: Clock,
+): Promise<Journal> {
+  try {
+    return await open()
+  } catch (cause) {
+    if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
+    events.journalFailed({ reason: cause.message })
+    return createLateJournal(open, cause.message, events, clock)
+  }
+}
+
+/** Creates a journal that waits for its store, of which `shown` was reported last. */
+function createLateJournal(
+  open: () => Promise<Journal>,
+  shown: string,
+  events: WaitEvents,
+  clock: Clock,
+): Journal {
   let journal: Journal | undefined
   let isClosed = false
   let cancel = (): void => undefined
@@ -31,9 +49,11 @@ export function createLateJournal({ open, clock, onFailed, onOpened }: LateJourn
         return
       }
       journal = opened
-      onOpened()
+      events.journalRecovered()
     } catch (cause) {
-      onFailed(cause)
+      const reason = cause instanceof AdapterError ? cause.message : 'unexpected error'
+      if (reason !== shown) events.journalFailed({ reason })
+      shown = reason
       if (isClosed) return
       cancel = clock.after(RETRY_MS, () => {
         opening = tryToOpen()

@@ -16,7 +16,7 @@ interface LeaseOptions {
 }
 
 /** This instance's place among those that share the journal. */
-export interface Lease {
+interface Lease {
   /** Number of the instance, which owns the batches that it begins. */
   instance(): number
   /**

@@ -22,11 +22,14 @@ interface StoreOptions {
   readonly markFile?: string | undefined
 }
 
+/** The file that an address names; undefined: it is none of SQLite. */
+export const sqlitePathOf = (url: string): string | undefined => /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+
 /** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
 export function openStore(url: string, options: StoreOptions): Store {
   const { wallMs, existing = false, markFile } = options
   const timeoutMs = Math.ceil(options.timeoutMs / 2)
-  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  const path = sqlitePathOf(url)
   if (path !== undefined && path !== ':memory:')
     return createSqliteStore({ path, existing, busyMs: timeoutMs, wallMs })
   if (/^postgres(?:ql)?:\/\//.test(url)) return createPostgresStore({ url, timeoutMs, markFile })

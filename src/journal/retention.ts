@@ -124,7 +124,7 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
  * The age of the journal: the time that instances had it open, measured by their monotonic clocks. It is never more than the time
  * that has passed, whatever wall clocks do, so nothing that must be remembered for a time is forgotten before it has this age.
  */
-export interface Ageing {
+interface Ageing {
   /** The age now, ms. */
   ageMs(): number
   /** Batches that began at this age or before are older than a resend is recognised. */

@@ -2,15 +2,9 @@ import { createHmac } from 'node:crypto'
 
 import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import { type Ageing, ageingStepMs, openAgeing } from './retention.ts'
-import { type Availability, createAvailability } from './availability.ts'
-import {
-  type CommitGate,
-  type Committed,
-  createGroupCommit,
-  type Operation,
-  type OperationResult,
-} from './group-commit.ts'
+import { ageingStepMs, openAgeing } from './retention.ts'
+import { createAvailability } from './availability.ts'
+import { type CommitGate, type Committed, createGroupCommit, type Operation } from './group-commit.ts'
 import { createKeyHash } from './seal.ts'
 import { ownIdentity } from './instances.ts'
 import type { Journal } from './journal.ts'
@@ -18,7 +12,7 @@ import type { JournalDatabase } from './open-store.ts'
 import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
 import { checkKeys, openMacKey } from './keys.ts'
 import { createKnownMarks } from './known-marks.ts'
-import { type Lease, takeLease } from './lease.ts'
+import { takeLease } from './lease.ts'
 import { readMeta, writeMeta } from './schema.ts'
 import { openStore, openTables } from './open-store.ts'
 import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
@@ -155,9 +149,34 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       probe()
     },
   })
+  const commitUnderLease = (operations: readonly Operation[], gate: CommitGate): Promise<Committed> =>
+    store.commit({
+      instance: lease.instance(),
+      nowMs: Math.round(clock.wallMs()),
+      ageMs: ageing.ageMs(),
+      forgottenAgeMs: ageing.forgottenAgeMs(),
+      operations,
+      gate,
+    })
+  const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
+    const committed = await commitUnderLease(operations, gate)
+    if (committed.ok || committed.error.kind !== 'expired') return committed
+    // Others took this instance for dead: batches that begin from now on belong to a new number.
+    try {
+      await lease.renew()
+    } catch (error) {
+      return { ok: false, error: { ...store.toStoreError(error), kind: 'transient' } }
+    }
+    return commitUnderLease(operations, gate)
+  }
   const group = createGroupCommit({
     clock,
-    commit: createCommit({ store, clock, ageing, lease, availability }),
+    commit: async (operations, gate) => {
+      const committed = await commit(operations, gate)
+      if (committed.ok) availability.reached('commit')
+      else availability.failed(committed.error, 'commit')
+      return committed
+    },
   })
   const abandoned = createAbandonedSearch(store)
   const knownMarks = createKnownMarks(db, hashKeys)
@@ -233,7 +252,6 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         abandoned.beginCall(),
       )
       if (result === 'full') throw tooMuchKept()
-      if (typeof result === 'string' || !('kind' in result)) throw unexpected(result)
       if (result.kind === 'new') kept.begun(result.batch, batch)
       return result
     },
@@ -260,9 +278,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         beforeRelay: how === 'beforeRelay',
       } as const
       // Records that are opened after this has failed are found as abandoned.
-      const result = await group.submit(operation, timeoutMs, abandoned.beginCall())
-      if (typeof result === 'string' || 'kind' in result) throw unexpected(result)
-      return result
+      return group.submit(operation, timeoutMs, abandoned.beginCall())
     },
     load: (batch) => availability.ask(() => readBatch(db, batch, unsealing)),
     blocking: (batches) => availability.ask(() => readBlocking(db, batches)),
@@ -295,48 +311,6 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   }
 }
 
-/** Creates what commits groups under the lease, which is renewed where others took this instance for dead. */
-function createCommit({
-  store,
-  clock,
-  ageing,
-  lease,
-  availability,
-}: {
-  readonly store: Store
-  readonly clock: WallClock
-  readonly ageing: Ageing
-  readonly lease: Lease
-  readonly availability: Availability
-}): (operations: readonly Operation[], gate: CommitGate) => Promise<Committed> {
-  const commitOnce = (operations: readonly Operation[], gate: CommitGate): Promise<Committed> =>
-    store.commit({
-      instance: lease.instance(),
-      nowMs: Math.round(clock.wallMs()),
-      ageMs: ageing.ageMs(),
-      forgottenAgeMs: ageing.forgottenAgeMs(),
-      operations,
-      gate,
-    })
-  const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
-    const committed = await commitOnce(operations, gate)
-    if (committed.ok || committed.error.kind !== 'expired') return committed
-    // The lease has expired: batches that begin from now on belong to a new number.
-    try {
-      await lease.renew()
-    } catch (error) {
-      return { ok: false, error: { ...store.toStoreError(error), kind: 'transient' } }
-    }
-    return commitOnce(operations, gate)
-  }
-  return async (operations, gate) => {
-    const committed = await commit(operations, gate)
-    if (committed.ok) availability.reached('commit')
-    else availability.failed(committed.error, 'commit')
-    return committed
-  }
-}
-
 /** Repeats `act` until it is stopped; a failure has been told and ends nothing. */
 function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>): () => void {
   let cancel = (): void => undefined
@@ -348,11 +322,6 @@ function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>):
   }
   plan()
   return () => cancel()
-}
-
-const unexpected = (result: OperationResult): AdapterError => {
-  const kind = typeof result === 'string' ? result : 'kind' in result ? result.kind : 'reopened'
-  return new AdapterError('ADP_INTERNAL', `Internal error: unexpected journal response (kind "${kind}").`)
 }
 
 const lost = (): AdapterError =>

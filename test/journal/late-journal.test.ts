@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createLateJournal } from '../../src/journal/late-journal.ts'
-import { createNoJournal, type Journal } from '../../src/journal/index.ts'
+import { createNoJournal, type Journal, openJournalLater } from '../../src/journal/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const batch = {
@@ -17,31 +16,35 @@ const batch = {
 }
 const unavailable = expect.objectContaining({ code: 'ADP_JOURNAL_UNAVAILABLE' }) as unknown
 
-describe('createLateJournal', () => {
+const away = (): Promise<Journal> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away'))
+
+/** Opens a journal whose store is away at first; `reports` has what is reported of it. */
+async function openLate(openings: (() => Promise<Journal>)[]) {
+  const clock = createManualClock()
+  const reports: string[] = []
+  const events = {
+    journalFailed: ({ reason }: { readonly reason: string }) => void reports.push(reason),
+    journalRecovered: () => void reports.push('recovered'),
+  }
+  let attempts = 0
+  const open = (): Promise<Journal> => openings[attempts++]?.() ?? Promise.resolve(createNoJournal())
+  const late = await openJournalLater(open, events, clock)
+  return { late, clock, reports, attempts: () => attempts }
+}
+
+describe('openJournalLater', () => {
   it('fails every call until its store can be reached, then is that journal', async () => {
-    const clock = createManualClock()
-    const failures: unknown[] = []
-    let attempts = 0
-    const open = (): Promise<Journal> => {
-      attempts += 1
-      if (attempts < 3) return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away'))
-      return Promise.resolve(createNoJournal())
-    }
-    const late = createLateJournal({
-      open,
-      clock,
-      onFailed: (cause) => void failures.push(cause),
-      onOpened: () => undefined,
-    })
+    const { late, clock, reports, attempts } = await openLate([away, away, away])
     await expect(late.begin(batch)).rejects.toEqual(unavailable)
     expect([late.lease(), late.isAvailable()]).toEqual([undefined, false])
     expect(() => late.linkSecret).toThrow('has not been reached')
-    for (const count of [1, 2]) {
-      await vi.waitFor(() => expect(failures).toHaveLength(count), 60_000)
+    for (const count of [2, 3]) {
+      await vi.waitFor(() => expect(attempts()).toBe(count), 60_000)
       await clock.pass(1_000)
     }
     await vi.waitFor(() => expect(late.isAvailable()).toBe(true), 60_000)
     expect(await late.begin(batch)).toMatchObject({ kind: 'new' })
+    expect(reports).toEqual(['away', 'recovered'])
     await late.close()
   })
 
@@ -49,15 +52,15 @@ describe('createLateJournal', () => {
     let finish: (journal: Journal) => void = () => undefined
     const own = createNoJournal()
     const close = vi.spyOn(own, 'close')
-    const late = createLateJournal({
-      open: () => new Promise<Journal>((resolve) => (finish = resolve)),
-      clock: createManualClock(),
-      onFailed: () => undefined,
-      onOpened: () => undefined,
-    })
+    const { late } = await openLate([away, () => new Promise((resolve) => (finish = resolve))])
     const closing = late.close()
     finish(own)
     await closing
     expect([close.mock.calls.length, late.isAvailable()]).toEqual([1, false])
+  })
+
+  it('does not wait for a journal that is refused', async () => {
+    const refused = new AdapterError('ADP_CONFIGURATION', 'no such key')
+    await expect(openLate([() => Promise.reject(refused)])).rejects.toBe(refused)
   })
 })

@@ -13,6 +13,7 @@ import {
   openInspector,
   recordStates,
   type RecordState,
+  sqlitePathOf,
 } from '../../journal/index.ts'
 import {
   type AdoptedStages,
@@ -235,7 +236,7 @@ async function tryAdoptStages(config: Config): Promise<AdoptedStages> {
 
 /** The files of an SQLite journal. */
 function filesOf(url: string): readonly string[] {
-  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  const path = sqlitePathOf(url)
   return path === undefined ? [] : ['', '.mark', '-wal', '-shm'].map((ending) => path + ending)
 }
 

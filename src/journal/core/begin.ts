@@ -1,4 +1,5 @@
 import type { BeginResult, KnownBatch, NewBatch, Predecessors, RecordRef } from '../journal.ts'
+import { bytesOf } from '../kept-bytes.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { packAnswers } from '../seal.ts'
 import { MAX_SAME_IDS } from '../sql.ts'
@@ -37,14 +38,6 @@ interface BeginRows {
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
 
-/** Rows of a batch and of a record, beside the request. */
-const BYTES_PER_BATCH = 4_096
-const BYTES_PER_RECORD = 128
-
-/** What a batch counts with. */
-export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
-  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
-
 /** Begins batches in their order: each is new, or a repetition. */
 export function begin(
   context: ChangeContext,
@@ -79,26 +72,17 @@ export function begin(
     // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.
     latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
     const open = batch.records.filter(({ refused }) => refused === undefined).length
-    if (name !== undefined) {
-      const onV2 = batch.side === 'v2' ? 1 : 0
-      const content = toHex(batch.content)
-      begun.push({
-        name,
-        batch: lastBatch,
-        onV2,
-        content,
-        receivedMs: latestMs,
-        ageMs: context.ageMs,
-        open,
-        answered: 0,
-      })
-    }
-    insert(context, beginning, {
+    const own = {
       batch: lastBatch,
+      onV2: batch.side === 'v2' ? 1 : 0,
+      content: toHex(batch.content),
       receivedMs: latestMs,
+      ageMs: context.ageMs,
       open,
-      retires: isNewcomer ? answered : [],
-    })
+      answered: 0,
+    }
+    if (name !== undefined) begun.push({ name, ...own })
+    insert(context, beginning, own, isNewcomer ? answered : [])
     const after = predecessorsOf(lastBatch, beginning, newestOpen)
     return { kind: 'new', batch: lastBatch, lease: instance, after, receivedMs: latestMs, idsReused }
   })
@@ -121,18 +105,11 @@ function newerThan(
   return newer.length > 0 || sent.some(({ superseded }) => superseded === 1) ? newer : undefined
 }
 
-/** What a begun batch has besides its request. */
-interface Begun {
-  readonly batch: number
-  readonly receivedMs: number
-  readonly open: number
-  readonly retires: readonly number[]
-}
-
 function insert(
   { instance, hasKey, nowMs, ageMs, changes }: ChangeContext,
   { batch: given, keys }: Beginning,
-  { batch, receivedMs, open, retires }: Begun,
+  { batch, receivedMs, open }: Pick<SameIds, 'batch' | 'receivedMs' | 'open'>,
+  retires: readonly number[],
 ): void {
   const { partner, owner, ids, content, payload, credentials, records } = given
   changes.batches.push({

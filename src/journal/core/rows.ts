@@ -49,30 +49,6 @@ export interface BatchRows {
 /** The nearest record of each key that has one. */
 export type ByKey = ReadonlyMap<string, RecordRef>
 
-/** A batch to be inserted. */
-export interface InsertedBatch {
-  readonly id: number
-  readonly partner: string
-  readonly owner: string
-  readonly ids: string | null
-  readonly content: string
-  readonly received_ms: number
-  readonly age_ms: number
-  readonly instance: number
-  readonly open: number
-  readonly active: number
-  readonly on_v2: number
-  readonly newcomer: number
-  readonly retires: string
-  readonly bytes: number
-}
-
-/** The records of a new batch, all of them open. */
-export interface InsertedRecords {
-  readonly batch: number
-  readonly keys: readonly string[]
-}
-
 /** The outcome of a record, as it is written. */
 export interface OutcomeRow extends RecordRef {
   readonly state: number
@@ -92,8 +68,10 @@ export interface Blob extends SealedFor {
 
 /** The rows that a transaction writes. */
 export interface Changes {
-  readonly batches: InsertedBatch[]
-  readonly records: InsertedRecords[]
+  /** The columns of new batches, as `insertBatches` of sql.ts takes them. */
+  readonly batches: Readonly<Record<string, string | number | null>>[]
+  /** The keys of the records of new batches, all of them open. */
+  readonly records: { readonly batch: number; readonly keys: readonly string[] }[]
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
   /** Positions of active records that are open again, by batch. */
