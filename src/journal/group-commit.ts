@@ -75,16 +75,19 @@ interface GroupCommitOptions {
 }
 
 /** Operations that wait for the store; those that wait at the same moment go in one transaction. */
-interface GroupCommit {
+export interface GroupCommit {
   /**
    * Resolves once the operation is durable. Errors after `timeoutMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
-   * not be, else `ADP_OUTCOME_UNKNOWN`. `onEnd` is called once, when it is known what became of the operation.
+   * not be, else `ADP_OUTCOME_UNKNOWN`.
    */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
-    onEnd?: () => void,
   ): Promise<Results[Kind]>
+  /** How many operations were submitted so far. */
+  submitted(): number
+  /** True once it is known what became of the first `count` operations; their callers may have given up before. */
+  areEnded(count: number): boolean
   /**
    * Resolves when no caller waits any longer. To be called before the store is closed: what is in doubt and has no caller any
    * longer is not tried again.
@@ -93,10 +96,11 @@ interface GroupCommit {
 }
 
 interface Entry {
+  /** From 0, in the order of the calls. */
+  readonly number: number
   readonly operation: Operation
   readonly resolve: (result: OperationResult) => void
   readonly reject: (error: AdapterError) => void
-  readonly onEnd: (() => void) | undefined
   readonly cancelDeadline: () => void
   /** `sent`: not known yet to be durable. */
   state: 'waiting' | 'sent'
@@ -116,7 +120,9 @@ const LONGEST_PAUSE_MS = 1_000
 /** Creates a group commit with nothing in it. */
 export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
-  let running = false
+  /** The group that is being committed. */
+  let sent: readonly Entry[] = []
+  let submitted = 0
   let planned = false
   let pauseMs = 0
   /** So many groups are of one operation: one of those that failed together cannot be stored. */
@@ -126,14 +132,14 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let ending = false
 
   const plan = (): void => {
-    if (planned || queue.length === 0 || running) return
+    if (planned || queue.length === 0 || sent.length > 0) return
     planned = true
     // Not at once: operations that arrive in this turn of the event loop join the group.
     setImmediate(pump)
   }
   const pump = (): void => {
     planned = false
-    if (running || queue.length === 0) return
+    if (sent.length > 0 || queue.length === 0) return
     const size = alone > 0 ? 1 : groupSize(queue)
     if (alone > 0) alone -= 1
     const entries = queue.slice(0, size)
@@ -143,16 +149,16 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       entry.state = 'sent'
       entry.gate = gate
     }
-    running = true
+    sent = entries
     const operations = entries.map(({ operation }) => operation)
     void commit(operations, gate).then((committed) => {
-      running = false
+      sent = []
       if (committed.ok) succeed(entries, committed.results)
       else fail(entries, committed.error)
       wakeIdle()
     })
   }
-  const isIdle = (): boolean => !running && queue.every(({ abandoned }) => abandoned)
+  const isIdle = (): boolean => sent.length === 0 && queue.every(({ abandoned }) => abandoned)
   const wakeIdle = (): void => {
     if (!isIdle()) return
     for (const wake of whenIdle) wake()
@@ -164,7 +170,6 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     entries.forEach((entry, index) => {
       const result = results[index] ?? 'lost'
       entry.cancelDeadline()
-      entry.onEnd?.()
       if (entry.abandoned) return
       if (result === 'doubtful') entry.reject(mayBeKept(undefined))
       else entry.resolve(result)
@@ -175,9 +180,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     lastError = storeError
     const final = isFinal(storeError)
     if (final && (entries.length === 1 || storeError.kind === 'damaged')) {
-      for (const { cancelDeadline, abandoned, doubtful, onEnd, reject } of entries) {
+      for (const { cancelDeadline, abandoned, doubtful, reject } of entries) {
         cancelDeadline()
-        onEnd?.()
         if (!abandoned) reject(doubtful ? mayBeKept(storeError) : toFinalError(storeError))
       }
       plan()
@@ -187,7 +191,6 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     // An operation that may be durable is retried even without a waiting caller: only then is it known, and finished.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
-    for (const entry of entries) if (!kept.includes(entry)) entry.onEnd?.()
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
     queue = [...kept, ...queue]
     if (final) {
@@ -204,28 +207,21 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped
-    if (entry.state === 'waiting') {
-      queue = queue.filter((one) => one !== entry)
-      entry.onEnd?.()
-    }
+    if (entry.state === 'waiting') queue = queue.filter((one) => one !== entry)
     entry.reject(isKnown ? isNotKept(lastError) : mayBeKept(lastError))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }
   return {
-    submit: <Kind extends Operation['kind']>(
-      operation: OperationOf<Kind>,
-      timeoutMs: number,
-      onEnd?: () => void,
-    ) =>
+    submit: <Kind extends Operation['kind']>(operation: OperationOf<Kind>, timeoutMs: number) =>
       new Promise<Results[Kind]>((resolve, reject) => {
         const cancelDeadline = clock.after(timeoutMs, () => expire(entry))
         const entry: Entry = {
+          number: submitted++,
           operation,
           // The store answers each operation with a result of its kind.
           resolve: (result) => resolve(result as Results[Kind]),
           reject,
-          onEnd,
           cancelDeadline,
           state: 'waiting',
           gate: undefined,
@@ -235,6 +231,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
         queue.push(entry)
         plan()
       }),
+    submitted: () => submitted,
+    areEnded: (count) => [...sent, ...queue].every(({ number }) => number >= count),
     idle: () => {
       ending = true
       queue = queue.filter(({ abandoned }) => !abandoned)

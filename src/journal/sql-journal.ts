@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-import { backgroundClock, type WallClock } from '../clock.ts'
+import { backgroundClock, createPeriodicTask, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { ageingStepMs, openAgeing } from './retention.ts'
 import { createAvailability } from './availability.ts'
@@ -30,7 +30,7 @@ import { purge } from './retention.ts'
 import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
 import { damagedStore } from './store-error.ts'
-import { askForBatch, createAbandonedSearch, createTakeOver, handOverBatches } from './take-over.ts'
+import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */
 interface JournalEvents {
@@ -79,6 +79,8 @@ const SETTLED_AT_ONCE = 2_000
 const HOUR_MS = 3_600_000
 const REPLAY_MS = 24 * HOUR_MS
 const TIMEOUT_MS = 5_000
+/** How long the end of the journal waits for what it does from time to time. */
+const STOP_MS = 5_000
 
 /** The prefix of the adapter's notes in `journal_meta`, apart from what the journal itself keeps there. */
 const NOTE = 'note: '
@@ -133,6 +135,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
+  const { ask } = availability
   /** Commits an empty group; `availability` gets the result. */
   let probe = (): void => undefined
   const lease = await takeLease({
@@ -178,7 +181,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       return committed
     },
   })
-  const abandoned = createAbandonedSearch(store)
+  const findAbandoned = createFindAbandoned(store, group)
   const knownMarks = createKnownMarks(db, hashKeys)
   const kept = createKeptBytes(db, options.kept ?? keptLimits)
   await kept.refresh()
@@ -191,13 +194,26 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
-  const stopPurging = repeat(clock, HOUR_MS, async () => {
-    await availability.ask(() =>
-      purge(store, { replayForMs, keepRecordsMs }, retentionMs(), ageing.forgottenAgeMs()),
-    )
-    await availability.ask(() => kept.refresh())
+  const purging = createPeriodicTask({
+    clock,
+    everyMs: HOUR_MS,
+    stopMs: STOP_MS,
+    act: async ({ isLast }) => {
+      if (isLast) return
+      const periods = { replayForMs, keepRecordsMs }
+      await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs())).catch(() => undefined)
+      await ask(() => kept.refresh()).catch(() => undefined)
+    },
   })
-  const stopAgeing = repeat(clock, ageingStepMs(replayForMs), () => availability.ask(() => ageing.note()))
+  // What is not noted makes the journal younger, and batches are recognised for longer.
+  const aging = createPeriodicTask({
+    clock,
+    everyMs: ageingStepMs(replayForMs),
+    stopMs: STOP_MS,
+    act: () => ask(() => ageing.note()).catch(() => undefined),
+  })
+  purging.start()
+  aging.start()
   /** Batches whose replies were written out since the last note. */
   let answered: number[] = []
   let cancelNote: (() => void) | undefined
@@ -211,12 +227,9 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   }
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
-    stopPurging()
-    stopAgeing()
     noteAnswered()
     await group.idle()
-    // What is not noted makes the journal younger, and batches are recognised for longer.
-    await ageing.note().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
+    await Promise.all([purging.stop(), aging.stop()])
     await lease.end().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
     await store.close()
   }
@@ -226,17 +239,13 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     get readBackUntilMs() {
       return ageing.ageMs() >= readBackUntilAgeMs ? readBackUntilMs : Infinity
     },
-    rateLimit: createSharedRateLimit(
-      store,
-      (name) => hashKeys([name])[0] ?? '',
-      (question) => availability.ask(question),
-    ),
+    rateLimit: createSharedRateLimit(store, (name) => hashKeys([name])[0] ?? '', ask),
     database: {
       db,
       dialect: store.dialect,
       macKey,
       nowMs: () => store.nowMs(),
-      ask: (question) => availability.ask(question),
+      ask,
     },
     answered: (batch) => {
       answered.push(batch)
@@ -246,11 +255,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
       // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
-      const result = await group.submit(
-        { kind: 'begin', batch, hasRoom: kept.hasRoom(batch) },
-        timeoutMs,
-        abandoned.beginCall(),
-      )
+      const result = await group.submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)
       return result
@@ -278,23 +283,23 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         beforeRelay: how === 'beforeRelay',
       } as const
       // Records that are opened after this has failed are found as abandoned.
-      return group.submit(operation, timeoutMs, abandoned.beginCall())
+      return group.submit(operation, timeoutMs)
     },
-    load: (batch) => availability.ask(() => readBatch(db, batch, unsealing)),
-    blocking: (batches) => availability.ask(() => readBlocking(db, batches)),
-    knownMarks: (record, sinceMs) => availability.ask(() => knownMarks(record, sinceMs)),
-    olderOpen: (records) => availability.ask(() => readOlderOpen(db, records)),
-    olderUnsettled: (records) => availability.ask(() => readOlderUnsettled(db, records)),
-    stillOpen: (records) => availability.ask(() => readStillOpen(db, records)),
-    takeOver: () => availability.ask(() => takeOver(lease.instance())),
-    findAbandoned: (isAttended) => availability.ask(() => abandoned.find(lease.instance(), isAttended)),
-    askFor: (batch) => availability.ask(() => askForBatch(db, batch, lease.instance())),
-    handOver: (batches) => availability.ask(() => handOverBatches(store, batches, lease.instance())),
-    due: (nowMs, limit) => availability.ask(() => readDue(db, nowMs, limit)),
-    readNote: (name) => availability.ask(() => readMeta(db, NOTE + name)),
-    writeNote: (name, text) => availability.ask(() => writeMeta(db, NOTE + name, text)),
-    balances: () => availability.ask(() => readBalances(db)),
-    unsettled: () => availability.ask(() => readUnsettled(db)),
+    load: (batch) => ask(() => readBatch(db, batch, unsealing)),
+    blocking: (batches) => ask(() => readBlocking(db, batches)),
+    knownMarks: (record, sinceMs) => ask(() => knownMarks(record, sinceMs)),
+    olderOpen: (records) => ask(() => readOlderOpen(db, records)),
+    olderUnsettled: (records) => ask(() => readOlderUnsettled(db, records)),
+    stillOpen: (records) => ask(() => readStillOpen(db, records)),
+    takeOver: () => ask(() => takeOver(lease.instance())),
+    findAbandoned: (isAttended) => ask(() => findAbandoned(lease.instance(), isAttended)),
+    askFor: (batch) => ask(() => askForBatch(db, batch, lease.instance())),
+    handOver: (batches) => ask(() => handOverBatches(store, batches, lease.instance())),
+    due: (nowMs, limit) => ask(() => readDue(db, nowMs, limit)),
+    readNote: (name) => ask(() => readMeta(db, NOTE + name)),
+    writeNote: (name, text) => ask(() => writeMeta(db, NOTE + name, text)),
+    balances: () => ask(() => readBalances(db)),
+    unsettled: () => ask(() => readUnsettled(db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
     renewLease: async () => {
       try {
@@ -309,19 +314,6 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     isAvailable: () => availability.isAvailable(),
     close: () => (closed ??= close()),
   }
-}
-
-/** Repeats `act` until it is stopped; a failure has been told and ends nothing. */
-function repeat(clock: WallClock, everyMs: number, act: () => Promise<unknown>): () => void {
-  let cancel = (): void => undefined
-  const plan = (): void => {
-    cancel = clock.after(everyMs, () => {
-      void act().catch(() => undefined)
-      plan()
-    })
-  }
-  plan()
-  return () => cancel()
 }
 
 const lost = (): AdapterError =>

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
+import type { GroupCommit } from './group-commit.ts'
 import {
   dropGone,
   isGone,
@@ -102,47 +103,29 @@ async function readOpen(
   return batches
 }
 
-/** Finds batches of this instance that nothing works on, and knows the calls that may still lead to work. */
-interface AbandonedSearch {
-  /** Says that a call begins which may open records, and gives what is to be called when it is known what it did. */
-  beginCall(): () => void
-  /** As `Journal.findAbandoned`. */
-  find(instance: number, isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
-}
-
-/** Creates the search in a store. */
-export function createAbandonedSearch({ db }: Store): AbandonedSearch {
-  /** Calls by their number, in their order. */
-  const pending = new Set<number>()
-  let calls = 0
-  /** Unattended batches with the number of the first call that came after they were seen. */
+/**
+ * Creates what finds the batches of this instance that nothing works on, as `Journal.findAbandoned`: those that were unattended before, and
+ * of which no call that was made until then may still lead to work.
+ */
+export function createFindAbandoned(
+  { db }: Store,
+  calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,
+): (instance: number, isAttended: (batch: number) => boolean) => Promise<readonly TakenOver[]> {
+  /** Unattended batches with the number of calls that were made before they were seen. */
   let candidates = new Map<number, number>()
-
-  /** True once every call has ended that was made before this one. */
-  const isSettledBefore = (call: number): boolean => {
-    const [oldest] = pending
-    return oldest === undefined || oldest >= call
-  }
-  return {
-    beginCall: () => {
-      const number = calls++
-      pending.add(number)
-      return () => pending.delete(number)
-    },
-    find: async (instance, isAttended) => {
-      const { rows } = await sql<{ id: number }>`select id from journal_batches
-        where instance = ${instance} and open > 0`.execute(db)
-      const before = candidates
-      candidates = new Map()
-      const abandoned: number[] = []
-      for (const { id } of rows) {
-        if (isAttended(id)) continue
-        const firstCall = before.get(id)
-        if (firstCall !== undefined && isSettledBefore(firstCall)) abandoned.push(id)
-        candidates.set(id, firstCall ?? calls)
-      }
-      return readOpen(db, instance, abandoned)
-    },
+  return async (instance, isAttended) => {
+    const { rows } = await sql<{ id: number }>`select id from journal_batches
+      where instance = ${instance} and open > 0`.execute(db)
+    const before = candidates
+    candidates = new Map()
+    const abandoned: number[] = []
+    for (const { id } of rows) {
+      if (isAttended(id)) continue
+      const made = before.get(id)
+      if (made !== undefined && calls.areEnded(made)) abandoned.push(id)
+      candidates.set(id, made ?? calls.submitted())
+    }
+    return readOpen(db, instance, abandoned)
   }
 }
 

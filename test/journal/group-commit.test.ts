@@ -106,24 +106,22 @@ describe('group commit', () => {
 
   it('tells of an operation that was made durable after its caller had given up', async () => {
     const { lane, clock, settle, groups, gates } = createLane(['wait'])
-    let ends = 0
-    const failed = expect(lane.submit(beginning('a'), 100, () => (ends += 1))).rejects.toMatchObject({
+    const failed = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
     })
     await turn()
     expect(gates.map(passGate)).toEqual([true])
     await clock.pass(100)
     await failed
-    expect(ends).toBe(0)
+    expect(lane.areEnded(1)).toBe(false)
     settle(groups[0] ?? [])
     await lane.idle()
-    expect(ends).toBe(1)
+    expect(lane.areEnded(1)).toBe(true)
   })
 
   it('stops the commit of a batch whose caller gives up, and makes the others of its group durable', async () => {
     const { lane, clock, groups, gates, answer } = createLane(['wait'])
-    let ends = 0
-    const short = expect(lane.submit(beginning('a'), 100, () => (ends += 1))).rejects.toMatchObject({
+    const short = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
     })
     const long = lane.submit(beginning('b'), 1_000)
@@ -136,7 +134,7 @@ describe('group commit', () => {
     await clock.pass(50)
     expect(await long).toBe('done')
     expect(groups.map((group) => group.length)).toEqual([2, 1])
-    expect(ends).toBe(1)
+    expect(lane.areEnded(1)).toBe(true)
   })
 
   it('does not say "not kept" of what may have been when the store turns out to be damaged', async () => {
@@ -152,8 +150,7 @@ describe('group commit', () => {
 
   it('goes on with what may have been kept when the store is gone after that, also when its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
-    let ends = 0
-    const refused = lane.submit(operation(1), 60, () => (ends += 1))
+    const refused = lane.submit(operation(1), 60)
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
     await turn()
     await clock.pass(50)
@@ -162,13 +159,12 @@ describe('group commit', () => {
     await told
     await clock.pass(1_000)
     await turn()
-    expect([numbers(), ends]).toEqual([[[1], [1], [1]], 1])
+    expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1], [1]], true])
   })
 
   it('asks again what became of a commit without an answer, also for a caller that has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
-    let ends = 0
-    const failed = expect(lane.submit(operation(1), 10, () => (ends += 1))).rejects.toMatchObject({
+    const failed = expect(lane.submit(operation(1), 10)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
     })
     await turn()
@@ -176,7 +172,7 @@ describe('group commit', () => {
     await failed
     await clock.pass(50)
     await lane.idle()
-    expect([numbers(), ends]).toEqual([[[1], [1]], 1])
+    expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
   it.each([
