@@ -9,7 +9,7 @@ export type { Logger }
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
-  const options = { level, base, timestamp: createTimestamp() }
+  const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime }
   return pino(options, destination ?? (standardError ??= openStandardError()))
 }
 
@@ -29,17 +29,3 @@ function openStandardError(): DestinationStream {
 
 /** One for the process, whose lines stay in order: each has a timer of its own, which an adapter that closes would leave behind. */
 let standardError: DestinationStream | undefined
-
-/** The member `time` as pino's `isoTime` writes it (ISO 8601, UTC), formatted once for all lines of a millisecond. */
-function createTimestamp(): () => string {
-  let formattedMs = Number.NaN
-  let member = ''
-  return () => {
-    const nowMs = Date.now()
-    if (nowMs !== formattedMs) {
-      formattedMs = nowMs
-      member = `,"time":"${new Date(nowMs).toISOString()}"`
-    }
-    return member
-  }
-}
