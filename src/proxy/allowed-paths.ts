@@ -4,7 +4,6 @@ import micromatch from 'micromatch'
 
 import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
-import { BoundedMap } from '../partners/bounded-map.ts'
 
 /** A path that is passed through: a glob pattern, in any case, with the methods of its kind or with its own. */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
@@ -20,44 +19,23 @@ const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly str
 ]
 
 /**
- * Creates the look-up of the methods that a decoded path takes; undefined for a path that is not on the list. An entry with
- * methods of its own replaces those of the kind.
+ * Creates the look-up of the methods that the path of a request takes; undefined for a path that is not on the list. An entry with
+ * methods of its own replaces those of the kind. Error: `ADP_PATH`.
  */
-function createAllowedPaths(allow: readonly AllowedPath[]): (path: string) => readonly string[] | undefined {
+export function createAllowedMethods(
+  allow: readonly AllowedPath[],
+): (request: IncomingMessage) => readonly string[] | undefined {
   const entries = allow.map((entry) => {
     const { path, methods } = typeof entry === 'string' ? { path: entry, methods: undefined } : entry
     // In braces `/**/x` also matches `/x`.
     return { matches: micromatch.matcher(`{${path},}`, { nocase: true, dot: true }), methods }
   })
-  return (path) => {
+  return (request) => {
+    const path = pathOf(request)
     const found = entries.filter(({ matches }) => matches(path))
     if (found.length === 0) return undefined
     const own = found.flatMap(({ methods }) => methods ?? [])
     return own.length > 0 ? own : methodsOfKind(path)
-  }
-}
-
-/** Paths whose methods are remembered: to decode one and to match all patterns costs more than the rest of the check. */
-const MAX_KNOWN = 1_000
-const MAX_KNOWN_LENGTH = 200
-const NO_METHODS: readonly string[] = []
-
-/** As `createAllowedPaths`, for the path of a request. Error: `ADP_PATH`. */
-export function createAllowedMethods(
-  allow: readonly AllowedPath[],
-): (request: IncomingMessage) => readonly string[] | undefined {
-  const methodsOf = createAllowedPaths(allow)
-  const known = new BoundedMap<string, readonly string[]>(MAX_KNOWN)
-  return (request) => {
-    const { url = '' } = request
-    const query = url.indexOf('?')
-    const rawPath = query === -1 ? url : url.slice(0, query)
-    let methods = known.get(rawPath)
-    if (methods === undefined) {
-      methods = methodsOf(pathOf(request)) ?? NO_METHODS
-      if (rawPath.length <= MAX_KNOWN_LENGTH) known.set(rawPath, methods)
-    }
-    return methods === NO_METHODS ? undefined : methods
   }
 }
 

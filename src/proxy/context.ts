@@ -12,7 +12,7 @@ import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { CopySink } from './copy-exchange.ts'
 import type { PassThrough } from './pass-through.ts'
-import type { Relays } from './relays.ts'
+import type { Relays } from './forwarder.ts'
 
 /** Records exchanges off the way of their clients. */
 export interface LiveRecording {

@@ -13,25 +13,8 @@ const FORWARDING =
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
-/** Fields that are removed from every request. */
+/** Fields that no request takes along: those about its way, and those that override its method or path. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
-
-/** Fields of nearly every request, which are none of these: looking a name up costs less than matching it. */
-const USUAL: ReadonlySet<string> = new Set([
-  'host',
-  'connection',
-  'user-agent',
-  'accept',
-  'accept-encoding',
-  'accept-language',
-  'authorization',
-  'ocp-apim-subscription-key',
-  'content-type',
-  'content-length',
-  'transfer-encoding',
-])
-
-const NO_HOPS: readonly string[] = []
 
 /** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
 function plainName(name: string): string {
@@ -42,11 +25,6 @@ function plainName(name: string): string {
 /** True for a request that a proxy has forwarded, as its added fields show. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
-}
-
-/** True for a field that no request takes along, in any case: those about its way, and those that override its method or path. */
-function isRemovedField(name: string): boolean {
-  return REMOVED.test(plainName(name))
 }
 
 /**
@@ -60,9 +38,9 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   const isTrusted = trusted.has(peer)
   const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
   const encrypted = 'encrypted' in socket && socket.encrypted === true
-  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : NO_HOPS
+  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
-    if (!USUAL.has(name) && isRemovedField(name)) Reflect.deleteProperty(headers, name)
+    if (REMOVED.test(plainName(name))) Reflect.deleteProperty(headers, name)
   }
   headers['x-forwarded-for'] =
     hops.length === 0 ? peer : [...hops, peer].filter((hop) => hop !== '').join(', ')

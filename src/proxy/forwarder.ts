@@ -49,7 +49,7 @@ export interface ForwardCall {
   readonly intercepts401?: boolean
   readonly onReplyHead?: (head: ReplyHead) => void
   /** See `ReplyOptions.onWhole`. */
-  readonly onReplyEnd?: ReplyOptions['onWhole']
+  readonly onReplyEnd?: ReplyOptions['onWhole'] | undefined
 }
 
 /** What became of a request. The client has been answered, except where its reply was intercepted. */
@@ -190,7 +190,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
  * What to answer when the upload of a request is given up, which ends its call: it may have been applied where a part of it was
  * sent on.
  */
-export function giveUpUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
+function giveUpUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
   const error = slowUploadOf(request.method, call?.isSent() === true, outcomeUnknown)
   // Later: its failure must find the answer that the caller gives now.
@@ -323,5 +323,44 @@ class ForwardedRequest implements ReplySink {
     const { keepGoing, body } = this.forwardCall
     if (keepGoing === true && body !== undefined) this.writer.drop()
     else call.abort(GONE)
+  }
+}
+
+/** The forwarders to all base addresses of V2. */
+export interface Relays {
+  of(baseUrl: URL): Forwarder
+  /** What to answer when the upload of a request to V2 or V3 is given up, see `giveUpUpload`. */
+  uploadLost(request: IncomingMessage): AdapterError
+  /** Connections in use. */
+  held(): number
+  close(): Promise<void>
+}
+
+/** With more of them the oldest is forgotten: its calls end as they would, and idle connections close themselves. */
+const MAX_RELAYS = 1_000
+/** A client that takes longer over its upload than this, or over 64 KiB of it, is streamed to V2 as it comes. */
+const ARRIVAL_MS = 100
+
+/** Creates forwarders as they are needed: partners may have a gateway of their own, and a reload may add one. */
+export function createRelays(
+  options: Omit<ForwarderOptions, 'baseUrl' | 'outcomeUnknown' | 'arrivalMs'>,
+): Relays {
+  const relays = new Map<string, Forwarder>()
+  const side = { outcomeUnknown: 'ADP_V2_OUTCOME_UNKNOWN', arrivalMs: ARRIVAL_MS } as const
+  return {
+    of: (baseUrl) => {
+      const known = relays.get(baseUrl.href)
+      if (known !== undefined) return known
+      const [oldest] = relays.size < MAX_RELAYS ? [] : relays.keys()
+      if (oldest !== undefined) relays.delete(oldest)
+      const relay = createForwarder({ ...options, ...side, baseUrl })
+      relays.set(baseUrl.href, relay)
+      return relay
+    },
+    uploadLost: (request) => giveUpUpload(options.uploads, request),
+    held: () => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
+    close: async () => {
+      await Promise.all([...relays.values()].map((relay) => relay.close()))
+    },
   }
 }

@@ -9,7 +9,9 @@ import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
 import { getJson } from '../upstream/index.ts'
 import {
   beginRelayed,
+  forgotten,
   isKnowable,
+  type Plan,
   type PlannedRequest,
   planWrites,
   type ReadMarkOfV2,
@@ -21,14 +23,13 @@ import {
   replayOnV2,
   waitForOlder,
   watchGiveWay,
-  type WriteRequest,
 } from '../writes/index.ts'
 import { showsAcceptance } from './allowed-paths.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent } from './exchange.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
-import type { ForwardCall } from './forwarder.ts'
+import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { endReply, onceWritten, openReply, writeRequestOf } from './write-handler.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
@@ -54,10 +55,9 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
     await relayWrite(context, exchange, v2, call)
     return
   }
-  const { copyBytes } = observer
   const outcome = await context.relays
     .of(v2)
-    .forward(request, response, copyBytes > 0 ? { ...call, captureBytes: copyBytes } : call)
+    .forward(request, response, { ...call, captureBytes: observer.copyBytes })
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
     await observer.replied({ kind: 'read', reply: outcome.reply })
 }
@@ -80,21 +80,6 @@ function toForwardCall(
   }
 }
 
-/** A write of V2 while it is in memory. */
-interface RelayedWrite {
-  readonly exchange: Exchange
-  readonly v2: URL
-  /** With the body as it came; without it, it is sent on as a stream. */
-  readonly call: ForwardCall
-  readonly form: WriteRequest
-  /** Decompressed; undefined: it cannot be read. */
-  readonly body: Buffer | undefined
-  /** Undefined: this codec cannot read it, so V3 could never be sent it. */
-  readonly planned: PlannedRequest | undefined
-  /** For reading V2's reply. */
-  readonly reading: ReplyReading
-}
-
 /**
  * Sends a write on to V2 that the journal is to know: from then on V3 does not post it again, gives V2's reply if it comes again, and keeps
  * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
@@ -108,7 +93,7 @@ async function relayWrite(
   v2: URL,
   call: ForwardCall,
 ): Promise<void> {
-  const { request, response, client, receivedMs, observer } = exchange
+  const { request, response, client, entry, receivedMs, observer } = exchange
   const slices = context.slicing.open()
   const held = context.byteBudget.open(context.accepted.queueKey(client))
   const onBytes = (count: number): void => held.take(count)
@@ -122,15 +107,31 @@ async function relayWrite(
       body &&
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
     observer.decoded(plan)
-    const planned = body && plan && { request: form, body, receivedMs, plan, slices }
     const reading = { slices, onBytes }
-    const write = { exchange, v2, call: { ...call, body: sent }, form, body, planned, reading }
-    if (planned === undefined) await relay(context, write)
-    else await relayPlanned(context, write, planned)
+    const send: Send = async (onReplyEnd) => {
+      const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
+      const outcome = await context.relays.of(v2).forward(request, response, {
+        ...call,
+        body: sent,
+        beforeSend: () => expectCurrent(entry),
+        captureBytes,
+        keepGoing: captureBytes > 0,
+        onReplyEnd,
+      })
+      await observer.replied({ kind: 'relayed', form, body, plan, outcome, reading })
+      return outcome
+    }
+    const planned = body && plan && { request: form, body, receivedMs, plan, slices }
+    const known = entry.known === 'keys' ? 'keys' : 'identity'
+    if (planned === undefined || !isKnowable(context, planned, known)) await send()
+    else await relayKnown(context, exchange, v2, { planned, known, reading, send })
   } finally {
     releaseAfterReply(held, response)
   }
 }
+
+/** Sends a write to V2, once. `onReplyEnd`: the last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
+type Send = (onReplyEnd?: ForwardCall['onReplyEnd']) => Promise<ForwardOutcome>
 
 /** The body of a request without its compression; undefined: it cannot be read, or is larger than `maxBytes`. */
 async function decompressed(
@@ -149,67 +150,87 @@ function unlessUnreadable(cause: unknown): undefined {
   throw cause
 }
 
-async function relayPlanned(
+/** A write of V2 that the journal is to know, while it is in memory. */
+interface KnownWrite {
+  readonly planned: PlannedRequest
+  readonly known: 'identity' | 'keys'
+  /** For reading V2's reply. */
+  readonly reading: ReplyReading
+  readonly send: Send
+}
+
+async function relayKnown(
   context: ProxyContext,
-  write: RelayedWrite,
-  planned: PlannedRequest,
+  exchange: Exchange,
+  v2: URL,
+  { planned, known, reading, send }: KnownWrite,
 ): Promise<void> {
-  const { exchange, reading } = write
-  const { client, entry, response } = exchange
-  const known = entry.known === 'keys' ? 'keys' : 'identity'
-  if (!isKnowable(context, planned, known)) {
-    await relay(context, write)
-    return
-  }
-  const options = {
-    known,
-    recordWithinMs: entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known],
-    isSlow: known === 'keys' ? () => entry.isStoreAnswering() : undefined,
-    reading,
-  } as const
+  const { client, entry, response, observer } = exchange
+  const { partner } = client
+  const { plan } = planned
+  const readMark = createV2MarkReader(v2, exchange)
+  const begin = (resendOf: number | undefined): ReturnType<typeof beginRelayed> =>
+    beginRelayed(context, client, planned, {
+      known,
+      recordWithinMs: entry.stage === 'canary' && known === 'keys' ? undefined : RECORD_WITHIN_MS[known],
+      isSlow: known === 'keys' ? () => entry.isStoreAnswering() : undefined,
+      resendOf,
+      reading,
+    })
   // At `legacy` nothing that V2 was sent is looked up.
-  let resendOf = entry.stage !== 'legacy' && client.partner.replaysV2 ? 0 : undefined
-  let begun = await beginRelayed(context, client, planned, { ...options, resendOf })
+  let begun = await begin(entry.stage !== 'legacy' && partner.replaysV2 ? 0 : undefined)
   while (begun.kind === 'sent') {
-    if (await answerFromV2(context, write, planned, begun.batches)) return
-    resendOf = begun.batches[0]
-    begun = await beginRelayed(context, client, planned, { ...options, resendOf })
-  }
-  switch (begun.kind) {
-    case 'known':
-      return answerFromV3(context, exchange, planned, begun.batch)
-    case 'late':
-      context.noteUnrecorded(client.partner.id)
-      return relayRecorded(context, write, begun.ended)
-    case 'new': {
-      const { relayed } = begun
-      if (known === 'keys' && !(await mayBeSent(context, write, relayed, planned))) return
-      // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
-      await relayRecorded(context, write, (end) => relayed.ended(end), SETTLE_WITHIN_MS)
-      onceWritten(response, () => context.journal.answered(relayed.batch))
+    const { batches } = begun
+    const answered = await replayOnV2(context, { client, plan, batches, readMark, reading })
+    if (answered !== undefined) {
+      observer.served('v2')
+      return endReply(context, exchange, planned, answered)
     }
+    begun = await begin(batches[0])
+  }
+  if (begun.kind === 'known') return answerFromV3(context, exchange, planned, begun.batch)
+  if (begun.kind === 'late') context.noteUnrecorded(partner.id)
+  else if (known === 'keys' && !(await mayBeSent(context, exchange, begun, plan, readMark))) return
+  const { ended } = begun
+  let end: RelayEnd = { kind: 'notSent' }
+  try {
+    const outcome = await send(async (reply) => {
+      // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
+      const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
+      await Promise.race([ended({ kind: 'answered', reply }), late])
+    })
+    if (outcome.kind === 'answered' && outcome.reply !== undefined)
+      end = { kind: 'answered', reply: outcome.reply }
+    else if (outcome.kind !== 'notSent') end = { kind: 'lost' }
+  } finally {
+    await ended(end)
+  }
+  if (begun.kind === 'new') {
+    const { batch } = begun
+    onceWritten(response, () => context.journal.answered(batch))
   }
 }
 
 /** Waits for older records of the keys; false where the client left meanwhile. */
 async function mayBeSent(
   context: ProxyContext,
-  { exchange, v2 }: RelayedWrite,
+  exchange: Exchange,
   relayed: RelayedBatch,
-  { plan }: PlannedRequest,
+  { records }: Plan,
+  readV2: ReadMarkOfV2,
 ): Promise<boolean> {
   const { response, client } = exchange
   const { partner } = client
   const reading = {
     partner,
     readV3: createV3MarkReader(context, exchange),
-    readV2: createV2MarkReader(v2, exchange),
+    readV2,
     deadlineMs: context.clock.nowMs() + partner.budgetMs,
   }
-  const keys = plan.records.map(({ key }) => key)
   let isSent = false
   const giveWay = watchGiveWay(context, relayed.batch, context.accepted.queueKey(client))
   try {
+    const keys = records.map(({ key }) => key)
     const waited = waitForOlder(context, relayed.batch, keys, reading)
     const gaveWay = giveWay === undefined ? [] : [giveWay.due.then(() => false)]
     const inTime = await Promise.race([waited, relayed.lost(), ...gaveWay])
@@ -258,45 +279,6 @@ function createV2MarkReader(v2: URL, { target, client }: Exchange): ReadMarkOfV2
   }
 }
 
-/** Sends the write on, and gives its end to the journal: `ended` may delay the last bytes of the reply by `withinMs`. */
-async function relayRecorded(
-  context: ProxyContext,
-  write: RelayedWrite,
-  ended: (end: RelayEnd) => Promise<void> | void,
-  withinMs?: number,
-): Promise<void> {
-  let end: RelayEnd = { kind: 'notSent' }
-  try {
-    end = await relay(context, write, async (reply) => {
-      if (withinMs === undefined) return
-      const late = new Promise<void>((resolve) => void context.clock.after(withinMs, resolve))
-      await Promise.race([ended({ kind: 'answered', reply }), late])
-    })
-  } finally {
-    await ended(end)
-  }
-}
-
-/** `onReplyEnd`: the last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
-async function relay(
-  context: ProxyContext,
-  { exchange, v2, call, form, body, planned, reading }: RelayedWrite,
-  onReplyEnd?: ForwardCall['onReplyEnd'],
-): Promise<RelayEnd> {
-  const { request, response, entry, observer } = exchange
-  const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
-  const outcome = await context.relays.of(v2).forward(request, response, {
-    ...call,
-    beforeSend: () => expectCurrent(entry),
-    ...(captureBytes > 0 ? { keepGoing: true, captureBytes } : {}),
-    ...(onReplyEnd === undefined ? {} : { onReplyEnd }),
-  })
-  await observer.replied({ kind: 'relayed', form, body, plan: planned?.plan, outcome, reading })
-  if (outcome.kind === 'answered' && outcome.reply !== undefined)
-    return { kind: 'answered', reply: outcome.reply }
-  return { kind: outcome.kind === 'notSent' ? 'notSent' : 'lost' }
-}
-
 /** A write ends on the side where it began. */
 async function answerFromV3(
   context: ProxyContext,
@@ -304,31 +286,10 @@ async function answerFromV3(
   planned: PlannedRequest,
   batch: number,
 ): Promise<void> {
-  const { request, client, observer } = exchange
-  observer.served('v3')
-  const authorisation = await context.authorise(request, client)
+  exchange.observer.served('v3')
+  const authorisation = await context.authorise(exchange.request, exchange.client)
   const reply = openReply(exchange, planned.plan)
   const answered = await replayBatch(context, authorisation, batch, reply, planned.slices)
-  if (answered === undefined)
-    throw new AdapterError(
-      'ADP_JOURNAL_LOST',
-      'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
-    )
+  if (answered === undefined) throw forgotten()
   await endReply(context, exchange, planned, answered)
-}
-
-/** False: V2 is to be sent the batch again. */
-async function answerFromV2(
-  context: ProxyContext,
-  { exchange, v2, reading }: RelayedWrite,
-  planned: PlannedRequest,
-  batches: readonly number[],
-): Promise<boolean> {
-  const { client, observer } = exchange
-  const readMark = createV2MarkReader(v2, exchange)
-  const answered = await replayOnV2(context, { client, plan: planned.plan, batches, readMark, reading })
-  if (answered === undefined) return false
-  observer.served('v2')
-  await endReply(context, exchange, planned, answered)
-  return true
 }

@@ -29,17 +29,16 @@ const NO_BYTES = Buffer.alloc(0)
 
 /**
  * Turns absolute links of the upstream in a JSON body into links of the adapter, so that a client which follows
- * `@odata.nextLink` stays with it. Only links under `base` change, each by the first rewriting that fits; another host in a
- * context URL is the service's own habit (service-facts 14). Everything else passes byte for byte, and only what may become
- * such a link is held back.
+ * `@odata.nextLink` stays with it. Only links under the upstream's address change, each by the first rewriting that fits; another host in a
+ * context URL is the service's own habit (service-facts 14). Everything else passes byte for byte.
  */
 export class LinkRewriter {
   private readonly base: Buffer
   private readonly links: readonly LinkBytes[]
-  /** The beginning of a link, at the end of the received bytes. */
+  /** Bytes of an address, and of the character after it, that decide which rewriting fits. */
+  private readonly decidingBytes: number
+  /** The last bytes so far: a link may begin in them, or its name. */
   private held: Buffer = NO_BYTES
-  /** The last bytes before it. */
-  private before: Buffer = NO_BYTES
 
   /** Each `from` begins with that of the last one. */
   constructor(links: readonly LinkRewriting[]) {
@@ -49,82 +48,43 @@ export class LinkRewriter {
       nextTo: Buffer.from(nextTo),
     }))
     this.base = this.links.at(-1)?.from ?? NO_BYTES
+    this.decidingBytes = 1 + Math.max(...this.links.map(({ from }) => from.length))
   }
 
-  /**
-   * The part of the body that can be forwarded: often the chunk itself. `isLast`: nothing follows, so that nothing is held back; the
-   * rewriter is not used after that.
-   */
+  /** The part of the body that can be forwarded. `isLast`: nothing follows; the rewriter is not used after that. */
   write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
+    const decided = isLast ? bytes.length : bytes.length - this.decidingBytes
     const out: Buffer[] = []
     let done = 0
-    let end = bytes.length
-    for (let at = bytes.indexOf(this.base); at !== -1; at = bytes.indexOf(this.base, at + 1)) {
-      const kind = this.kindAt(bytes, at)
-      if (kind === undefined) continue
-      const found = this.find(bytes, at)
-      if (found === 'undecided' && !isLast) {
-        end = at
-        break
+    for (let at = bytes.indexOf(this.base); at !== -1 && at <= decided;) {
+      const kind = kindAt(bytes, at)
+      const link = kind === undefined ? undefined : this.find(bytes, at)
+      if (link !== undefined) {
+        out.push(bytes.subarray(done, at), kind === 'next' ? link.nextTo : link.to)
+        done = at + link.from.length
       }
-      if (found === undefined || found === 'undecided') continue
-      out.push(bytes.subarray(done, at), kind === 'next' ? found.nextTo : found.to)
-      done = at + found.from.length
-      at = done - 1
+      at = bytes.indexOf(this.base, at + 1)
     }
-    if (!isLast) {
-      if (end === bytes.length) end = this.beginOfLink(bytes, done)
-      this.keep(bytes, end)
-    }
-    if (done === 0 && end === bytes.length) return bytes
-    out.push(bytes.subarray(done, end))
-    return Buffer.concat(out)
-  }
-
-  /** The bytes that were held back. */
-  end(): Buffer {
-    return this.held
-  }
-
-  /** The address in full, or `undecided` where its end has not come. */
-  private find(bytes: Buffer, at: number): LinkBytes | 'undecided' | undefined {
-    for (const link of this.links) {
-      const { from } = link
-      const end = at + from.length
-      const present = bytes.subarray(at, end)
-      if (!from.subarray(0, present.length).equals(present)) continue
-      const next = bytes[end]
-      if (next === undefined) return 'undecided'
-      if (ENDS.has(next)) return link
-    }
-    return undefined
-  }
-
-  /** Where a link begins whose address may go on in the next chunk; the end of the bytes where none does. */
-  private beginOfLink(bytes: Buffer, from: number): number {
-    const tail = Math.max(from, bytes.length - this.base.length)
-    const quote = bytes.subarray(tail).lastIndexOf(QUOTE)
-    const at = quote === -1 ? tail : tail + quote + 1
-    const rest = bytes.subarray(at)
-    const mayBegin =
-      rest.length > 0 && rest.length < this.base.length && this.base.subarray(0, rest.length).equals(rest)
-    return mayBegin && this.kindAt(bytes, at) !== undefined ? at : bytes.length
-  }
-
-  /** What a text at this place is a link to; undefined: it is not a link. */
-  private kindAt(bytes: Buffer, at: number): 'next' | 'other' | undefined {
-    if (at > 0 && bytes[at - 1] !== QUOTE) return undefined
-    // latin1 keeps each byte as one character.
-    const own = bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at)
-    const found = BEFORE_LINK.exec(at < LOOK_BACK ? this.before.toString('latin1') + own : own)
-    if (found === null) return undefined
-    return found[1] === undefined ? 'other' : 'next'
-  }
-
-  private keep(bytes: Buffer, end: number): void {
+    const end = isLast ? bytes.length : Math.max(done, bytes.length - this.decidingBytes - LOOK_BACK)
     this.held = bytes.subarray(end)
-    const last = bytes.subarray(Math.max(0, end - LOOK_BACK), end)
-    this.before = end >= LOOK_BACK ? last : Buffer.concat([this.before, last]).subarray(-LOOK_BACK)
+    out.push(bytes.subarray(done, end))
+    return out.length === 1 && out[0] !== undefined ? out[0] : Buffer.concat(out)
   }
+
+  private find(bytes: Buffer, at: number): LinkBytes | undefined {
+    return this.links.find(({ from }) => {
+      const end = at + from.length
+      return ENDS.has(bytes[end] ?? 0) && bytes.subarray(at, end).equals(from)
+    })
+  }
+}
+
+/** What a text at this place is a link to; undefined: it is not a link. */
+function kindAt(bytes: Buffer, at: number): 'next' | 'other' | undefined {
+  if (bytes[at - 1] !== QUOTE) return undefined
+  // latin1 keeps each byte as one character.
+  const found = BEFORE_LINK.exec(bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at))
+  if (found === null) return undefined
+  return found[1] === undefined ? 'other' : 'next'
 }

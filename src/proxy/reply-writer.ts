@@ -83,7 +83,7 @@ export class ReplyWriter {
       this.writeHead()
       this.keep(body)
       this.heldBack = body
-    } else if (rewriter !== undefined) this.pass(rewriter.end())
+    } else if (rewriter !== undefined) this.pass(rewriter.write(NO_BYTES, true))
     const { captureBytes, onWhole } = this.options
     const captured =
       captureBytes === 0 ? undefined : { ...this.head, body: this.copy && Buffer.concat(this.copy) }

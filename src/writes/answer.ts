@@ -12,7 +12,7 @@ import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, type PlannedRequest, redate } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
-import { forgotten, replayRelayed, type SentToV2 } from './relayed-replay.ts'
+import { forgotten, replayRelayed, type SentToV2 } from './relayed-reply.ts'
 import { replayBatch, toReplayError } from './replay.ts'
 import {
   type Answered,

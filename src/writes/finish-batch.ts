@@ -13,9 +13,8 @@ import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, planStored } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
-import { endRelayed } from './relayed-write.ts'
 import { encodeAnswer, mayHaveLeft, replyContextOf } from './reply.ts'
-import { inOrder, runRecords, type RunSession } from './run.ts'
+import { inOrder, runRecords, type RunSession, settleOutcomes } from './run.ts'
 import { retryDeadlineMs } from './settlement-policy.ts'
 import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type WriteSession } from './write-session.ts'
@@ -50,10 +49,10 @@ export type AuthoriseStored = (
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | Waiting>
 
 /**
- * Why a record is not retried: this version cannot read its request, or until the deadline of retries there were no credentials
+ * Why a record is not retried: this version cannot read its request, its rows are damaged, or until the deadline of retries there were no credentials
  * of its partner, no such partner in the configuration, or no token for it.
  */
-type DeadLetterReason = 'unreadable' | 'noCredentials' | 'noPartner' | 'noToken'
+type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
 /** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
@@ -65,7 +64,7 @@ const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey:
 /** A batch with the authorisation to finish it, or the reason why it becomes a dead letter. */
 interface Prepared {
   readonly stored: StoredBatch
-  readonly authorisation: Authorisation | Exclude<DeadLetterReason, 'unreadable'>
+  readonly authorisation: Authorisation | Exclude<DeadLetterReason, 'unreadable' | 'damaged'>
 }
 
 /**
@@ -126,6 +125,25 @@ export function createFinisher(
     else denied.delete(batch)
     context.events.recovered({ ...tally, partner })
   }
+  /**
+   * Ends orphans of a batch that V2 was sent, once a lost write would not be read back any longer: V2 may have applied them, and nothing
+   * of them is ever posted. Their client has no answer and may send the batch again.
+   */
+  const endRelayed = async (stored: StoredBatch): Promise<'done' | 'early'> => {
+    const { batch, partner } = stored
+    const orphan = orphans.get(batch)
+    if (orphan === undefined) return 'done'
+    if (context.clock.nowMs() < orphan.sinceMs + readBackMs(partner)) return 'early'
+    const { lease, after } = stillOpen(stored, orphan)
+    const end = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
+    await settleOutcomes(
+      context,
+      { batch, lease },
+      [...after.keys()].map((position) => ({ position, ...end })),
+    )
+    orphans.delete(batch)
+    return 'done'
+  }
   const work: FinishBatch = async ({ batch, positions }) => {
     const stored = await journal.load(batch)
     if (stored === undefined) {
@@ -133,8 +151,7 @@ export function createFinisher(
       orphans.delete(batch)
       return 'done'
     }
-    if (stored.side === 'v2')
-      return (await endRelayed(context, stored, readBackMs(stored.partner))) ? 'done' : 'early'
+    if (stored.side === 'v2') return endRelayed(stored)
     const ready = await prepare(stored)
     if ('missing' in ready) return ready
     if (positions !== undefined) {
@@ -158,7 +175,9 @@ export function createFinisher(
       const opened =
         positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
       if (opened?.after.size === 0) throw cause
-      if (opened !== undefined) await deadLetterDamaged(context, batch, opened)
+      // Nothing of it can be read, not even its partner.
+      if (opened !== undefined)
+        await endOpened(context, { batch, partner: undefined, records: undefined }, opened, 'damaged')
       orphans.delete(batch)
       context.events.recoveryFailed({ code: 'ADP_JOURNAL_DAMAGED' })
       return 'done'
@@ -227,22 +246,6 @@ async function planAgain(
   }
 }
 
-/** Makes opened records dead letters; those that the journal cannot keep stay orphans. */
-async function endOpened(
-  context: WriteContext,
-  stored: StoredBatch,
-  { lease, after }: ReopenResult,
-  reason: DeadLetterReason,
-): Promise<void> {
-  if (after.size === 0) return
-  try {
-    await deadLetter(context, stored, [...after.keys()], reason, lease)
-  } catch (cause) {
-    markOrphaned(context.orphans, stored.batch, after, lease, context.clock.nowMs())
-    throw cause
-  }
-}
-
 /** Those of the records that are open still, each with the older ones that it waits for. */
 function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
@@ -257,40 +260,41 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
 const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
 const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
 
+/** A batch as it was before its records were opened. Undefined partner: not known, so it is not counted for one. */
+interface Ended {
+  readonly batch: number
+  readonly partner: string | undefined
+  /** Undefined: they cannot be read. */
+  readonly records: StoredBatch['records'] | undefined
+}
+
 /**
- * Ends open records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
- * left stays unknown; one that certainly was not applied is refused. `stored` is the batch as it was before they were opened.
- * Errors: those of `Journal.settle`.
+ * Ends opened records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
+ * left stays unknown; one that certainly was not applied is refused. Those that the journal cannot keep become orphans again. Errors: those
+ * of `Journal.settle`.
  */
-async function deadLetter(
+async function endOpened(
   context: WriteContext,
-  { batch, partner, records }: StoredBatch,
-  positions: readonly number[],
+  { batch, partner, records }: Ended,
+  { lease, after }: ReopenResult,
   reason: DeadLetterReason,
-  lease: number,
 ): Promise<void> {
-  const outcomes = positions.map((position): Settled => {
+  if (after.size === 0) return
+  const outcomes = [...after.keys()].map((position): Settled => {
+    if (records === undefined)
+      return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
     const isUnknown = mayHaveLeft(records[position])
     // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
     const { status, errors } = toV2Failure(isUnknown ? mayStand : neverSent, defaultErrorMapping)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
     return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
   })
-  await settle(context, { batch, partner, lease }, outcomes)
-}
-
-/**
- * Ends open records of a batch whose rows are damaged, so that nothing of it can be read: dead letters of unknown outcome. A client
- * that sends the batch again is answered `ADP_OUTCOME_UNKNOWN`. Errors: those of `Journal.settle`.
- */
-async function deadLetterDamaged(
-  context: WriteContext,
-  batch: number,
-  { after, lease }: ReopenResult,
-): Promise<void> {
-  const end = { state: 'unknown', answer: undefined, reason: 'damaged', deadLetter: true } as const
-  const outcomes = [...after.keys()].map((position) => ({ position, ...end }))
-  if (outcomes.length > 0) await settle(context, { batch, partner: undefined, lease }, outcomes)
+  try {
+    await endRecords(context, { batch, partner, lease }, outcomes)
+  } catch (cause) {
+    markOrphaned(context.orphans, batch, after, lease, context.clock.nowMs())
+    throw cause
+  }
 }
 
 /**
@@ -299,7 +303,7 @@ async function deadLetterDamaged(
  */
 export async function deadLetterSuperseded(
   context: WriteContext,
-  batch: Batch,
+  whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },
   positions: readonly number[],
 ): Promise<void> {
   const code = 'ADP_SUPERSEDED_UNKNOWN'
@@ -310,28 +314,18 @@ export async function deadLetterSuperseded(
     const answer = encodeAnswer({ status: errorRules[code].status, json })
     return { position, state: 'unknown', answer, reason: 'gaveWay', superseded: true, deadLetter: true }
   })
-  await settle(context, batch, outcomes)
+  await endRecords(context, whose, outcomes)
 }
 
-interface Batch {
-  readonly batch: number
-  /** Undefined: not known, so it is not counted for one. */
-  readonly partner: string | undefined
-  readonly lease: number
-}
-
-async function settle(
-  { journal, predecessors, events }: WriteContext,
-  { batch, partner, lease }: Batch,
+async function endRecords(
+  context: WriteContext,
+  { batch, partner, lease }: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },
   outcomes: readonly Settled[],
 ): Promise<void> {
-  await journal.settle(batch, outcomes, lease)
-  predecessors.settled(
-    batch,
-    outcomes.map(({ position }) => position),
-  )
+  await settleOutcomes(context, { batch, lease }, outcomes)
   if (partner === undefined) return
   const records = outcomes.length
   const unknown = outcomes.filter(({ state }) => state === 'unknown').length
-  events.recovered({ partner, records, accepted: 0, refused: 0, notApplied: records - unknown, unknown })
+  const tally = { accepted: 0, refused: 0, notApplied: records - unknown, unknown }
+  context.events.recovered({ partner, records, ...tally })
 }

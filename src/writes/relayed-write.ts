@@ -1,10 +1,20 @@
 import type { Clock } from '../clock.ts'
 import { AdapterError, errorRules } from '../errors.ts'
-import type { BeginResult, NewBatch, StoredBatch } from '../journal/index.ts'
-import type { Client } from '../partners/partner.ts'
+import { type BeginResult, isDamagedBatch, type NewBatch, type RecordRef } from '../journal/index.ts'
+import type { Client, Partner } from '../partners/partner.ts'
+import type { PostOutcome, ReadOutcome, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
+import { runStored } from './finish-batch.ts'
 import type { PlannedRequest } from './plan.ts'
-import { hadKeptReply, outcomesOf, type RelayEnd, type ReplyReading } from './relayed-reply.ts'
+import {
+  hadKeptReply,
+  outcomesOf,
+  type ReadMarkOfV2,
+  type RelayEnd,
+  type ReplyReading,
+} from './relayed-reply.ts'
+import { createResolveUnknown } from './resolve-unknown.ts'
+import { inOrder, type RunSession, settleOutcomes } from './run.ts'
 import { digestIds, digestRequest } from './stored-request.ts'
 
 /** How the journal is to know a write that V2 is about to be sent. */
@@ -28,9 +38,9 @@ interface RelayOptions {
 export interface RelayedBatch {
   readonly batch: number
   /** Keeps how it ended, once; where that fails, recovery finds the batch and ends it as unknown. Never rejects. */
-  ended(end: RelayEnd): Promise<void>
+  readonly ended: (end: RelayEnd) => Promise<void>
   /** Resolves false once its lease is lost. */
-  lost(): Promise<false>
+  readonly lost: () => Promise<false>
 }
 
 /**
@@ -38,10 +48,10 @@ export interface RelayedBatch {
  * `late`: the journal does not say in time whether it is new.
  */
 type BegunRelayed =
-  | { readonly kind: 'new'; readonly relayed: RelayedBatch }
+  | ({ readonly kind: 'new' } & RelayedBatch)
   | { readonly kind: 'known'; readonly batch: number }
   | { readonly kind: 'sent'; readonly batches: readonly [number, ...number[]] }
-  | { readonly kind: 'late'; readonly ended: (end: RelayEnd) => void }
+  | ({ readonly kind: 'late' } & Pick<RelayedBatch, 'ended'>)
 
 const NOTHING = new Uint8Array(0)
 /** The longest that V2 is kept waiting for a slow journal. */
@@ -67,11 +77,15 @@ export async function beginRelayed(
   const late = openTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
-  const end = async (how: RelayEnd): Promise<void> => {
-    const begun = await opened.catch(() => undefined)
-    if (begun?.kind === 'new') await begun.relayed.ended(how)
+  // Nothing waits for it: the journal may be gone.
+  const ended = (end: RelayEnd): Promise<void> => {
+    void opened.then(
+      (begun) => (begun.kind === 'new' ? begun.ended(end) : undefined),
+      () => undefined,
+    )
+    return Promise.resolve()
   }
-  return { kind: 'late', ended: (how) => void end(how) }
+  return { kind: 'late', ended }
 }
 
 /** How long V2 is kept waiting: `over` resolves at its end. */
@@ -134,12 +148,13 @@ async function toNewBatch(
 }
 
 function open(
-  { journal, predecessors, active, verdicts }: WriteContext,
+  context: WriteContext,
   client: Client,
   { request, plan }: PlannedRequest,
   { known, reading }: RelayOptions,
   begun: BeginResult,
 ): Exclude<BegunRelayed, { kind: 'late' }> {
+  const { journal, predecessors, active, verdicts } = context
   const { batch } = begun
   if (begun.kind === 'known') {
     const { side, earlier = [] } = begun
@@ -156,8 +171,7 @@ function open(
         return
       }
       const outcomes = await outcomesOf(end, request.kind, each, reading)
-      await journal.settle(batch, outcomes, begun.lease)
-      predecessors.settled(batch, positions)
+      await settleOutcomes(context, begun, outcomes)
       if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
@@ -167,30 +181,121 @@ function open(
   }
   let settled: Promise<void> | undefined
   const ended = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
-  return { kind: 'new', relayed: { batch, ended, lost: () => claim.lost() } }
+  return { kind: 'new', batch, ended, lost: () => claim.lost() }
+}
+
+/** What reads older records back. */
+interface OlderReading {
+  readonly partner: Partner
+  readonly readV3: (query: string, timeoutMs: number) => Promise<ReadOutcome>
+  readonly readV2: ReadMarkOfV2
+  /** By the clock, ms. */
+  readonly deadlineMs: number
+}
+
+/** A pause before the journal is asked again, where another run has an older record or it could not be read. */
+const AGAIN_AFTER_MS = 200
+/** V2 is read where V3 has not answered within this time, or this share of what is left. */
+const V3_WITHIN_MS = 2_000
+const V3_SHARE = 1 / 3
+/** Where a partner's lost writes are not read back otherwise. */
+const UNSCHEDULED_MS = [0, 1_000]
+
+/**
+ * Waits until V2 may be sent a batch: no older record of its keys is under way on V3, on any instance, and none has an unknown outcome.
+ * Those are read back here and now. False: the time was over first, so V2 must not be sent it. Errors: those of the journal.
+ */
+export async function waitForOlder(
+  context: WriteContext,
+  batch: number,
+  keys: readonly string[],
+  reading: OlderReading,
+): Promise<boolean> {
+  const { journal, predecessors, clock } = context
+  const own = firstOfEach(batch, keys)
+  if (own.length === 0) return true
+  for (;;) {
+    const unsettled = await journal.olderUnsettled(own)
+    if (unsettled.length === 0) return true
+    const leftMs = reading.deadlineMs - clock.nowMs()
+    if (leftMs <= 0) return false
+    const open = unsettled.filter(({ isOpen }) => isOpen).map(({ older }) => older)
+    if (open.length > 0) {
+      if (!(await predecessors.until(open, leftMs))) return false
+      continue
+    }
+    const byBatch = Map.groupBy(
+      unsettled.map(({ older }) => older),
+      (older) => older.batch,
+    )
+    const read = [...byBatch].map(([number, records]) => {
+      const positions = new Set(records.map(({ position }) => position))
+      return readOlder(context, number, inOrder(positions), reading)
+    })
+    if ((await Promise.all(read)).includes(true)) continue
+    await new Promise<void>((resolve) => void clock.after(Math.min(AGAIN_AFTER_MS, leftMs), resolve))
+  }
+}
+
+/** The others of a key have the same older ones; a record without a key has none. */
+function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef[] {
+  const first = new Map<string, RecordRef>()
+  for (const [position, key] of keys.entries())
+    if (key !== '' && !first.has(key)) first.set(key, { batch, position })
+  return [...first.values()]
 }
 
 /**
- * Ends orphans of a batch that V2 was sent, once a lost write would not be read back any longer: V2 may have applied them, and nothing
- * of them is ever posted. Their client has no answer and may send the batch again. Resolves false while it is too early. Errors: those of
- * `Journal.settle`.
+ * Finds out what became of records of one batch whose outcome is unknown, before V2 is sent a newer one of their keys. They are read and
+ * never posted: V2 serves now. False: nothing was found out, here or because another run has them.
  */
-export async function endRelayed(
-  { journal, orphans, predecessors, clock }: WriteContext,
-  { batch, records }: StoredBatch,
-  readBackMs: number,
+async function readOlder(
+  context: WriteContext,
+  batch: number,
+  positions: readonly number[],
+  { partner, readV3, readV2, deadlineMs }: OlderReading,
 ): Promise<boolean> {
-  const orphan = orphans.get(batch)
-  if (orphan === undefined) return true
-  if (clock.nowMs() < orphan.sinceMs + readBackMs) return false
-  const positions = [...orphan.after.keys()].filter((position) => records[position]?.state === 'open')
-  const end = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
-  await journal.settle(
-    batch,
-    positions.map((position) => ({ position, ...end })),
-    orphan.lease,
-  )
-  orphans.delete(batch)
-  predecessors.settled(batch, positions)
-  return true
+  const { journal, active, clock } = context
+  const stored = await journal.load(batch).catch(unlessDamaged)
+  // The rules of another partner are not known here.
+  if (stored?.payload === undefined || stored.partner !== partner.id || active.has(batch)) return false
+  const opened = await journal.reopen(batch, positions, undefined, 'beforeRelay')
+  if (opened.after.size === 0) return false
+  const leftMs = (): number => deadlineMs - clock.nowMs()
+  let isV3Silent = false
+  const read = async (query: string, record: V3Record): Promise<ReadOutcome> => {
+    if (!isV3Silent) {
+      const seen = await readV3(query, Math.min(V3_WITHIN_MS, leftMs() * V3_SHARE))
+      if (seen.kind === 'read') return seen
+      isV3Silent = true
+    }
+    return readV2(record, leftMs())
+  }
+  const spacingMs = partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs
+  const openSession = (wasOnV2: boolean): RunSession => {
+    const readBack = createResolveUnknown(context, { batch, wasOnV2, spacingMs, leftMs, read })
+    return {
+      partner: partner.id,
+      budgetMs: leftMs(),
+      withdrawn: new Promise(() => undefined),
+      postRecords: async (tasks, _permission, onOutcome) => {
+        const readOne = async ({ position, record }: (typeof tasks)[number]): Promise<void> => {
+          const sent = { how: 'before', toMs: clock.nowMs() } as const
+          const post = (): Promise<PostOutcome> => Promise.resolve(neverPosted)
+          onOutcome(position, await readBack({ position, record }, post, 'connectionLost', sent))
+        }
+        await Promise.all(tasks.map(readOne))
+        return undefined
+      },
+    }
+  }
+  const tally = await runStored(context, stored, { partner, clientWaits: true, openSession }, opened)
+  return tally.unknown < opened.after.size
+}
+
+const neverPosted: PostOutcome = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
+
+function unlessDamaged(cause: unknown): undefined {
+  if (isDamagedBatch(cause)) return undefined
+  throw cause
 }

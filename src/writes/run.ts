@@ -130,13 +130,29 @@ async function postAndSettle(
   })
   await settler.flushed()
   if (cause === undefined) return undefined
-  if (run.isNew === true) await journal.forget(batch, positions.length, lease)
-  else {
-    const settled = tasks.map((task) => deniedSettlement(context, run, task))
-    await journal.settle(batch, settled, lease)
-  }
-  context.predecessors.settled(batch, positions)
+  if (run.isNew === true) {
+    await journal.forget(batch, positions.length, lease)
+    context.predecessors.settled(batch, positions)
+  } else
+    await settleOutcomes(
+      context,
+      run,
+      tasks.map((task) => deniedSettlement(context, run, task)),
+    )
   return { cause, tasks }
+}
+
+/** Makes outcomes durable, and lets newer records go on that wait for these. Errors: those of `Journal.settle`. */
+export async function settleOutcomes(
+  { journal, predecessors }: Pick<WriteContext, 'journal' | 'predecessors'>,
+  { batch, lease }: Pick<Run, 'batch' | 'lease'>,
+  outcomes: readonly Settled[],
+): Promise<void> {
+  await journal.settle(batch, outcomes, lease)
+  predecessors.settled(
+    batch,
+    outcomes.map(({ position }) => position),
+  )
 }
 
 /** True while the journal may have lost earlier records: every record is read back before it is posted. */
@@ -204,8 +220,8 @@ interface Settler {
 
 /** Creates the settler of a run with `count` records. The reply gets a part after its outcome is durable, never before. */
 function createSettler(
-  { journal, predecessors, clock }: WriteContext,
-  { batch, lease }: Run,
+  context: WriteContext,
+  run: Run,
   count: number,
   claim: Claim,
   reply: Reply | undefined,
@@ -222,17 +238,15 @@ function createSettler(
     while (pending.length > 0) {
       const group = pending
       pending = []
-      await journal.settle(
-        batch,
+      await settleOutcomes(
+        context,
+        run,
         group.map(({ settled }) => settled),
-        lease,
       )
-      const positions = group.map(({ settled }) => settled.position)
-      claim.release(positions)
+      claim.release(group.map(({ settled }) => settled.position))
       for (const { settled, part } of group) reply?.settle(settled.position, part)
       reply?.begin()
-      predecessors.settled(batch, positions)
-      for (const position of positions) successors.get(position)?.(true)
+      for (const { settled } of group) successors.get(settled.position)?.(true)
     }
     flushing = undefined
   }
@@ -252,7 +266,7 @@ function createSettler(
       pending.push({ settled, part })
       left -= 1
       if (left <= 0 || successors.has(settled.position)) begin()
-      else if (flushing === undefined) cancelTimer ??= clock.after(GATHER_MS, begin)
+      else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
     durable: (position) =>
       new Promise((resolve) => {

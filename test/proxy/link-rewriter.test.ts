@@ -9,7 +9,7 @@ const to = 'http://adapter.test'
 function rewrite(chunks: readonly (string | Buffer)[]): string {
   const rewriter = new LinkRewriter([{ from, to }])
   const pieces = chunks.map((chunk) => Buffer.from(rewriter.write(Buffer.from(chunk))))
-  return Buffer.concat([...pieces, rewriter.end()]).toString('utf8')
+  return Buffer.concat([...pieces, rewriter.write(Buffer.alloc(0), true)]).toString('utf8')
 }
 
 describe('LinkRewriter', () => {
@@ -85,10 +85,12 @@ describe('LinkRewriter', () => {
     )
   })
 
-  it('rewrites a link as soon as its base is there, however long it is', () => {
+  it('holds back less than 1 KiB, however long a link is', () => {
     const rewriter = new LinkRewriter([{ from, to }])
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
-    expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
+    const sent = rewriter.write(open)
+    expect(sent.toString()).toContain(`"${to}/x`)
+    expect(sent.length).toBeGreaterThan(99_000)
   })
 
   it('takes the first rewriting that fits, also when the chunk ends within it', () => {
@@ -103,13 +105,7 @@ describe('LinkRewriter', () => {
       const parts = [text.slice(0, cut), text.slice(cut)].map((part) =>
         Buffer.from(rewriter.write(Buffer.from(part))),
       )
-      expect(Buffer.concat([...parts, rewriter.end()]).toString()).toBe(expected)
+      expect(Buffer.concat([...parts, rewriter.write(Buffer.alloc(0), true)]).toString()).toBe(expected)
     }
-  })
-
-  it('gives back the very chunk where nothing changes', () => {
-    const rewriter = new LinkRewriter([{ from, to }])
-    const chunk = Buffer.from('{"value":[]}')
-    expect(rewriter.write(chunk)).toBe(chunk)
   })
 })

@@ -12,7 +12,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import { replaceForwarding } from '../../src/proxy/forwarded-fields.ts'
 import type { ForwardCall, ForwardOutcome } from '../../src/proxy/forwarder.ts'
-import { createRelays, type Relays } from '../../src/proxy/relays.ts'
+import { createRelays, type Relays } from '../../src/proxy/forwarder.ts'
 import { type Refusal, soleQueue } from '../../src/upstream/index.ts'
 
 export interface RelayUnderTest {

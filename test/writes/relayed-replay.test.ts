@@ -4,8 +4,7 @@ import { createSlicing } from '../../src/http/slices.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
 import type { WriteContext } from '../../src/writes/context.ts'
 import type { Plan } from '../../src/writes/plan.ts'
-import { replayRelayed } from '../../src/writes/relayed-replay.ts'
-import { type RelayEnd, outcomesOf } from '../../src/writes/relayed-reply.ts'
+import { outcomesOf, type RelayEnd, replayRelayed } from '../../src/writes/relayed-reply.ts'
 
 const body = Buffer.from(
   [201, 400, 504]

@@ -1,0 +1,287 @@
+import type { OfferedExchange, ServedRecord } from '../compare/live/index.ts'
+import { AdapterError, errorRules } from '../errors.ts'
+import type { BatchTally } from '../observability/events.ts'
+import { isWriteKind, type RequestKind, type Side, type TrialResult } from '../rollout/index.ts'
+import { isGenericClient, type PartReply } from '../v2/index.ts'
+import { type Plan, type ReplyReading, statusesOfParts } from '../writes/index.ts'
+import type { ProxyContext } from './context.ts'
+import type { ExchangeObserver, Received, Replied } from './exchange.ts'
+import type { ForwardOutcome } from './forwarder.ts'
+
+/**
+ * Counts the records of a write for the advice on the next step of its partner, once the write is over and if a service has accepted the
+ * credentials of its client by then. At `complete` nothing is counted, since no step follows.
+ */
+export function noteWrite(
+  { seen }: Pick<ProxyContext, 'seen'>,
+  { kind, client, unit, entry, receivedMs }: Received,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const { side, stage, revision } = entry
+  const partner = client.partner.id
+  if (!isWriteKind(kind) || stage === 'complete') return {}
+  let count = (): void => undefined
+  return {
+    decoded: (plan) => {
+      if (plan === undefined) {
+        count = () => seen.unreadable({ partner, stage, revision })
+        return
+      }
+      const records = () =>
+        plan.records.map(({ key, record }) => ({
+          key: key === '' ? undefined : key,
+          code: record?.AttendanceCode.ExternalID,
+        }))
+      count = () => seen.wrote({ partner, stage, revision, unit, side, receivedMs, records })
+    },
+    ended: () => {
+      if (isAccepted()) count()
+    },
+  }
+}
+
+/** Logs each write that V3 or the journal has answered. */
+export function logWrite(
+  { events, nowMs }: Pick<ProxyContext, 'events' | 'nowMs'>,
+  partner: string,
+): Partial<ExchangeObserver> {
+  return {
+    replied: (reply) => {
+      if (reply.kind !== 'answered') return
+      const { plan, receivedMs } = reply.planned
+      const { tally, queuedMs, replayed } = reply.answered
+      events.batchAnswered({
+        ...tally,
+        partner,
+        records: plan.records.length,
+        changesets: plan.changesets,
+        outcomesShown: plan.outcomesShown,
+        unmappedFields: plan.unmappedFields,
+        convertedFields: plan.convertedFields,
+        replayed,
+        durationMs: nowMs() - receivedMs,
+        queuedMs,
+      })
+    },
+  }
+}
+
+/** About what a record of a batch takes with the head of its part. */
+const RECORD_BYTES = 600
+
+/**
+ * Begins the trial of a write, as the guards of its partner count it; other requests do not count. Nor do those of clients that no service
+ * has accepted: their schools are invented for nothing. That is decided before the outcome, which would favour one side.
+ */
+export function beginTrial(
+  { guards, nowMs }: Pick<ProxyContext, 'guards' | 'nowMs'>,
+  { request, kind, client, unit, entry, receivedMs }: Received,
+  isAccepted: boolean,
+): Partial<ExchangeObserver> {
+  if (!isWriteKind(kind) || !isAccepted) return {}
+  const { side, stage, revision } = entry
+  // The length is known at the beginning and on both sides; the number of records is not.
+  const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
+  const trial = guards.begin({ partner: client.partner.id, unit, stage, revision, side, receivedMs, records })
+  // Nothing is read for it then, least of all a reply.
+  if (trial === undefined) return {}
+  const end = (result: TrialResult | undefined, queuedMs = 0, endedMs = nowMs()): void => {
+    if (result === undefined) trial.drop()
+    else trial.end({ latencyMs: endedMs - receivedMs - queuedMs, ...result })
+  }
+  return {
+    replied: async (reply) => {
+      if (reply.kind === 'answered' && side === 'v3') {
+        const { tally, queuedMs, askedV3 } = reply.answered
+        // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
+        const isShown = askedV3 && reply.planned.plan.outcomesShown
+        end(isShown ? { outcome: ofTally(tally) } : undefined, queuedMs)
+      } else if (reply.kind === 'relayed') {
+        const endedMs = nowMs()
+        const isWhole = request.complete
+        end(isWhole ? await ofRelay(reply.outcome, kind, reply.reading) : undefined, 0, endedMs)
+      }
+    },
+    // A trial that has ended does not end again.
+    ended: (cause) => end(cause === undefined ? undefined : ofFailure(cause, side)),
+  }
+}
+
+type Outcome = TrialResult['outcome']
+
+/** `unknown`: it may have been applied. As V3's outcomes (docs/architecture.md), so that both sides are judged alike. */
+function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
+  if (unknown > 0) return 'unknown'
+  if (notApplied > 0) return 'serverError'
+  return refused > 0 ? 'refused' : 'good'
+}
+
+async function ofRelay(
+  outcome: ForwardOutcome,
+  kind: RequestKind,
+  reading: ReplyReading,
+): Promise<TrialResult | undefined> {
+  if (outcome.kind === 'notSent') return ofFailure(outcome.error, 'v2')
+  if (outcome.kind !== 'answered') return { outcome: 'unknown' }
+  const whole = ofStatus(outcome.status)
+  if (whole !== 'good' || kind === 'record') return { outcome: whole }
+  const { fields = [], body } = outcome.reply ?? {}
+  const statuses = body === undefined ? undefined : await statusesOfParts({ fields, body }, reading)
+  if (statuses === undefined || statuses.length === 0) return undefined
+  const parts = statuses.map(ofStatus)
+  const countOf = (name: Outcome): number => parts.filter((part) => part === name).length
+  const [unknown, notApplied, refused] = [countOf('unknown'), countOf('serverError'), countOf('refused')]
+  return { outcome: ofTally({ unknown, notApplied, refused }) }
+}
+
+/**
+ * The error that a request is refused for as a whole; undefined: neither side is the cause, but its client, the journal or a full adapter, which
+ * are the same for both.
+ */
+function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
+  if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { outcome: 'serverError' }
+  const { code } = cause
+  if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return { outcome: 'unknown' }
+  if (code === 'ADP_INTERNAL') return { outcome: 'serverError' }
+  // On V2 it means that V3 has not said what became of an older record.
+  if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? { outcome: 'serverError' } : undefined
+  if (code === 'ADP_UPSTREAM_REFUSED') return { outcome: 'refused' }
+  if (code === 'ADP_SLOW_CLIENT') return undefined
+  switch (errorRules[code].class) {
+    case 'request':
+    case 'record':
+      return { outcome: 'refused' }
+    case 'upstream':
+      return { outcome: 'serverError' }
+    case 'internal':
+    case 'configuration':
+      return undefined
+  }
+}
+
+const isAbort = (cause: unknown): boolean => cause instanceof Error && cause.name === 'AbortError'
+
+function ofStatus(status: number): Outcome {
+  if (status === 503 || status === 429 || status === 408) return 'serverError'
+  if (status >= 500) return 'unknown'
+  return status >= 400 ? 'refused' : 'good'
+}
+
+/** Larger answers are not copied. */
+const MAX_READ_BYTES = 1_048_576
+const MAX_WRITE_BYTES = 8_388_608
+
+type Comparison = Pick<ProxyContext, 'comparison' | 'nowMs'>
+
+/**
+ * Offers an exchange to be compared once its client has the reply, or the keys of a write that is not: a comparison may read one of its
+ * marks. Nothing is offered of a client whose credentials no service has accepted.
+ */
+export function offerExchange(
+  context: Comparison,
+  exchange: Received,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const { request, client, entry, side, kind } = exchange
+  const { stage } = entry
+  const isRead = kind === 'readFilter' || kind === 'readKey' || kind === 'registrations'
+  if (!isRead && kind !== 'batch' && kind !== 'record') return {}
+  const isOffered =
+    (!isRead || request.method === 'GET') &&
+    context.comparison.isWanted({ stage, side }, kind, client.partner)
+  if (isOffered)
+    return isRead
+      ? offerRead(context, exchange, kind, isAccepted)
+      : offerWrite(context, exchange, kind, isAccepted)
+  return isRead ? {} : noteKeys(context, exchange, isAccepted)
+}
+
+function offerRead(
+  { comparison, nowMs }: Comparison,
+  exchange: Received,
+  kind: 'readFilter' | 'readKey' | 'registrations',
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const { request, target, side } = exchange
+  const { accept = '', prefer } = request.headers
+  const asked = { query: target.query.slice(1), accept, prefer: [prefer ?? []].flat().join() }
+  return {
+    copyBytes: MAX_READ_BYTES,
+    replied: (replied) => {
+      if (replied.kind !== 'read' || !isAccepted()) return
+      const { reply } = replied
+      comparison.offer({ ...commonOf(exchange), ...asked, kind, served: side, repliedMs: nowMs(), reply })
+    },
+  }
+}
+
+function offerWrite(
+  { comparison, nowMs }: Comparison,
+  exchange: Received,
+  kind: 'batch' | 'record',
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  const parts = new Map<number, PartReply>()
+  let settledMs: number | undefined
+  const toOffered = (replied: Replied): OfferedExchange | undefined => {
+    const common = { ...commonOf(exchange), kind, repliedMs: settledMs ?? nowMs() }
+    if (replied.kind === 'relayed') {
+      const { form, body, plan, outcome } = replied
+      const reply = outcome.kind === 'answered' ? outcome.reply : undefined
+      const isGeneric = isGenericClient(exchange.request.headers)
+      return reply && { ...common, served: 'v2', request: form, body, keys: keysOf(plan), isGeneric, reply }
+    }
+    // A batch that came before was offered then.
+    if (replied.kind === 'read' || exchange.side === 'v2' || replied.answered.replayed) return undefined
+    const { records } = replied.planned.plan
+    const accepted = [...parts].flatMap(([position, part]): ServedRecord[] => {
+      const planned = records[position]
+      return planned?.record === undefined ? [] : [{ record: planned.record, key: planned.key, part }]
+    })
+    return { ...common, served: 'v3', records: accepted }
+  }
+  return {
+    copyBytes: MAX_WRITE_BYTES,
+    settled: (position, part) => {
+      // The reply ends after the last part, and a correction may come as soon as it has.
+      settledMs = nowMs()
+      if (part.status < 300) parts.set(position, part)
+    },
+    replied: (replied) => {
+      const offered = toOffered(replied)
+      if (offered !== undefined && isAccepted()) comparison.offer(offered)
+    },
+  }
+}
+
+function noteKeys(
+  { comparison }: Comparison,
+  { client, entry }: Received,
+  isAccepted: () => boolean,
+): Partial<ExchangeObserver> {
+  let plan: Plan | undefined
+  let isNoted = false
+  const note = (): void => {
+    if (isNoted || !isAccepted()) return
+    isNoted = true
+    comparison.wrote(client.partner, entry.stage, () => keysOf(plan))
+  }
+  return {
+    // Before a service has it where that is possible: a comparison may read one of its marks at once.
+    decoded: (decoded) => {
+      plan = decoded
+      note()
+    },
+    replied: note,
+  }
+}
+
+function commonOf({ client, entry, unit, receivedMs, target }: Received) {
+  const { stage, revision } = entry
+  return { client, stage, revision, unit, receivedMs, path: target.rawPath }
+}
+
+/** The keys of the records of a write, as far as they are known. */
+function keysOf(plan: Plan | undefined): readonly (string | undefined)[] {
+  return plan?.records.map(({ key }) => (key === '' ? undefined : key)) ?? []
+}
