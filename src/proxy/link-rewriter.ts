@@ -20,6 +20,10 @@ const MAX_BLANKS = 16
 const BEFORE_LINK = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}@odata\\.(?:(nextLink|deltaLink)|context|id|(?:edit|read|navigation|association)Link)"\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}"$`,
 )
+/** A name that ends in these bytes may become that of a link, or be followed by one. */
+const MAY_BEGIN = new RegExp(
+  `"[^"\\\\]{0,${MAX_NAME}}(?:"\\s{0,${MAX_BLANKS}}(?::\\s{0,${MAX_BLANKS}}(?:"[^"\\\\]*)?)?)?$`,
+)
 /** As much of it as decides. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const QUOTE = 0x22
@@ -30,14 +34,15 @@ const NO_BYTES = Buffer.alloc(0)
 /**
  * Turns absolute links of the upstream in a JSON body into links of the adapter, so that a client which follows
  * `@odata.nextLink` stays with it. Only links under the upstream's address change, each by the first rewriting that fits; another host in a
- * context URL is the service's own habit (service-facts 14). Everything else passes byte for byte.
+ * context URL is the service's own habit (service-facts 14). Everything else passes byte for byte, and only what may become
+ * such a link is held back.
  */
 export class LinkRewriter {
   private readonly base: Buffer
   private readonly links: readonly LinkBytes[]
   /** Bytes of an address, and of the character after it, that decide which rewriting fits. */
   private readonly decidingBytes: number
-  /** The last bytes so far: a link may begin in them, or its name. */
+  /** The last bytes so far, where they may be a link or its name. */
   private held: Buffer = NO_BYTES
 
   /** Each `from` begins with that of the last one. */
@@ -66,10 +71,17 @@ export class LinkRewriter {
       }
       at = bytes.indexOf(this.base, at + 1)
     }
-    const end = isLast ? bytes.length : Math.max(done, bytes.length - this.decidingBytes - LOOK_BACK)
+    const end = isLast ? bytes.length : Math.max(done, this.beginOfLink(bytes))
     this.held = bytes.subarray(end)
     out.push(bytes.subarray(done, end))
     return out.length === 1 && out[0] !== undefined ? out[0] : Buffer.concat(out)
+  }
+
+  /** Where a name begins that may be that of a link whose address is not whole; else the end of the bytes. */
+  private beginOfLink(bytes: Buffer): number {
+    const from = Math.max(0, bytes.length - LOOK_BACK - this.decidingBytes)
+    const found = MAY_BEGIN.exec(bytes.toString('latin1', from))
+    return found === null ? bytes.length : from + found.index
   }
 
   private find(bytes: Buffer, at: number): LinkBytes | undefined {
