@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 
 import { type Command, Option } from 'commander'
 
-import { isCompared, toRunDocument } from '../../compare/evidence/index.ts'
+import { isCompared, toRunDocument } from '../../compare/evidence/to-run-document.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
 import {
   MAX_DOCUMENT_BYTES,

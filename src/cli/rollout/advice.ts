@@ -1,5 +1,5 @@
 import { callsPerSecondOf, MAX_BATCH_RECORDS } from '../../app/partners.ts'
-import { toFigures } from '../../compare/evidence/index.ts'
+import { toFigures } from '../../compare/evidence/to-figures.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'

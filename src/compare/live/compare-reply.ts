@@ -8,6 +8,7 @@ import {
   type BatchReply,
   type ReplyPart,
 } from '../../v2/index.ts'
+import type { Partner } from '../../partners/partner.ts'
 import type { V3Record } from '../../v3/record.ts'
 import { planWrites } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
@@ -47,7 +48,13 @@ type ReplyResult =
       readonly hidden: readonly AcceptedMark[]
     }
 
+/** A write that V2 served, live or recorded. */
+type WrittenExchange = Pick<OfferedWrite, 'request' | 'body' | 'reply' | 'receivedMs'>
+
 interface ReplyComparison {
+  readonly partner: Partner
+  /** The place of each record among the writes of its key; called once the keys are known. */
+  readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
   /** The partner's own rules. */
   readonly rules: OwnRules | undefined
@@ -63,15 +70,15 @@ const MAX_REPLY_BYTES = 1_048_576
  * against V2's, record by record. Nothing is sent.
  */
 export async function compareReply(
-  offered: OfferedWrite,
-  places: readonly MarkPlace[],
-  { limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
+  written: WrittenExchange,
+  { partner, placesOf, limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
 ): Promise<ReplyResult> {
-  const { body, client, receivedMs, request, reply } = offered
+  const { body, receivedMs, request, reply } = written
   const skipped = (reason: SkipReason): ReplyResult => ({ kind: 'skipped', reason })
   if (body === undefined) return skipped('tooLarge')
-  const plan = await planOrRefusal(planWrites(request, body, client.partner, receivedMs, limits, oneSlice))
+  const plan = await planOrRefusal(planWrites(request, body, partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
+  const places = placesOf(plan.records.map(({ key }) => (key === '' ? undefined : key)))
   // What V2 refuses as a whole says nothing of the records.
   if (request.kind === 'batch' && reply.status >= 400) return skipped('refused')
   if (plan.records.length === 0) return skipped('empty')
@@ -79,7 +86,7 @@ export async function compareReply(
   if (!Buffer.isBuffer(plain)) return skipped(plain)
   if (plain.length > maxReplyBytes) return skipped('tooLarge')
   const form = readReply(request.kind, reply.status, fieldOf(reply, 'content-type'), plain)
-  return form === undefined ? skipped('form') : compareForms(offered, plan, form, places, rules)
+  return form === undefined ? skipped('form') : compareForms(written, plan, form, places, rules)
 }
 
 /** A record with the part that V2 answered, and the one that the adapter would have. */
@@ -92,7 +99,7 @@ interface JudgedRecord {
 }
 
 function compareForms(
-  { request, reply, receivedMs }: OfferedWrite,
+  { request, reply, receivedMs }: WrittenExchange,
   plan: Plan,
   form: BatchReply,
   places: readonly MarkPlace[],

@@ -166,7 +166,12 @@ export function createComparisonEngine(options: ComparisonEngineOptions): Compar
           return [toJob('readBack', bytes, () => checkReadBack(exchange, places, checking))]
         if (!('request' in exchange))
           return [toJob('answers', bytes, () => checkAnswers(exchange, options.isContinued, checking))]
-        const result = await compareReply(exchange, places, { limits: limits(), rules: checking.rules })
+        const result = await compareReply(exchange, {
+          partner,
+          placesOf: () => places,
+          limits: limits(),
+          rules: checking.rules,
+        })
         ends.set('reply', result)
         if (result.kind === 'skipped') {
           ends.set('visible', result)

@@ -1,7 +1,7 @@
 import { backgroundClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { Client, Partner } from '../../partners/partner.ts'
-import { inspectBatch, noBatchLimits } from '../../v2/index.ts'
+import type { Partner } from '../../partners/partner.ts'
+import { noBatchLimits } from '../../v2/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { isMembers } from '../diff/values.ts'
 import { type OwnRules, plainly } from '../diff/index.ts'
@@ -9,10 +9,10 @@ import { compareAccepted, toFollowed } from '../live/check-marks.ts'
 import { askedKind, compareAnswers, unfitRead } from '../live/compare-answers.ts'
 import { type AcceptedMark, compareReply } from '../live/compare-reply.ts'
 import { type FollowedMark, followMarks } from '../live/follow-marks.ts'
-import { createLatestMarks, factsOf, markKey, readBody, recordedMs } from '../live/marks.ts'
+import { createLatestMarks, factsOf, markKey, recordedMs } from '../live/marks.ts'
 import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '../run/index.ts'
 import { fieldOf } from '../wire-exchange.ts'
-import { isGeneric, type RecordedExchange } from './exchange.ts'
+import type { RecordedExchange } from './exchange.ts'
 import { readRecording } from './recording-files.ts'
 import { recordedRequest } from './v3-script.ts'
 
@@ -43,21 +43,26 @@ export function createRecordingSource(
   folders: readonly string[],
   options: RecordingSourceOptions,
 ): RecordingSource {
-  const { v3, key, partner } = options
+  const { v3, key, partner, rules } = options
   let [reads, servedByV3, done] = [0, 0, 0]
   const latest = createLatestMarks()
   const marks = createWrittenMarks()
   const compare = async (exchange: RecordedExchange, signal: AbortSignal): Promise<RunStep> => {
     if (exchange.served === 'v3') servedByV3 += 1
     else if (exchange.kind === 'batch' || exchange.kind === 'record') {
-      const keys = keysOf(exchange)
-      const result = await compareWrite(
-        exchange,
-        exchange.kind,
-        keys,
-        latest.placesOf(partner.id, keys),
-        options,
-      )
+      let keys: readonly (string | undefined)[] = []
+      const written = {
+        ...exchange,
+        body: exchange.request.body,
+        request: recordedRequest(exchange, exchange.kind, partner),
+      }
+      const result = await compareReply(written, {
+        ...{ partner, rules, limits: noBatchLimits, maxReplyBytes: Infinity },
+        placesOf: (found) => {
+          keys = found
+          return latest.placesOf(partner.id, keys)
+        },
+      })
       marks.wrote(keys, result.kind === 'skipped' ? [] : result.accepted)
       return result.kind === 'skipped' ? skip(keys.length) : toStep(result.records, exchange)
     } else if (v3 === undefined) reads += 1
@@ -97,46 +102,6 @@ function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Record
     ]),
   }
 }
-
-function compareWrite(
-  exchange: RecordedExchange,
-  kind: 'batch' | 'record',
-  keys: readonly (string | undefined)[],
-  places: Parameters<typeof compareReply>[1],
-  { partner, rules }: RecordingSourceOptions,
-): ReturnType<typeof compareReply> {
-  const { request, reply, receivedMs, durationMs } = exchange
-  return compareReply(
-    {
-      ...{ kind, served: 'v2', path: exchange.target, client: toClient(partner) },
-      ...{ stage: 'shadow', revision: 0, unit: '', receivedMs, repliedMs: receivedMs + durationMs },
-      request: recordedRequest(exchange, kind, partner),
-      isGeneric: isGeneric(exchange),
-      ...{ body: request.body, keys, reply },
-    },
-    places,
-    { limits: noBatchLimits, rules, maxReplyBytes: Infinity },
-  )
-}
-
-/** Learner and event of each record, as far as it can be read. */
-function keysOf({ kind, request }: RecordedExchange): readonly (string | undefined)[] {
-  if (kind === 'record') {
-    const record = readBody(request.body.toString('utf8'))
-    return [isMembers(record) ? markKey(record) : undefined]
-  }
-  const contentType = fieldOf(request, 'content-type')
-  const parts = inspectBatch(request.body, contentType, { limits: noBatchLimits }).batch?.parts ?? []
-  return parts.map(({ record }) => record && `${record.Learner} ${record.AttendableEvent}`.toLowerCase())
-}
-
-/** A client that was recorded without anything of its own. */
-const toClient = (partner: Partner): Client => ({
-  partner,
-  client: { subscriptionKey: '', authorization: '' },
-  owner: '',
-  identity: { owner: '', credentialsHash: '', isNamed: false, school: undefined, expiresMs: undefined },
-})
 
 type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
 

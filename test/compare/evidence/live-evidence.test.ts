@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
-import { toFigures, toRunDocument } from '../../../src/compare/evidence/index.ts'
+import { toFigures } from '../../../src/compare/evidence/to-figures.ts'
+import { toRunDocument } from '../../../src/compare/evidence/to-run-document.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
 import {
