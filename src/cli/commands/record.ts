@@ -65,22 +65,23 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
     .action(answerWith(exitWith, runRecord))
 }
 
-const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const sizes: Readonly<Record<string, number>> = { KB: 1_000, MB: 1_000_000, GB: 1_000_000_000 }
-
-function readTime(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,5})([smhd])$/.exec(text) ?? []
-  const ms = Number(count) * (units[unit] ?? 0)
-  if (ms > 0) return ms
-  throw new InvalidArgumentError('A time is a number with s, m, h or d, such as 10m.')
-}
-
-function readSize(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,6})(KB|MB|GB)$/i.exec(text) ?? []
-  const bytes = Number(count) * (sizes[unit.toUpperCase()] ?? 0)
-  if (bytes > 0) return bytes
-  throw new InvalidArgumentError('A size is a number with KB, MB or GB, such as 500MB.')
-}
+/** A reader of a number with one of these units. */
+const readUnits =
+  (units: Readonly<Record<string, number>>, rule: string) =>
+  (text: string): number => {
+    const [, count = '', unit = ''] = /^(\d{1,6})([a-z]{1,2})$/i.exec(text) ?? []
+    const value = Number(count) * (units[unit] ?? units[unit.toUpperCase()] ?? 0)
+    if (value > 0) return value
+    throw new InvalidArgumentError(rule)
+  }
+const readTime = readUnits(
+  { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  'A time is a number with s, m, h or d, such as 10m.',
+)
+const readSize = readUnits(
+  { KB: 1_000, MB: 1_000_000, GB: 1_000_000_000 },
+  'A size is a number with KB, MB or GB, such as 500MB.',
+)
 
 /** The flags of `record`. */
 interface RecordOptions {

@@ -14,7 +14,6 @@ import {
   type RecordFate,
   type RecordingStore,
 } from '../../../src/compare/recording/index.ts'
-import { maskExchange } from '../../../src/compare/recording/mask-credentials.ts'
 import { createSlicing } from '../../../src/http/slices.ts'
 import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'
 import { recordingPartner } from './recording-partner.ts'
@@ -233,34 +232,4 @@ it('is one folder for several processes: no name twice, nothing of another remov
   for (const store of stores) await store.add(files, receivedMs)
   const kept = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
   expect([kept.length, Number.parseInt(kept[0] ?? '', 10)]).toEqual([40, 25])
-})
-
-it('masks a batch of 1,000 records in turns of a few milliseconds', async () => {
-  const part = (n: number): string =>
-    `--changeset_1\r\nContent-Type: application/http\r\nContent-ID: ${n}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\nContent-Type: application/json\r\nAuthorization: Bearer ${markers.inner}\r\n\r\n${markedExchange().request.body.toString().split('\r\n').at(-4) ?? ''}\r\n`
-  const parts = Array.from({ length: 1_000 }, (_, n) => part(n + 1)).join('')
-  const body = Buffer.from(
-    `--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n${parts}--changeset_1--\r\n--batch_1--\r\n`,
-  )
-  const exchange = markedExchange({ body, contentType: 'multipart/mixed; boundary=batch_1' })
-  await maskExchange(exchange, createSlicing().open())
-  // Of this thread: the time of a test depends on what else runs.
-  const workedMs = (): number => process.threadCpuUsage().user / 1_000
-  const turns: number[] = []
-  let beganMs = workedMs()
-  const own = createSlicing().open()
-  const masked = await maskExchange(exchange, {
-    spend: (work: number) => own.spend(work),
-    next: async () => {
-      turns.push(workedMs() - beganMs)
-      await own.next()
-      beganMs = workedMs()
-    },
-  })
-  turns.push(workedMs() - beganMs)
-  expect([masked.request.body.length, shownIn(masked.request.body.toString(), credentials)]).toEqual([
-    body.length,
-    [],
-  ])
-  expect([turns.length > 1, Math.max(...turns) < 40]).toEqual([true, true])
 })
