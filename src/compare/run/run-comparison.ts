@@ -43,16 +43,8 @@ export interface RunOptions {
   readonly checkpoint?: Pick<Checkpoint, 'options' | 'sampleKey'> & {
     readonly resumed: Checkpoint | undefined
   }
-  /** Called at first and after each step. */
-  readonly onProgress: (progress: RunProgress) => void
-}
-
-/** How far a run has come. */
-export interface RunProgress {
-  readonly done: number
-  readonly total: number
-  /** Compared since the run began, or went on. */
-  readonly records: number
+  /** Called at first and after each step; `records`: compared since the run began, or went on. */
+  readonly onProgress: (progress: ReturnType<RunSource['progress']> & { readonly records: number }) => void
 }
 
 /** What a run came to. */

@@ -41,20 +41,15 @@ const checkpointForm = z.object({
 /** How far a run has come, without any value of a record: all that `--resume` needs. */
 export type Checkpoint = z.infer<typeof checkpointForm>
 
-/** The files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. */
-export interface RunFiles {
-  /** Writes the document of a run and returns its path. */
-  writeDocument(run: string, text: string): Promise<string>
-  writeCheckpoint(checkpoint: Omit<Checkpoint, 'schema'>): Promise<void>
-  removeCheckpoint(run: string): Promise<void>
-  /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */
-  readCheckpoint(run: string | undefined): Promise<Checkpoint | undefined>
-}
+export type RunFiles = ReturnType<typeof openRunFiles>
 
 const CHECKPOINT = '.checkpoint.json'
 
-/** Opens the files of runs; the folder is made when it is written to. Errors: `ADP_CONFIGURATION` for a folder that cannot be used. */
-export function openRunFiles(folder: string): RunFiles {
+/**
+ * Opens the files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. The
+ * folder is made when it is written to. Errors: `ADP_CONFIGURATION` for a folder that cannot be used.
+ */
+export function openRunFiles(folder: string) {
   const write = async (name: string, text: string): Promise<string> => {
     const path = join(folder, name)
     try {
@@ -66,12 +61,14 @@ export function openRunFiles(folder: string): RunFiles {
     }
   }
   return {
-    writeDocument: (run, text) => write(`${run}.json`, text),
-    writeCheckpoint: async (checkpoint) => {
+    /** Writes the document of a run and returns its path. */
+    writeDocument: (run: string, text: string) => write(`${run}.json`, text),
+    writeCheckpoint: async (checkpoint: Omit<Checkpoint, 'schema'>): Promise<void> => {
       await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 2, ...checkpoint }))
     },
-    removeCheckpoint: (run) => rm(join(folder, run + CHECKPOINT), { force: true }),
-    readCheckpoint: async (run) => {
+    removeCheckpoint: (run: string) => rm(join(folder, run + CHECKPOINT), { force: true }),
+    /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */
+    readCheckpoint: async (run: string | undefined): Promise<Checkpoint | undefined> => {
       const name = run ?? (await newestOf(folder))
       if (name === undefined) return undefined
       const path = join(folder, name + CHECKPOINT)

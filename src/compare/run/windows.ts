@@ -30,20 +30,6 @@ interface RunPosition {
   readonly days: number
 }
 
-/** The windows of a run, one after another. */
-interface WindowPlan {
-  /** The windows that are left, each planned once the one before was fitted. */
-  windows(): Iterable<Window>
-  /** Behind the last window that was given. */
-  position(): RunPosition
-  /** Fits the length of the next windows to the rows that the larger side had in this one. */
-  fit(window: Window, rows: number): void
-  /** Days of all windows of marks, each counted for each list. */
-  readonly days: number
-  /** Days before a position. */
-  daysBefore(position: RunPosition): number
-}
-
 interface WindowPlanOptions {
   readonly fromMs: number
   /** The first moment after the last day. */
@@ -68,18 +54,20 @@ const MAX_GROWTH = 2
 const LEAST_MS = 3_600_000
 
 /** Plans windows of days, about as long as gives `targetRows`; narrow ranges are faster than wide ones (service-facts 18). */
-export function planWindows(options: WindowPlanOptions): WindowPlan {
+export function planWindows(options: WindowPlanOptions) {
   const { fromMs, toMs, lists, registrations, targetRows, start } = options
   const daysOfList = Math.round((toMs - fromMs) / DAY_MS)
   const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
   let { kind, list, fromMs: from, days } = start ?? first
   return {
+    /** Days of all windows of marks, each counted for each list. */
     days: daysOfList * lists,
-    daysBefore: (before) =>
+    daysBefore: (before: RunPosition): number =>
       before.kind === 'registrations'
         ? daysOfList * lists
         : before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
-    windows: function* () {
+    /** The windows that are left, each planned once the one before was fitted. */
+    windows: function* (): Generator<Window> {
       for (; kind === 'marks' && list < lists; list += 1) {
         while (from < toMs) {
           const window = { kind, list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
@@ -92,8 +80,10 @@ export function planWindows(options: WindowPlanOptions): WindowPlan {
       if (kind === 'marks') [kind, list] = ['registrations', 0]
       while (list < lists) yield { kind, list: list++, fromMs: 0, toMs: 0 }
     },
-    position: () => ({ kind, list, fromMs: from, days }),
-    fit: (window, rows) => {
+    /** Behind the last window that was given. */
+    position: (): RunPosition => ({ kind, list, fromMs: from, days }),
+    /** Fits the length of the next windows to the rows that this one had. */
+    fit: (window: Window, rows: number): void => {
       if (rows === 0 || window.kind === 'registrations') return
       const before = Math.max(1, Math.round((window.toMs - window.fromMs) / DAY_MS))
       const fitting = Math.floor((before * targetRows) / rows)
