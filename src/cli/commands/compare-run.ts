@@ -74,7 +74,10 @@ interface Flags extends SideFlags {
 
 /** Adds `compare run`. */
 export function addCompareRun(command: Command, exitWith: (status: number) => void): void {
-  const recording = new Option('--recording <dir>', 'compare recordings instead (markbridge record); no service is needed') // prettier-ignore
+  const recording = new Option(
+    '--recording <dir>',
+    'compare recordings instead (markbridge record); no service is needed',
+  )
   const learners = new Option('--learners <file>', 'compare the marks of these learners only: one id a line')
   command
     .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)

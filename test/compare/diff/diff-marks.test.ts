@@ -1,23 +1,13 @@
 import { describe, expect, it } from 'vitest'
 
-import { comparePair, MAX_PAIR_ROWS, type Pair, type RecordDiff } from '../../../src/compare/diff/index.ts'
-import { guid, markRow } from './mark-rows.ts'
+import { comparePair, MAX_PAIR_ROWS, type Pair } from '../../../src/compare/diff/index.ts'
+import { guid, markRow, outline } from './mark-rows.ts'
 
 const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick<Pair, 'order'> = {}) =>
   comparePair({ kind: 'marks', v2, v3, ...options })
 
 const zero = '00000000-0000-0000-0000-000000000000'
 const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
-
-function outline(diffs: readonly RecordDiff[]): readonly string[] {
-  return diffs.map(({ comparison: { verdict, differences, equivalences } }) =>
-    [
-      verdict,
-      ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
-      ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
-    ].join(', '),
-  )
-}
 
 describe('comparePair, for marks', () => {
   it('aligns by mark id, wherever a row stands', () => {

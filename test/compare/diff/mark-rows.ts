@@ -1,3 +1,4 @@
+import type { RecordDiff } from '../../../src/compare/diff/index.ts'
 import type { FlatReply } from '../../../src/v2/record/flat-reply.ts'
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
@@ -28,3 +29,13 @@ export function markRow(
     ...changes,
   }
 }
+
+/** What was found of each record: its verdict, differences and equivalences. */
+export const outline = (diffs: readonly RecordDiff[]): readonly string[] =>
+  diffs.map(({ comparison: { verdict, differences, equivalences } }) =>
+    [
+      verdict,
+      ...differences.map(({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`),
+      ...equivalences.map(({ rule, path }) => `${rule} ${path}`),
+    ].join(', '),
+  )
