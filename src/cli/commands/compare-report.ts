@@ -72,17 +72,17 @@ async function runCompareReport(
 }
 
 async function write(file: string, report: string): Promise<void> {
-  try {
-    // As root, a rename would replace a device such as /dev/stdout.
-    if ((await stat(file).catch(() => undefined))?.isFile() === false)
-      throw new AdapterError('ADP_USAGE', `${file} is not a file. Without --out the report is printed.`)
-    await replaceFile(file, report)
-  } catch (cause) {
-    if (cause instanceof AdapterError) throw cause
-    throw new AdapterError('ADP_USAGE', `${file} cannot be written: ${describeFileError(cause)}.`, { cause })
-  }
+  // As root, a rename would replace a device such as /dev/stdout.
+  if ((await stat(file).catch(() => undefined))?.isFile() === false)
+    throw new AdapterError('ADP_USAGE', `${file} is not a file. Without --out the report is printed.`)
+  await replaceFile(file, report).catch((cause: unknown) => {
+    throw unusable(`${file} cannot be written`, cause)
+  })
   console.error(`markbridge: the report is in ${file}`)
 }
+
+const unusable = (what: string, cause: unknown, more = ''): AdapterError =>
+  new AdapterError('ADP_USAGE', `${what}: ${describeFileError(cause)}.${more}`, { cause })
 
 async function printRuns(folder: string): Promise<number> {
   const runs = await listRuns(folder)
@@ -133,11 +133,16 @@ async function readRun(run: string, folder: string, target: Target): Promise<Run
 
 /** The runs of a folder, the newest first, then the files that are none. A folder that does not exist has no runs. */
 async function listRuns(folder: string): Promise<readonly FoundRun[]> {
-  const names = await namesIn(folder)
+  const files = await readdir(folder).catch((cause: unknown) => {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
+    throw unusable(`${folder} cannot be read`, cause)
+  })
   const found: FoundRun[] = []
-  for (const name of names) {
+  for (const file of files.sort()) {
+    if (!file.endsWith('.json') || file.endsWith('.checkpoint.json')) continue
+    const name = basename(file, '.json')
     try {
-      found.push({ name, document: await readFrom(join(folder, `${name}.json`), name) })
+      found.push({ name, document: await readFrom(join(folder, file), name) })
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
       const why = cause.message.replace(/^.* cannot be read: /, '')
@@ -148,35 +153,15 @@ async function listRuns(folder: string): Promise<readonly FoundRun[]> {
   return found.sort((one, other) => endOf(other) - endOf(one))
 }
 
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    const names = await readdir(folder)
-    return names
-      .filter((name) => name.endsWith('.json') && !name.endsWith('.checkpoint.json'))
-      .map((name) => basename(name, '.json'))
-      .sort()
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
-    throw new AdapterError('ADP_USAGE', `${folder} cannot be read: ${describeFileError(cause)}.`, { cause })
-  }
-}
-
 async function readFrom(path: string, name: string): Promise<RunDocument> {
-  let content: string
-  try {
-    const { size } = await stat(path)
-    if (size > MAX_DOCUMENT_BYTES)
-      throw new AdapterError('ADP_USAGE', `${name} cannot be read: it is larger than a run can be (64 MiB).`)
-    content = await readFile(path, 'utf8')
-  } catch (cause) {
-    if (cause instanceof AdapterError) throw cause
-    throw new AdapterError(
-      'ADP_USAGE',
-      `${name} cannot be read from ${path}: ${describeFileError(cause)}. compare report --list shows the runs there are.`,
-      { cause },
-    )
+  const fail = (cause: unknown): never => {
+    const more = ' compare report --list shows the runs there are.'
+    throw unusable(`${name} cannot be read from ${path}`, cause, more)
   }
-  return readRunDocument(content, name)
+  const { size } = await stat(path).catch(fail)
+  if (size > MAX_DOCUMENT_BYTES)
+    throw new AdapterError('ADP_USAGE', `${name} cannot be read: it is larger than a run can be (64 MiB).`)
+  return readRunDocument(await readFile(path, 'utf8').catch(fail), name)
 }
 
 /** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
