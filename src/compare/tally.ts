@@ -44,54 +44,45 @@ export interface RecordGroups {
   readonly codeClass?: string | undefined
 }
 
-/** Adds up what a run compared, in bounded memory. */
-export interface Tally {
-  add(comparison: Comparison, groups: RecordGroups): void
-  /** A record as V2 gave it twice. */
-  addNoise(comparison: Comparison): void
-  count(section: 'dropped' | 'skipped' | 'askedAgain', records: number): void
-  merge(counts: readonly Counted[]): void
-  counts(): readonly Counted[]
-}
+export type Tally = ReturnType<typeof createTally>
 
 /** Names that are told apart in a section; all others count as `(other)`. A run of the service has some dozens of classes, and 13 years of days. */
 const MAX_NAMES = { day: 30_000, other: 1_000 }
 const OTHER = '(other)'
 
-/** Creates an empty tally. */
-export function createTally(): Tally {
-  const counts = new Map<
-    string,
-    { readonly section: Section; readonly names: readonly string[]; count: number }
-  >()
+/** Creates what adds up the records that a run compared, in bounded memory. */
+export function createTally() {
+  const counts = new Map<string, [section: Section, names: readonly string[], count: number]>()
   const sizes = new Map<Section, number>()
   const add = (section: Section, names: readonly string[], count = 1): void => {
     const key = [section, ...names].join('\n')
     const known = counts.get(key)
-    if (known !== undefined) {
-      known.count += count
-      return
-    }
     const size = sizes.get(section) ?? 0
-    if (size >= (section === 'day' ? MAX_NAMES.day : MAX_NAMES.other) && !names.every(isClosed)) {
-      const shown = names.map((name) => (isClosed(name) ? name : OTHER))
-      add(section, shown, count)
-      return
+    if (known !== undefined) known[2] += count
+    else if (size >= (section === 'day' ? MAX_NAMES.day : MAX_NAMES.other) && !names.every(isClosed))
+      add(
+        section,
+        names.map((name) => (isClosed(name) ? name : OTHER)),
+        count,
+      )
+    else {
+      counts.set(key, [section, names, count])
+      sizes.set(section, size + 1)
     }
-    counts.set(key, { section, names, count })
-    sizes.set(section, size + 1)
   }
   return {
-    add: (comparison, { kind, day, codeClass }) => {
+    add: (comparison: Comparison, { kind, day, codeClass }: RecordGroups): void => {
       const { verdict, differences, equivalences, expiredRules = [] } = comparison
       add('verdict', [kind, verdict])
       if (day !== undefined) add('day', [day, verdict])
       if (codeClass !== undefined) add('codeClass', [codeClass, verdict])
-      for (const found of differences) add('difference', namesOf(found))
+      for (const { path, kind: how, v2Class, v3Class } of differences)
+        add('difference', [path, how, v2Class, v3Class])
       for (const { rule, path } of equivalences) add('equivalence', [rule, path])
       for (const name of expiredRules) add('expired', [name])
     },
-    addNoise: ({ verdict, differences }) => {
+    /** Adds a record as V2 gave it twice. */
+    addNoise: ({ verdict, differences }: Comparison): void => {
       if (verdict === 'same' || verdict === 'equivalent') return
       add('noisy', [])
       const fields = new Map(differences.map(({ path, kind }) => [`${path} ${kind}`, [path, kind]]))
@@ -100,13 +91,13 @@ export function createTally(): Tally {
       if (verdict === 'onlyV3') fields.set('', ['(row)', 'extra'])
       for (const names of fields.values()) add('noise', names)
     },
-    count: (section, records) => {
+    count: (section: 'dropped' | 'skipped' | 'askedAgain', records: number): void => {
       if (records > 0) add(section, [], records)
     },
-    merge: (others) => {
+    merge: (others: readonly Counted[]): void => {
       for (const counted of others) add(...counted)
     },
-    counts: () => [...counts.values()].map(({ section, names, count }) => [section, names, count]),
+    counts: (): readonly Counted[] => [...counts.values()],
   }
 }
 
@@ -115,10 +106,6 @@ const isClosed = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
   allVerdicts.some((verdict) => verdict === name)
-
-const namesOf = ({ path, kind, v2Class, v3Class }: FieldDifference): readonly string[] => [
-  ...[path, kind, v2Class, v3Class],
-]
 
 /** The counts of a checkpoint: JSON, without a value of a record. */
 export const countsForm: z.ZodType<readonly Counted[]> = z.array(

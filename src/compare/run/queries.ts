@@ -2,7 +2,7 @@ import { toV3RegistrationQuery } from '../../translate/index.ts'
 import type { Window } from './windows.ts'
 
 /** The query of each side. */
-export interface WindowQueries {
+interface WindowQueries {
   readonly v2: string
   readonly v3: string
 }
