@@ -22,10 +22,10 @@ import { createFaultPlan, type FaultPlan } from './control/faults.ts'
 import { createControlRoutes } from './control/routes.ts'
 import { readBody, type Setting } from './control/setting.ts'
 import { formatInstant } from './dates.ts'
-import { createHttpPort, type HttpPort } from './http/server.ts'
+import { createHttpPort, type PortParts } from './http/server.ts'
 import { readOptions, type SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
-import { type Admit, createSecurity, type Security } from './security.ts'
+import { createSecurity } from './security.ts'
 
 const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
@@ -96,9 +96,9 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const createPort = (
     stream: string,
     serves: (route: Route) => boolean,
-    gateway: { admit: Admit; issueToken: Security['issueToken'] | undefined; latencyMs: number },
+    gateway: Pick<PortParts, 'admit' | 'issueToken' | 'latencyMs'>,
     address: { port: number; option: string | undefined },
-  ): HttpPort => {
+  ) => {
     const faults = createFaultPlan(createRandom(seed, stream), lastSeq)
     plans.push(faults)
     const settings = {

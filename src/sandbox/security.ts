@@ -16,16 +16,6 @@ export type Admit = (credentials: {
   readonly authorization: string | undefined
 }) => { readonly principal: Principal } | { readonly refusal: Reply }
 
-/** The gateways and the token endpoint. */
-export interface Security {
-  /** The gateway of the only port, or of that of V3. */
-  readonly admit: Admit
-  /** The gateway of the port of V2; a key or token of one gateway need not be one of the other (service-facts 10). */
-  readonly admitV2: Admit
-  /** Answers `POST …/connect/token`. */
-  readonly issueToken: (contentType: string | undefined, body: string) => Reply
-}
-
 /** The subscription key, bearer token, client id and client secret that are always accepted and hold everything. */
 const builtIn = 'sandbox'
 
@@ -36,7 +26,7 @@ const invalidKey =
 const invalidToken = 'Unauthorized. Access token is missing or invalid.'
 
 /** Creates gateways and token endpoint from the options. `now` is the service's time in milliseconds. */
-export function createSecurity(settings: SandboxSettings, actorId: string, now: () => number): Security {
+export function createSecurity(settings: SandboxSettings, actorId: string, now: () => number) {
   const issued = createIssuedTokens(now)
   const gateway = (
     keys: readonly string[],
@@ -65,9 +55,12 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
   }
   const { keys, tokens, clients, callsPerSecond, v2 } = settings
   return {
+    /** The gateway of the only port, or of that of V3. */
     admit: gateway(keys, tokens, callsPerSecond),
+    /** The gateway of the port of V2; a key or token of one gateway need not be one of the other (service-facts 10). */
     admitV2: gateway(v2?.keys ?? keys, v2?.tokens ?? tokens, v2?.callsPerSecond),
-    issueToken: (contentType, body) =>
+    /** Answers `POST …/connect/token`. */
+    issueToken: (contentType: string | undefined, body: string): Reply =>
       answerTokenCall([{ id: builtIn, secret: builtIn }, ...clients], issued, contentType, body),
   }
 }

@@ -61,20 +61,8 @@ export interface Disturbance {
   readonly bytesPerSecond?: number
 }
 
-/** A fault with how often it struck and may still strike; undefined: without end. */
-interface ListedFault {
-  readonly fault: Fault
-  readonly remaining: number | undefined
-  readonly struck: number
-}
-
 /** The configured faults of one port. The body of a PUT is one fault or a list. */
-export interface FaultPlan extends Setting<readonly ListedFault[]> {
-  /** The effect of the faults that strike this request, each of which is counted; undefined: none strikes. */
-  strike(method: string, path: string): Disturbance | undefined
-  /** The answer of the faults that strike this request of a batch, in place of the service's: those with a path and a status. */
-  readonly strikeInside: (method: string, path: string) => Reply | undefined
-}
+export type FaultPlan = ReturnType<typeof createFaultPlan>
 
 interface Counted {
   readonly fault: Fault
@@ -83,7 +71,7 @@ interface Counted {
 }
 
 /** Creates a plan without faults. `random` draws for those with a probability; `lastSeq` is the last effect, or the last before a time. */
-export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => number): FaultPlan {
+export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => number) {
   let counted: Counted[] = []
   let seqWhenSet = 0
   const strikes = (one: Counted, target: string, path: string): boolean => {
@@ -124,7 +112,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
     struck.reduce<Disturbance>((joined, { fault }) => ({ ...joined, ...effectOf(fault, joined) }), {
       latencyMs: 0,
     })
-  return {
+  const setting: Setting = {
     put: (body) => {
       const faults = readBody(z.array(schema), Array.isArray(body) ? body : [body], 'The faults')
       counted = faults.map((fault) => ({ fault, seen: 0, struck: 0 }))
@@ -133,17 +121,23 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
     clear: () => {
       counted = []
     },
+    // How often each struck and may still strike; undefined: without end.
     current: () =>
       counted.map(({ fault, struck }) => ({
         fault,
         struck,
         remaining: fault.count === undefined ? undefined : fault.count - struck,
       })),
-    strike: (method, path) => {
+  }
+  return {
+    ...setting,
+    /** The effect of the faults that strike this request, each of which is counted; undefined: none strikes. */
+    strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)
     },
-    strikeInside: (method, path) => {
+    /** The answer of the faults that strike this request of a batch, in place of the service's: those with a path and a status. */
+    strikeInside: (method: string, path: string): Reply | undefined => {
       const isInside = ({ fault }: Counted): boolean =>
         fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit')
       return join(counted.filter((one) => isInside(one) && strikes(one, method, path))).reply

@@ -13,7 +13,7 @@ import { faultReply, internalError, type Reply } from './reply.ts'
 import type { Service, ServiceRequest } from './request.ts'
 
 /** The service behind one port. */
-interface PortParts {
+export interface PortParts {
   readonly admit: Admit
   /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
@@ -194,38 +194,26 @@ function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
   if (how === 'reset') response.socket?.resetAndDestroy()
 }
 
-/** Where a port listens. */
-interface PortAddress {
-  readonly host: string
-  /** 0: any free one. */
-  readonly port: number
-  /** The option that chooses the port, for the error about a port in use. */
-  readonly option: string | undefined
-}
-
-/** One listening port of the sandbox. */
-export interface HttpPort {
-  /** Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where it cannot. */
-  listen(): Promise<{ readonly url: string; readonly port: number }>
-  /** Ends all connections. */
-  close(): Promise<void>
-}
-
 // Room for a filter over many learners: the query's own limit is to decide, not the parser of HTTP.
 const maxHeaderBytes = 131_072
 // A client's pool must time out first, or a connection closes at the moment of its reuse.
 const keepAliveMs = 75_000
 
-/** Creates a port of the service. */
-export function createHttpPort(parts: PortParts, { host, port, option }: PortAddress): HttpPort {
+/** Creates a port of the service on a host; port 0: any free one. `option` chooses the port, for the error about one that is in use. */
+export function createHttpPort(
+  parts: PortParts,
+  { host, port, option }: { host: string; port: number; option: string | undefined },
+) {
   const server = createServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
   server.on('clientError', answerUnreadable)
   return {
+    /** Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where it cannot. */
     listen: async () => {
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }
     },
+    /** Ends all connections. */
     close: async () => {
       if (!server.listening) return
       const closed = once(server, 'close')
