@@ -221,6 +221,7 @@ function compose(config: Config, overrides: AppOverrides) {
     ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events },
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
+    rewriteLinks: config.passThrough.rewriteLinks,
     enterPartner: registry.enter,
     v3: client,
     upstream: v3.baseUrl.href,

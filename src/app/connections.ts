@@ -88,8 +88,10 @@ export function createForwarding(parts: ForwardingParts): {
     nowMs,
     baseUrl: v3.baseUrl,
     allow: config.passThrough.allow,
+    rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
-    timeouts: v3.timeouts,
+    // One time for the status line and for each piece of a body, as clients of the service know it.
+    timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
     onCall: ({ status, durationMs }) => metrics.called({ kind: 'passThrough', status, durationMs }),
     onFailure: (reason) =>
       events.passThroughFailed({ reason: reason === 'brokenReply' ? reason : 'unreachable' }),
@@ -98,7 +100,7 @@ export function createForwarding(parts: ForwardingParts): {
   const relays = createRelays({
     ...shared,
     connections: V2_CONNECTIONS,
-    timeouts: (v2 ?? v3).timeouts,
+    timeouts: { ...(v2 ?? v3).timeouts, bodyMs: v3.timeouts.bodyMs },
     onCall: ({ isRead, ...call }) => metrics.relayed({ kind: isRead ? 'read' : 'write', ...call }),
     onFailure: (reason) => events.relayFailed({ reason }),
     onRefusal: countRefusals(metrics, 'relay'),

@@ -84,7 +84,7 @@ export function openSides(options: SidesOptions): OpenedSides {
       const { credentials, renew, rateLimit } = await authorise()
       return openSession(reader, credentials, rateLimit, signal, renew)
     }
-  const v2Timeouts = (upstreams.v2 ?? upstreams.v3).timeouts
+  const v2Timeouts = { ...(upstreams.v2 ?? upstreams.v3).timeouts, bodyMs: upstreams.v3.timeouts.bodyMs }
   const v2Limit = v2LimitOf(options, rate, limits)
   const v2Session =
     (reader: V3Reader): OpenSession =>

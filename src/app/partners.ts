@@ -138,7 +138,6 @@ export const batchLimitsOf = ({ limits, tuning }: Pick<Config, 'limits' | 'tunin
   ...defaultBatchLimits,
   ...limits,
   maxPartBytes: tuning.maxPartBytes,
-  maxPartHeaderBytes: tuning.maxPartHeaderBytes,
 })
 
 /** A partner's choices for V3 records. */

@@ -68,10 +68,7 @@ const listen = z.strictObject({
 
 const connectMs = key('Time to open a connection.', ms.default(5_000))
 const headersMsOf = (defaultMs: number) =>
-  key(
-    'Time from the end of a request to the head of its reply, and between two pieces of that.',
-    ms.default(defaultMs),
-  )
+  key('Time from the end of a request to the head of its reply.', ms.default(defaultMs))
 
 const upstreams = z.strictObject({
   v3: key(
@@ -81,7 +78,14 @@ const upstreams = z.strictObject({
       connections: key('Maximum number of connections to V3.', z.int().min(1).max(1024).default(32)),
       timeouts: key(
         'Timeouts of calls to V3, in milliseconds.',
-        z.strictObject({ connectMs, headersMs: headersMsOf(20_000) }).prefault({}),
+        z
+          .strictObject({
+            connectMs,
+            headersMs: headersMsOf(20_000),
+            // As long as headersMs: undici keeps one timer for both then.
+            bodyMs: key('Time between two pieces of a reply.', ms.default(20_000)),
+          })
+          .prefault({}),
       ),
     }),
   ),
@@ -114,6 +118,7 @@ const limits = z.strictObject({
     'Maximum number of records, and of changesets, in one batch; more get 413.',
     z.int().positive().default(20_000),
   ),
+  maxPartHeaderBytes: key('Maximum bytes of the headers of one part; more get 400.', bytes.default(65_536)),
   maxInFlightBytes: key(
     'Maximum bytes of request bodies and replies in memory, shared fairly between clients.',
     bytes.default(268_435_456),
@@ -151,6 +156,10 @@ export const configSchema = z.strictObject({
           'Path patterns with the default methods of their kind, or { path, methods }.',
           z.array(allowedPath).default(() => [...defaultAllow]),
         ),
+        rewriteLinks: key(
+          'true: rewrite links to V3 in JSON replies to the address of the adapter.',
+          z.boolean().default(true),
+        ),
       })
       .prefault({}),
   ),
@@ -169,9 +178,8 @@ const tuningSchema = z.strictObject({
   coolDownMs: ms.default(3_600_000),
   /** The longest wait for a free connection to an upstream. */
   acquireMs: ms.default(10_000),
-  /** Bytes of one record, and of the headers of its part; a larger one gets 400. */
-  maxPartBytes: bytes.default(1_048_576),
-  maxPartHeaderBytes: bytes.default(65_536),
+  /** Bytes of one record; the part of a larger one gets 400. */
+  maxPartBytes: z.int().positive().default(1_048_576),
   /** Clients that are slower than this are disconnected. */
   slowClients: z
     .strictObject({

@@ -39,6 +39,8 @@ export interface ProxyContext extends WriteContext {
   readonly recording: LiveRecording
   /** Sends on what V2 serves. */
   readonly relays: Relays
+  /** Turn absolute links of replies into links of the adapter. */
+  readonly rewriteLinks: boolean
   /** Counts a request of the partner until the function that is returned is called. */
   readonly enterPartner: (partner: Partner) => () => void
   readonly reads: ReadContext

@@ -94,7 +94,7 @@ export interface ForwarderOptions {
   /** The path of a request is added to its own. */
   readonly baseUrl: URL
   readonly connections: number
-  readonly timeouts: UpstreamTimeouts
+  readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly acquireMs?: number
   /** The code of a write that may have been applied. */
   readonly outcomeUnknown: UnknownOutcome

@@ -64,14 +64,14 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
 
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */
 function toForwardCall(
-  { accepted, comparison }: ProxyContext,
+  { accepted, rewriteLinks, comparison }: ProxyContext,
   { client, request, observer, entry }: Exchange,
 ): ForwardCall {
   const base = serviceRoot(request, '')
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   return {
     queueKey: accepted.queueKey(client),
-    links: isRead ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
+    links: rewriteLinks && isRead ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
     onReplyHead: ({ status }) => {
       observer.served('v2')
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)

@@ -23,6 +23,8 @@ import { serviceRoot } from './requested-address.ts'
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
   /** Everything else is not served. */
   readonly allow: readonly AllowedPath[]
+  /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
+  readonly rewriteLinks: boolean
   readonly accepted: AcceptedCredentials
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
@@ -125,7 +127,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
           budget,
           credentials,
           withheld,
-          links: [...links, { from: '', to: serviceRoot(request, '') }],
+          links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
           onReplyHead: ({ status, headers }) => {
             if (status === 429) holdBack(authorisation, headers['retry-after'])

@@ -96,7 +96,7 @@ function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAg
 interface StreamedCallOptions {
   /** The fields of the request for the upstream: name, value, name, value. */
   readonly fields: readonly string[]
-  readonly timeouts: UpstreamTimeouts
+  readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly clock: Clock
 }
 
@@ -208,7 +208,7 @@ export class StreamedCall {
   }
 
   private awaitBody(): void {
-    this.await(this.options.timeouts.headersMs, 'The service paused for too long in its reply.')
+    this.await(this.options.timeouts.bodyMs, 'The service paused for too long in its reply.')
   }
 
   private await(ms: number, message: string): void {

@@ -20,10 +20,13 @@ export type OnCall = (call: UpstreamCall) => void
 /** How long an upstream may take. */
 export interface UpstreamTimeouts {
   readonly connectMs: number
-  /** From the request sent to the status line, and between two pieces of the body: undici keeps one timer for both. */
+  /** From the request sent to the status line. */
   readonly headersMs: number
+  /** Between two pieces of the body. Default 20,000. */
+  readonly bodyMs?: number | undefined
 }
 
+const BODY_MS = 20_000
 /** How long a request with a client waits for a connection. */
 const ACQUIRE_MS = 10_000
 
@@ -32,13 +35,17 @@ const ACQUIRE_MS = 10_000
  * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
  * request whose outcome is unknown.
  */
-export function toClientOptions({ connectMs, headersMs }: UpstreamTimeouts): Client.Options {
+export function toClientOptions({
+  connectMs,
+  headersMs,
+  bodyMs = BODY_MS,
+}: UpstreamTimeouts): Client.Options {
   return {
     pipelining: 1,
     allowH2: false,
     connect: { timeout: connectMs },
     headersTimeout: headersMs,
-    bodyTimeout: headersMs,
+    bodyTimeout: bodyMs,
     keepAliveTimeout: 4_000,
   }
 }

@@ -40,7 +40,7 @@ describe('planReload', () => {
     const next = configOf([key('a')], {
       listen: { port: 9999, drainMs: 1 },
       journal: { keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] },
-      passThrough: { allow: running.passThrough.allow.with(0, '/x') },
+      passThrough: { rewriteLinks: false },
       limits: { maxParts: 7 },
     })
     const { config, changes } = planReload(running, next)
@@ -48,7 +48,7 @@ describe('planReload', () => {
       'listen.port',
       'listen.drainMs',
       'journal.keys[0]',
-      'passThrough.allow[0]',
+      'passThrough.rewriteLinks',
     ])
     expect(config).toEqual({ ...running, partners: next.partners, limits: next.limits })
   })

@@ -43,17 +43,19 @@ describe('loadConfig', () => {
       upstreams: {
         v3: {
           connections: 32,
-          timeouts: { connectMs: 5_000, headersMs: 20_000 },
+          timeouts: { connectMs: 5_000, headersMs: 20_000, bodyMs: 20_000 },
         },
       },
       limits: {
         maxBodyBytes: 33_554_432,
         maxParts: 20_000,
+        maxPartHeaderBytes: 65_536,
         maxInFlightBytes: 268_435_456,
       },
       partners: [
         { id: 'default', match: { any: true }, stage: 'v3', layout: 'flat', unmappedFields: 'report' },
       ],
+      passThrough: { rewriteLinks: true },
     })
     expect(config.upstreams.v3.baseUrl.href).toBe('http://v3.test/')
   })

@@ -20,7 +20,7 @@ describe('parseConfig', () => {
     expect(
       faultsOf({
         listen: { prot: 1, port: 65_536, host: '' },
-        upstreams: { v3: { baseUrl: 'ftp://v3.test', timeouts: { connectMs: 0, headersMs: 1.5 } } },
+        upstreams: { v3: { baseUrl: 'ftp://v3.test', timeouts: { connectMs: 0, bodyMs: 1.5 } } },
         limits: { maxPart: 1 },
         partners: [
           {
@@ -31,7 +31,7 @@ describe('parseConfig', () => {
           { ...acme, stage: 'shadowy', quirks: { mismatch: 'keep', dataEnvelope: 'yes' } },
           { id: 'a b', match: {} },
         ],
-        passThrough: { allow: ['Learner/**'] },
+        passThrough: { allow: ['Learner/**'], rewriteLinks: 'yes' },
         colour: 'red',
       }).map((fault) => fault.split(';')[0]),
     ).toEqual([
@@ -40,7 +40,7 @@ describe('parseConfig', () => {
       'listen.prot: is not a key of the configuration',
       'upstreams.v3.baseUrl: must be an http or https address',
       'upstreams.v3.timeouts.connectMs: must be more than 0',
-      'upstreams.v3.timeouts.headersMs: must be a whole number, without a fraction',
+      'upstreams.v3.timeouts.bodyMs: must be a whole number, without a fraction',
       'limits.maxPart: is not a key of the configuration',
       'partners[0].layout: must be flat, nested or auto',
       'partners[0].v3.writeMode: must be single, batch or auto',
@@ -53,6 +53,7 @@ describe('parseConfig', () => {
       'partners[2].id: must be 1 to 63 letters, digits, dots, dashes or underscores',
       'partners[2].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
       'passThrough.allow[0]: must begin with "/"',
+      'passThrough.rewriteLinks: must be true or false, not a text',
       'colour: is not a key of the configuration',
       'partners[1].id: is the id of partners[0] as well',
       'partners[1].match: no request reaches this partner: partners[0] matches first',
@@ -100,7 +101,7 @@ describe('parseConfig', () => {
       const inputs = [
         { listen: { host: value, port: value }, upstreams: { v3: { baseUrl: value, connections: value } }, limits: { maxParts: value } },
         { upstreams, partners: [{ id: value, match: value, stage: value, layout: value, quirks: { mismatch: value }, changeProcessName: [value], v3: { subscriptionKey: value, bodyProfile: value, auth: value } }] },
-        { upstreams, passThrough: { allow: [value] } },
+        { upstreams, passThrough: { allow: [value], rewriteLinks: value } },
       ] // prettier-ignore
       for (const input of inputs) {
         const faults = faultsOf(input).filter((fault) => !/[.\]]hush: is not a key/.test(fault))

@@ -14,7 +14,7 @@ import {
 import { type Answer, echoOf, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
-const quick = { timeouts: { connectMs: 1_000, headersMs: 300 } }
+const quick = { timeouts: { connectMs: 1_000, headersMs: 300, bodyMs: 300 } }
 
 /** Ends the connection by a reset once the request was read. */
 const reset: Answer = (_seen, response) => {

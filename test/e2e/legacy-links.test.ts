@@ -47,10 +47,18 @@ describe('links of V2', () => {
     expect(v2.seen[1]?.url).toBe(`/base${path}?$skiptoken=2`)
   })
 
-  it('stay in replies of writes', async () => {
-    const { adapter } = await startSides()
+  it('stay in replies of writes, and everywhere where links are not rewritten', async () => {
+    const { v2, adapter } = await startSides()
     const written = await adapter.request('POST', path, { body: '{}' })
     expect(written.text).not.toContain(adapter.url)
+    const off = await startAdapter(v2.url, {
+      v2: { baseUrl: `${v2.url}/base` },
+      partners: legacy,
+      passThrough: { rewriteLinks: false },
+    })
+    const read = await off.request('GET', path, { headers: { 'Accept-Encoding': 'gzip' } })
+    expect(read.text).toBe(written.text)
+    expect(v2.seen.at(-1)?.headers['accept-encoding']).toBe('gzip')
   })
 
   it('are followed on V2 at v3, but never at complete, and no write follows them', async () => {

@@ -66,7 +66,7 @@ describe('the log holds no value', () => {
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const adapter = await startAdapter(upstream.url, {
-        v3: { timeouts: { connectMs: 500, headersMs: 100 } },
+        v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
         ...onePartner({ v3: { subscriptionKey: new Secret('hush-v3-key'), budgetMs: 1_500 } }),
       })
       await postBatch(adapter, batch, hushed)
@@ -140,7 +140,7 @@ describe('an encrypted journal holds no value', () => {
       const adapter = await startAdapter(upstream.url, {
         journal,
         listen: { port: 0, metrics: 'any' },
-        v3: { timeouts: { connectMs: 500, headersMs: 100 } },
+        v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
         ...onePartner({ v3: { budgetMs: 1_500 } }),
       })
       await postBatch(adapter, batch, hushed)

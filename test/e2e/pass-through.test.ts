@@ -24,6 +24,7 @@ function split(reply: string): { head: string[]; body: string } {
 }
 
 describe('what the client gets', () => {
+  const noRewriting = { passThrough: { rewriteLinks: false } }
   const replies: [name: string, method: string, lines: string[], body: string][] = [
     ['binary bytes', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], '\u0000\u00ff\r\n\u0080'],
     ['several cookies', 'GET', ['HTTP/1.1 200 Fine', 'Set-Cookie: a=1; Path=/', 'X-Odd: caf\u00e9', 'set-cookie: b=2', 'Content-Length: 0'], ''],
@@ -39,7 +40,7 @@ describe('what the client gets', () => {
   ] // prettier-ignore
   it.each(replies)('status, headers and bytes of the upstream: %s', async (_name, method, lines, body) => {
     const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
-    const adapter = await startAdapter(upstream.url)
+    const adapter = await startAdapter(upstream.url, noRewriting)
     const reply = await exchange(
       adapter.port,
       requestText(`${method} /V3/LearnerPersonals`, 'Connection: close\r\n'),
@@ -137,6 +138,10 @@ describe('what the client gets', () => {
       '',
       'application/json; odata.metadata=minimal',
     ])
+    const off = await startAdapter(`${upstream.url}/sims`, { passThrough: { rewriteLinks: false } })
+    expect((await off.request('GET', '/V3/x')).text).toContain(
+      `"@odata.nextLink":"${upstream.url}/sims/V3/x?$skip=1"`,
+    )
   })
 
   it('503 in JSON when the upstream is down', async () => {

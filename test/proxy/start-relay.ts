@@ -51,7 +51,7 @@ export async function startRelay(url: string, settings: RelaySettings = {}): Pro
   const relays = createRelays({
     connections,
     acquireMs,
-    timeouts: { connectMs: timeoutMs, headersMs: timeoutMs },
+    timeouts: { connectMs: timeoutMs, headersMs: timeoutMs, bodyMs: timeoutMs },
     byteBudget: createByteBudget(10_000_000),
     clock: systemClock,
     events,

@@ -27,7 +27,7 @@ function gate(): { answer: Answer; open: (count?: number) => void; held: () => s
 function connect(url: string, count: number): Connections {
   const connections = createConnections(url, {
     connections: count,
-    timeouts: { connectMs: 10_000, headersMs: 300_000 },
+    timeouts: { connectMs: 10_000, headersMs: 300_000, bodyMs: 300_000 },
     clock: systemClock,
   })
   onTestFinished(() => connections.close())

@@ -45,10 +45,9 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly response: RawMessage | undefined
 }
 
-/** The limits of a case as members of an adapter's settings: those of one part are no keys of the configuration. */
-export function limitSettings(all: Readonly<Record<string, number>>) {
-  const { maxPartBytes, maxPartHeaderBytes, ...limits } = all
-  return { limits, tuning: { maxPartBytes, maxPartHeaderBytes } }
+/** The limits of a case as members of an adapter's settings: one of them is no key of the configuration. */
+export function limitSettings({ maxPartBytes, ...limits }: Readonly<Record<string, number>>) {
+  return { limits, tuning: maxPartBytes === undefined ? {} : { maxPartBytes } }
 }
 
 const isBatch = ({ request }: Fixture): boolean => /^POST \S*\/(?:\$|%24)batch /i.test(request.startLine)

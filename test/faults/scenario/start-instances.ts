@@ -41,7 +41,7 @@ export interface ServiceUrls {
 }
 
 /** Patience that fits faults of a test. */
-const timeouts = { connectMs: 1_000, headersMs: 1_500 }
+const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
 /** Starts the adapters of a scenario in front of the service, on a store of their own. They log to `logFolder`. */
 export async function startInstances(

@@ -265,7 +265,7 @@ async function startInstances(
       listen: { port },
       upstreams: {
         v3: { baseUrl: urls.v3, timeouts },
-        v2: { baseUrl: urls.v2, timeouts },
+        v2: { baseUrl: urls.v2, timeouts: { connectMs: timeouts.connectMs, headersMs: timeouts.headersMs } },
       },
       journal: { url: urls.journalUrl },
       partners: [
@@ -327,7 +327,7 @@ async function startInstances(
   }
 }
 
-const timeouts = { connectMs: 1_000, headersMs: 1_500 }
+const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
 /** Has the clients ask until no mark is stuck: with a sound service that must not take long. */
 async function settle(load: Load, isStuck: () => Promise<boolean>): Promise<void> {

@@ -24,7 +24,7 @@ function optionsFor(baseUrl: URL) {
   return {
     baseUrl,
     connections: 1,
-    timeouts: { connectMs: 5_000, headersMs: 5_000 },
+    timeouts: { connectMs: 5_000, headersMs: 5_000, bodyMs: 5_000 },
     nowMs: Date.now,
     clock: systemClock,
   }

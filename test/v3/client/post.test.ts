@@ -13,12 +13,15 @@ const unknown = (reason: Extract<PostOutcome, { kind: 'unknown' }>['reason']): P
   reason,
 })
 
-function client(url: string, options: { connections?: number; headersMs?: number } = {}): V3Client {
-  const { connections = 4, headersMs = 5_000 } = options
+function client(
+  url: string,
+  options: { connections?: number; headersMs?: number; bodyMs?: number } = {},
+): V3Client {
+  const { connections = 4, headersMs = 5_000, bodyMs = 5_000 } = options
   const made = createV3Client({
     baseUrl: new URL(url),
     connections,
-    timeouts: { connectMs: 1_000, headersMs },
+    timeouts: { connectMs: 1_000, headersMs, bodyMs },
     nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
     clock: systemClock,
   })
@@ -65,7 +68,7 @@ describe('one post', () => {
     // Side by side: most of them wait for a time limit.
     const outcomes = failures.map(async ([name, answer]) => {
       const upstream = await startUpstream(answer)
-      return [name, await post(client(upstream.url, { headersMs: 200 }))]
+      return [name, await post(client(upstream.url, { headersMs: 200, bodyMs: 200 }))]
     })
     expect(await Promise.all(outcomes)).toEqual(failures.map(([name, , outcome]) => [name, outcome]))
   })
@@ -84,7 +87,7 @@ describe('one post', () => {
     const v3 = createV3Client({
       baseUrl: new URL(upstream.url),
       connections: 1,
-      timeouts: { connectMs: 1_000, headersMs: 1_000 },
+      timeouts: { connectMs: 1_000, headersMs: 1_000, bodyMs: 1_000 },
       nowMs: Date.now,
       clock: systemClock,
     })
@@ -165,7 +168,7 @@ it('tells of every call that left, with its status or without', async () => {
   const v3 = createV3Client({
     baseUrl: new URL(upstream.url),
     connections: 1,
-    timeouts: { connectMs: 1_000, headersMs: 100 },
+    timeouts: { connectMs: 1_000, headersMs: 100, bodyMs: 1_000 },
     nowMs: Date.now,
     clock: systemClock,
     onCall: ({ kind, status, durationMs }) => {

@@ -6,11 +6,11 @@ import { type Answer, replyWith, startUpstream } from '../../support/scripted-up
 
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
 
-function reader(url: string, timeouts: { headersMs?: number } = {}): V3Reader {
+function reader(url: string, timeouts: { headersMs?: number; bodyMs?: number } = {}): V3Reader {
   const made = createV3Reader({
     baseUrl: new URL(url),
     connections: 4,
-    timeouts: { connectMs: 1_000, headersMs: 5_000, ...timeouts },
+    timeouts: { connectMs: 1_000, headersMs: 5_000, bodyMs: 5_000, ...timeouts },
     nowMs: () => Date.parse('2026-06-10T10:00:00Z'),
     clock: systemClock,
   })
@@ -91,7 +91,7 @@ describe('createV3Reader', () => {
   ]
   it.each(rows)('tells what %s means', async (_name, answer, outcome) => {
     const upstream = await startUpstream(answer)
-    expect(await get(reader(upstream.url, { headersMs: 150 }))).toEqual(outcome)
+    expect(await get(reader(upstream.url, { headersMs: 150, bodyMs: 150 }))).toEqual(outcome)
   })
 
   it('tells that nobody listens', async () => {
