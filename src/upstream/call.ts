@@ -183,7 +183,8 @@ export class CallGroup {
   add(call: StreamCall): number {
     const slot = this.free.pop() ?? this.calls.length
     this.calls[slot] = call
-    this.cancelTimer ??= this.clock.after(Math.max(0, this.leftMs()), () => this.expire())
+    // A timer counts whole milliseconds, and must not end before the time is over.
+    this.cancelTimer ??= this.clock.after(Math.ceil(Math.max(0, this.leftMs())), () => this.expire())
     return slot
   }
 
