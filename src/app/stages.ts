@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 
 import { backgroundClock } from '../clock.ts'
@@ -84,7 +84,8 @@ export function createStageFile(journal: JournalConfig): KeptStages {
       // Processes on one journal may share the file: each writes a draft of its own, and the last one to rename wins.
       const draft = `${path}.${process.pid}`
       try {
-        await writeDurably(draft, own === undefined ? text : `journal ${own}\n${text}`)
+        const content = own === undefined ? text : `journal ${own}\n${text}`
+        await writeFile(draft, content, { mode: 0o600, flush: true })
         await rename(draft, path)
       } catch (error) {
         await rm(draft, { force: true })
@@ -100,16 +101,6 @@ const ofAnother = (path: string): AdapterError =>
     'ADP_CONFIGURATION',
     `${path} keeps the stages of another journal: give each adapter a folder of its own (journal.stateDir). Delete the file where the address of the journal was changed.`,
   )
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, 'w', 0o600)
-  try {
-    await file.writeFile(text)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')

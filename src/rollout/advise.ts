@@ -76,9 +76,8 @@ export interface AdviceInput {
   readonly guards: GuardState
   /** What a guard has found, and until when that speaks against a step. */
   readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
-  /** The last batch that was relayed to V2 without the journal knowing it. */
-  readonly lastUnrecordedMs: number | undefined
-  readonly resendWindowMs: number
+  /** Until then a batch may come again that V2 was given without the journal's knowledge (`quietUntil`). */
+  readonly quietUntilMs: number
   /** What V3 says to the credentials of the partner. */
   readonly credentials: SeenNote['credentials']
   readonly load: {
@@ -333,15 +332,14 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
 
 /** Of the instances, the guards and other changes. */
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
-  const { target, guards, coolDown, nowMs, unacknowledged, pending, lost } = input
-  const resendsUntilMs = (input.lastUnrecordedMs ?? -Infinity) + input.resendWindowMs
+  const { target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
   const movesToV3 = placeOf(target.stage) >= placeOf('canary')
   const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
   return [
     [
       'not yet',
-      isWatched && movesToV3 && nowMs < resendsUntilMs,
-      `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(resendsUntilMs)}.`,
+      isWatched && movesToV3 && nowMs < quietUntilMs,
+      `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(quietUntilMs)}.`,
     ],
     ...lost.map(({ instance, host, pid }): Condition => [
       'not yet',

@@ -9,7 +9,7 @@ import { placeOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
-import type { Unrecorded } from '../../rollout/store/changes.ts'
+import { quietUntil } from '../../rollout/store/changes.ts'
 import { formatCounted } from '../text.ts'
 import { describeSetting, settingToJson, type StageView } from './stage-view.ts'
 
@@ -56,8 +56,11 @@ export async function giveAdvice(
     // What was counted at another share is no reason to go on.
     guards: judge(testAt(await readTest(store, partner), view.revision)),
     coolDown: await readCoolDown(store, partner, tuning, nowMs),
-    lastUnrecordedMs: lastUnrecorded(await store.unrecorded(partner)),
-    resendWindowMs: rollout.resendWindowMs,
+    quietUntilMs: quietUntil(
+      snapshot.partners.get(partner)?.state,
+      await store.unrecorded(partner),
+      rollout.resendWindowMs,
+    ),
     credentials: note.credentials,
     load: {
       peakRecordsPerSecond: peakOf(note) / 60,
@@ -71,11 +74,6 @@ export async function giveAdvice(
     thresholds: { ...rollout.evidence, ...tuning.evidence },
   })
   return { from, to, ...advice }
-}
-
-function lastUnrecorded({ notedMs, killedMs, lostMs }: Unrecorded): number | undefined {
-  const times = [notedMs, killedMs, lostMs].filter((ms) => ms !== undefined)
-  return times.length === 0 ? undefined : Math.max(...times)
 }
 
 /** Instances that serve by an older revision, by their numbers. */

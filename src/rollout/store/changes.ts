@@ -72,17 +72,6 @@ type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
-/** What is known of batches that were relayed to V2 without a record in the journal. Times are of the database. */
-export interface Unrecorded {
-  readonly nowMs: number
-  /** The last one that an instance has noted. */
-  readonly notedMs: number | undefined
-  /** When an instance was last found killed: it may have relayed some until then, and noted none. */
-  readonly killedMs: number | undefined
-  /** When an instance was last found not to renew its lease: it may relay some after that, as long as it does without the journal. */
-  readonly lostMs: number | undefined
-}
-
 /** A transaction that changes stages; others that do wait until it ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
@@ -385,7 +374,7 @@ async function findObstacle(
   await dropGone(db, database, own)
   const instances = await readLostInstances(db, database, own)
   if (instances.length > 0) return { kind: 'lost', instances }
-  const untilMs = quietUntil(committedOf(kept), await readUnrecorded(database, db, partner), quietMs)
+  const untilMs = quietUntil(committedOf(kept), await readUnrecorded(db, partner), quietMs)
   return untilMs > nowMs ? { kind: 'early', untilMs, nowMs } : undefined
 }
 
@@ -395,7 +384,11 @@ async function findObstacle(
  */
 export function quietUntil(
   committed: Pick<StageState, 'stage' | 'sinceMs'> | undefined,
-  { notedMs = -Infinity, killedMs = -Infinity, lostMs = -Infinity }: Unrecorded,
+  {
+    notedMs = -Infinity,
+    killedMs = -Infinity,
+    lostMs = -Infinity,
+  }: Awaited<ReturnType<typeof readUnrecorded>>,
   quietMs: number,
 ): number {
   // Before `shadow` nothing is recorded.
@@ -404,19 +397,18 @@ export function quietUntil(
   return Math.max(shadowMs, notedMs, killedMs, lostMs + quietMs) + quietMs
 }
 
-/** Reads what is known of batches of a partner that were relayed to V2 unrecorded. */
-export async function readUnrecorded(
-  database: JournalDatabase,
-  db: Db,
-  partner: string,
-): Promise<Unrecorded> {
+/**
+ * Reads what is known of batches of a partner that were relayed to V2 unrecorded, in times of the database: `notedMs` is the last one that an
+ * instance has noted. Until `killedMs` one that was killed may have relayed some, and noted none; after `lostMs` one that does not renew its
+ * lease may relay some, as long as it does without the journal.
+ */
+export async function readUnrecorded(db: Db, partner: string) {
   const noted = await db
     .selectFrom('rollout_unrecorded')
     .select('at_ms')
     .where('partner', '=', partner)
     .executeTakeFirst()
   return {
-    nowMs: await readNow(database, db),
     notedMs: noted?.at_ms,
     killedMs: await readUncleanEnd(db, 'killed'),
     lostMs: await readUncleanEnd(db, 'lost'),

@@ -68,7 +68,7 @@ export function createRolloutStore(database: JournalDatabase) {
     /** Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
-    unrecorded: (partner: string) => ask((db) => readUnrecorded(database, db, partner)),
+    unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
     /** Rows of the audit trail, oldest first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
     /** The MAC of a row of the audit trail; undefined: there is none. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { quietUntil } from '../../../src/rollout/store/changes.ts'
 
-const nothing = { nowMs: 0, notedMs: undefined, killedMs: undefined, lostMs: undefined }
+const nothing = { notedMs: undefined, killedMs: undefined, lostMs: undefined }
 const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ stage, sinceMs })
 
 it.each([
