@@ -3,22 +3,10 @@ import type { ServerResponse } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import { createQuota, holderOf, type QueueKey } from '../upstream/index.ts'
 
-/** The bytes that one request holds in memory. */
-export interface HeldBytes {
-  /** Takes bytes; error `ADP_OVERLOADED` when the budget, or the share of the client in it, is spent. */
-  take(count: number): void
-  /** Gives everything back; more than once changes nothing. */
-  release(): void
-}
-
 /** Bytes of request bodies and complete replies that are held at the same time, over all requests. */
-export interface ByteBudget {
-  open(queueKey: QueueKey): HeldBytes
-  /** The bytes in use. */
-  held(): number
-  /** Changes the size; requests under way keep what they hold. */
-  resize(maxBytes: number): void
-}
+export type ByteBudget = ReturnType<typeof createByteBudget>
+/** The bytes that one request holds in memory. */
+export type HeldBytes = ReturnType<ByteBudget['open']>
 
 /** Releases when the reply has left or its client has: as long as it lasts, request and reply are in memory. */
 export function releaseAfterReply(held: HeldBytes, response: ServerResponse): void {
@@ -30,14 +18,15 @@ export function releaseAfterReply(held: HeldBytes, response: ServerResponse): vo
  * Creates a budget of `maxBytes`, divided between clients. Refusing early with 503 keeps the memory bounded whatever the
  * clients send; `onRefusal` counts the refusals.
  */
-export function createByteBudget(maxBytes: number, onRefusal?: () => void): ByteBudget {
+export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
   const quota = createQuota(maxBytes)
   return {
-    open: (queueKey) => {
+    open: (queueKey: QueueKey) => {
       const holder = holderOf(queueKey)
       let held = 0
       return {
-        take: (count) => {
+        /** Takes bytes; error `ADP_OVERLOADED` when the budget, or the share of the client in it, is spent. */
+        take: (count: number): void => {
           if (count === 0) return
           if (!quota.mayTake(holder, count)) {
             onRefusal?.()
@@ -49,13 +38,16 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void): Byte
           quota.take(holder, count)
           held += count
         },
-        release: () => {
+        /** Gives everything back; more than once changes nothing. */
+        release: (): void => {
           quota.release(holder, held)
           held = 0
         },
       }
     },
-    held: () => quota.held(),
-    resize: (bytes) => quota.resize(bytes),
+    /** The bytes in use. */
+    held: (): number => quota.held(),
+    /** Changes the size; requests under way keep what they hold. */
+    resize: (bytes: number): void => quota.resize(bytes),
   }
 }

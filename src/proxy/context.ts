@@ -55,17 +55,10 @@ export interface ProxyContext extends WriteContext {
 }
 
 /** The requests in flight, including those whose client has disconnected. */
-export interface InFlight {
-  /** Counts a request until the function that is returned is called. */
-  enter(): () => void
-  /** Resolves when nothing is being handled; ask it only when no new request can come. */
-  idle(): Promise<void>
-  /** Requests that are being handled now. */
-  count(): number
-}
+export type InFlight = ReturnType<typeof createInFlight>
 
 /** Creates the count that a shutdown waits for. */
-export function createInFlight(): InFlight {
+export function createInFlight() {
   let count = 0
   let waiting: (() => void)[] = []
   const leave = (): void => {
@@ -75,11 +68,15 @@ export function createInFlight(): InFlight {
     waiting = []
   }
   return {
-    enter: () => {
+    /** Counts a request until the function that is returned is called. */
+    enter: (): (() => void) => {
       count += 1
       return leave
     },
-    idle: () => (count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
-    count: () => count,
+    /** Resolves when nothing is being handled; ask it only when no new request can come. */
+    idle: (): Promise<void> =>
+      count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
+    /** Requests that are being handled now. */
+    count: (): number => count,
   }
 }

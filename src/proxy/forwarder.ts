@@ -71,13 +71,7 @@ export type ForwardOutcome =
     }
 
 /** Sends requests on to one upstream, and its replies back, both as they are. */
-export interface Forwarder {
-  /** Forwards one request and answers it; rejects where the budget, or the share of its client in memory, lets nothing be sent. */
-  forward(request: IncomingMessage, response: ServerResponse, call: ForwardCall): Promise<ForwardOutcome>
-  /** Connections in use. */
-  held(): number
-  close(): Promise<void>
-}
+type Forwarder = ReturnType<typeof createForwarder>
 
 /** The requests with a body that are forwarded. */
 export type Uploads = WeakMap<IncomingMessage, Upload>
@@ -128,14 +122,19 @@ const MAX_INTERCEPTED_BYTES = 65_536
  * `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 with `outcomeUnknown`; when the upstream dies in the middle of a
  * reply, the client's connection breaks too.
  */
-export function createForwarder(options: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions) {
   const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const target = `${baseUrl.origin}${basePath}`
   const connections = createConnections(baseUrl.origin, options)
   const streams = createStreamProxy(baseUrl, options.timeouts, clock)
   return {
-    forward: async (request, response, call) => {
+    /** Forwards one request and answers it; rejects where the budget, or the share of its client in memory, lets nothing be sent. */
+    forward: async (
+      request: IncomingMessage,
+      response: ServerResponse,
+      call: ForwardCall,
+    ): Promise<ForwardOutcome> => {
       const { body, credentials, queueKey, budget } = call
       const held = byteBudget.open(queueKey)
       const upload: Upload = { outcomeUnknown: options.outcomeUnknown, call: undefined }
@@ -178,8 +177,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         held.release()
       }
     },
-    held: () => connections.held(),
-    close: async () => {
+    /** Connections in use. */
+    held: (): number => connections.held(),
+    close: async (): Promise<void> => {
       await connections.close()
       streams.close()
     },
@@ -327,14 +327,7 @@ class ForwardedRequest implements ReplySink {
 }
 
 /** The forwarders to all base addresses of V2. */
-export interface Relays {
-  of(baseUrl: URL): Forwarder
-  /** What to answer when the upload of a request to V2 or V3 is given up, see `giveUpUpload`. */
-  uploadLost(request: IncomingMessage): AdapterError
-  /** Connections in use. */
-  held(): number
-  close(): Promise<void>
-}
+export type Relays = ReturnType<typeof createRelays>
 
 /** With more of them the oldest is forgotten: its calls end as they would, and idle connections close themselves. */
 const MAX_RELAYS = 1_000
@@ -342,13 +335,11 @@ const MAX_RELAYS = 1_000
 const ARRIVAL_MS = 100
 
 /** Creates forwarders as they are needed: partners may have a gateway of their own, and a reload may add one. */
-export function createRelays(
-  options: Omit<ForwarderOptions, 'baseUrl' | 'outcomeUnknown' | 'arrivalMs'>,
-): Relays {
+export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcomeUnknown' | 'arrivalMs'>) {
   const relays = new Map<string, Forwarder>()
   const side = { outcomeUnknown: 'ADP_V2_OUTCOME_UNKNOWN', arrivalMs: ARRIVAL_MS } as const
   return {
-    of: (baseUrl) => {
+    of: (baseUrl: URL): Forwarder => {
       const known = relays.get(baseUrl.href)
       if (known !== undefined) return known
       const [oldest] = relays.size < MAX_RELAYS ? [] : relays.keys()
@@ -357,9 +348,11 @@ export function createRelays(
       relays.set(baseUrl.href, relay)
       return relay
     },
-    uploadLost: (request) => giveUpUpload(options.uploads, request),
-    held: () => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
-    close: async () => {
+    /** What to answer when the upload of a request to V2 or V3 is given up, see `giveUpUpload`. */
+    uploadLost: (request: IncomingMessage): AdapterError => giveUpUpload(options.uploads, request),
+    /** Connections in use. */
+    held: (): number => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
+    close: async (): Promise<void> => {
       await Promise.all([...relays.values()].map((relay) => relay.close()))
     },
   }

@@ -256,9 +256,7 @@ function createV3MarkReader(
   return async (query, timeoutMs) => {
     try {
       asked ??= context.authorise(request, client)
-      const { rateLimit, credentials } = await asked
-      const queueKey = context.accepted.queueKey(client)
-      return await readPaced(context, rateLimit, queueKey, credentials, query, timeoutMs)
+      return await readPaced(context, await asked, query, timeoutMs)
     } catch (cause) {
       if (cause instanceof AdapterError) return { kind: 'overdue' }
       throw cause

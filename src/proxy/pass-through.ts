@@ -30,24 +30,7 @@ interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | '
   readonly nowMs: () => number
 }
 
-export interface PassThrough {
-  /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
-  checkMethod(request: IncomingMessage, response: ServerResponse): void
-  /**
-   * Serves an authorised request under its rate limit, GET and HEAD as reads, others as writes. `links` turns paths of V3 into
-   * addresses of the adapter, the first that fits; by default a link keeps its path. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
-   * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
-   */
-  handle(
-    request: IncomingMessage,
-    response: ServerResponse,
-    authorisation: Authorisation,
-    links?: readonly LinkRewriting[],
-  ): Promise<void>
-  /** Connections in use. */
-  held(): number
-  close(): Promise<void>
-}
+export type PassThrough = ReturnType<typeof createPassThrough>
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** The status in the log of a client that disconnected before the reply. */
@@ -58,7 +41,7 @@ const CLIENT_GONE = 499
  * renews it: a GET or HEAD without a body then goes out once more, any other request is answered with 502 `ADP_V3_CREDENTIALS`,
  * since its body has been streamed.
  */
-export function createPassThrough(options: PassThroughOptions): PassThrough {
+export function createPassThrough(options: PassThroughOptions) {
   const { accepted, events, clock, nowMs } = options
   const forwarder = createForwarder({
     ...options,
@@ -83,11 +66,22 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
   }
   return {
-    checkMethod: (request, response) => {
+    /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
+    checkMethod: (request: IncomingMessage, response: ServerResponse): void => {
       const allowed = methodsOf(request) ?? readMethods
       if (!allowed.includes(request.method ?? '')) throw refuseMethod(response, allowed)
     },
-    handle: async (request, response, authorisation, links = []) => {
+    /**
+     * Serves an authorised request under its rate limit, GET and HEAD as reads, others as writes. `links` turns paths of V3 into
+     * addresses of the adapter, the first that fits; by default a link keeps its path. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
+     * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
+     */
+    handle: async (
+      request: IncomingMessage,
+      response: ServerResponse,
+      authorisation: Authorisation,
+      links: readonly LinkRewriting[] = [],
+    ): Promise<void> => {
       if (methodsOf(request) === undefined)
         throw new AdapterError(
           'ADP_NOT_FOUND',
@@ -142,7 +136,8 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       if (outcome.kind === 'intercepted') answerDenial(authorisation, outcome)
       else if (outcome.kind === 'brokenReply') report()
     },
-    held: () => forwarder.held(),
-    close: () => forwarder.close(),
+    /** Connections in use. */
+    held: (): number => forwarder.held(),
+    close: (): Promise<void> => forwarder.close(),
   }
 }

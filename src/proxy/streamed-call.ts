@@ -7,14 +7,6 @@ import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
 import type { ReplySink, UpstreamTimeouts } from '../upstream/index.ts'
 
-/** Sends requests on to one upstream, with their bodies as they come. */
-interface StreamProxy {
-  /** Sends a call, of which a request has one at a time; `leave` is called once, when it needs its connection no longer. */
-  send(call: StreamedCall, response: ServerResponse, leave: () => void): void
-  /** Closes all connections. */
-  close(): void
-}
-
 /** The hooks of the library find a call at its request: the collector would spend a third of the time on a map of requests. */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
@@ -26,7 +18,7 @@ type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 const IDLE_MS = 4_000
 
 /** Creates a proxy over http-proxy-middleware, which opens a connection where none is idle: its caller bounds how many calls it has. */
-export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock): StreamProxy {
+export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
   const fail = (cause: Error, request: CarryingRequest): void => request[CALL]?.abort(cause)
   const middleware = createProxyMiddleware<CarryingRequest>({
@@ -51,7 +43,8 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
     },
   })
   return {
-    send: (call, response, leave) => {
+    /** Sends a call, of which a request has one at a time; `leave` is called once, when it needs its connection no longer. */
+    send: (call: StreamedCall, response: ServerResponse, leave: () => void): void => {
       const request: CarryingRequest = call.request
       request[CALL] = call
       call.onDone = () => {
@@ -64,7 +57,8 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
         call.abort(toError(cause))
       })
     },
-    close: () => agent.destroy(),
+    /** Closes all connections. */
+    close: (): void => agent.destroy(),
   }
 }
 

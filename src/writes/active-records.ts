@@ -1,30 +1,5 @@
 import type { Predecessors } from '../journal/index.ts'
 
-/** The records of one run among those that this process works on. */
-export interface Claim {
-  /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
-  has(position: number): boolean
-  /** Resolves false when the lease of the run is lost: its predecessors are no longer this instance's concern. */
-  lost(): Promise<false>
-  /** Gives records back whose outcome is durable. */
-  release(positions: Iterable<number>): void
-  /** Gives back the rest. */
-  end(): void
-}
-
-/**
- * The records that this process works on. Every run claims its records here before it works on them and gives them back when
- * it has ended, so that a record is never in two runs: neither in two requests, nor in a request and in the background.
- */
-export interface ActiveRecords {
-  /** Claims those of the records that no other run has. */
-  claim(batch: number, positions: readonly number[], lease: number): Claim
-  /** True while a run has records of the batch. */
-  has(batch: number): boolean
-  /** Ends the waits of all runs under other leases: those leases are lost. */
-  keepOnly(lease: number): void
-}
-
 interface ActiveRun {
   readonly lease: number
   readonly positions: Set<number>
@@ -32,11 +7,20 @@ interface ActiveRun {
   onLost: (() => void) | undefined
 }
 
+/**
+ * The records that this process works on. Every run claims its records here before it works on them and gives them back when
+ * it has ended, so that a record is never in two runs: neither in two requests, nor in a request and in the background.
+ */
+export type ActiveRecords = ReturnType<typeof createActiveRecords>
+/** The records of one run among those that this process works on. */
+export type Claim = ReturnType<ActiveRecords['claim']>
+
 /** Creates the register of one process. */
-export function createActiveRecords(): ActiveRecords {
+export function createActiveRecords() {
   const runs = new Map<number, Set<ActiveRun>>()
   return {
-    claim: (batch, positions, lease) => {
+    /** Claims those of the records that no other run has. */
+    claim: (batch: number, positions: readonly number[], lease: number) => {
       const others = runs.get(batch) ?? new Set<ActiveRun>()
       const isFree = (position: number): boolean => ![...others].some((run) => run.positions.has(position))
       const own = new Set(others.size === 0 ? positions : positions.filter(isFree))
@@ -49,24 +33,30 @@ export function createActiveRecords(): ActiveRecords {
       if (own.size > 0) runs.set(batch, others.add(run))
       let lost: Promise<false> | undefined
       return {
-        has: (position) => own.has(position),
-        lost: () =>
-          (lost ??= new Promise((resolve) => {
+        /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
+        has: (position: number): boolean => own.has(position),
+        /** Resolves false when the lease of the run is lost: its predecessors are no longer this instance's concern. */
+        lost: (): Promise<false> =>
+          (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        release: (settled) => {
+        /** Gives records back whose outcome is durable. */
+        release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           leaveIfDone()
         },
-        end: () => {
+        /** Gives back the rest. */
+        end: (): void => {
           own.clear()
           run.onLost = undefined
           leaveIfDone()
         },
       }
     },
-    has: (batch) => runs.has(batch),
-    keepOnly: (lease) => {
+    /** True while a run has records of the batch. */
+    has: (batch: number): boolean => runs.has(batch),
+    /** Ends the waits of all runs under other leases: those leases are lost. */
+    keepOnly: (lease: number): void => {
       for (const list of runs.values()) {
         for (const run of list) if (run.lease !== lease) run.onLost?.()
       }

@@ -5,12 +5,11 @@ import {
   isDamagedBatch,
   type NewBatch,
   type NewRecord,
-  type RecordRef,
 } from '../journal/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
-import { type Plan, type PlannedRequest, redate } from './plan.ts'
+import { identityOf, type Plan, type PlannedRequest, redate } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { forgotten, replayRelayed, type SentToV2 } from './relayed-reply.ts'
 import { replayBatch, toReplayError } from './replay.ts'
@@ -20,19 +19,17 @@ import {
   mayHaveLeft,
   type OpenReply,
   type ReplyContext,
-  replyContextOf,
   toFaultPart,
   toSupersededPart,
 } from './reply.ts'
 import { runRecords } from './run.ts'
-import { createReplyIds, digestIds, digestRequest, encodeStoredRequest } from './stored-request.ts'
+import { createReplyIds, encodeStoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
 /** The cost of listing a record for the journal, in bytes of a batch. */
 const RECORD_WORK = 64
 /** The cost of the answer to a record that is refused, in bytes of a batch. */
 const FAULT_WORK = 4_096
-const NOTHING = new Uint8Array(0)
 
 /** Parts of records that are refused without being sent, by position. */
 type RefusedParts = ReadonlyMap<number, PartReply>
@@ -52,9 +49,9 @@ export async function answerWrites(
   const { partner, client } = authorisation
   const { request, plan } = planned
   const replyId = context.newId()
-  const replyContext = replyContextOf(request, context.newId)
+  const replyContext = { ...request, newId: context.newId }
   const isDropped = !plan.outcomesShown && partner.mismatch === 'drop'
-  const identity = await identityOf(context, authorisation, planned)
+  const identity = await identityOf(authorisation.owner, context.upstream, planned)
   const faults = await toFaultParts(planned, replyContext)
   let sentToV2: SentToV2 | undefined
   let refused: RefusedParts = faults
@@ -66,14 +63,29 @@ export async function answerWrites(
       credentials: JSON.stringify(client),
       newcomer: !context.accepted.queueKey(authorisation).isAccepted(),
       records: toNewRecords(plan, refused, isDropped),
-      payload: await toPayload(context, authorisation, planned, replyId, sentToV2),
+      payload: await encodeStoredRequest(
+        {
+          request,
+          replyId,
+          sender: authorisation.identity.credentialsHash,
+          markedAtMs: sentToV2 && (sentToV2.receivedMs ?? planned.receivedMs),
+          body: planned.body,
+        },
+        planned.slices,
+      ),
     }
-    return unlessDamaged(context.journal.begin(batch))
+    return context.journal.begin(batch).catch((cause: unknown) => {
+      // The row of a batch with the same ids may be damaged: then this one may have come before.
+      throw isDamagedBatch(cause) ? toReplayError(cause) : cause
+    })
   }
   let begun = await begin()
   while (begun.kind === 'known') {
     const before = begun
-    if (!(await untilSettled(context, before.newer, partner.budgetMs))) throw waitsForNewer()
+    const { newer = [] } = before
+    // Whether newer records of keys of a batch that V2 was sent are applied decides whether older ones still may be.
+    if (newer.length > 0 && !(await context.predecessors.until(newer, partner.budgetMs)))
+      throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)
     if (found !== undefined && 'tally' in found) return found
     // Without an answer it was purged meanwhile.
@@ -135,15 +147,6 @@ async function answerKnown(
   }
 }
 
-/** Waits for newer records of keys of a batch that V2 was sent: whether they are applied decides whether older ones still may be. */
-async function untilSettled(
-  { predecessors }: WriteContext,
-  newer: readonly RecordRef[] = [],
-  budgetMs: number,
-): Promise<boolean> {
-  return newer.length === 0 || predecessors.until(newer, budgetMs)
-}
-
 const waitsForNewer = (): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
@@ -184,37 +187,4 @@ function toNewRecords({ records }: Plan, refused: RefusedParts, isDropped: boole
     if (part !== undefined) return { key: '', refused: { answer: encodeAnswer(part), reason: 'fault' } }
     return isDropped ? { key: '', refused: { answer: undefined, reason: 'dropped' } } : { key }
   })
-}
-
-async function toPayload(
-  { journal }: WriteContext,
-  { identity }: Authorisation,
-  { request, body, receivedMs, slices }: PlannedRequest,
-  replyId: string,
-  sentToV2: SentToV2 | undefined,
-): Promise<NewBatch['payload']> {
-  if (!journal.durable) return NOTHING
-  const markedAtMs = sentToV2 === undefined ? undefined : (sentToV2.receivedMs ?? receivedMs)
-  return encodeStoredRequest({ request, replyId, sender: identity.credentialsHash, markedAtMs, body }, slices)
-}
-
-/** The digests that the journal knows a request by. */
-async function identityOf(
-  { journal, upstream }: WriteContext,
-  { owner }: Authorisation,
-  { body, plan, receivedMs, slices }: PlannedRequest,
-): Promise<Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>> {
-  if (!journal.durable) return { owner, ids: undefined, content: NOTHING, receivedMs }
-  const ids = plan.ids === undefined ? undefined : digestIds(owner, plan.ids)
-  const content = await digestRequest(owner, upstream, plan.ids?.boundary, body, slices)
-  return { owner, ids, content, receivedMs }
-}
-
-/** The row of a batch with the same ids may be damaged: then this one may have come before. */
-async function unlessDamaged<Result>(asked: Promise<Result>): Promise<Result> {
-  try {
-    return await asked
-  } catch (cause) {
-    throw isDamagedBatch(cause) ? toReplayError(cause) : cause
-  }
 }

@@ -1,3 +1,5 @@
+import * as z from 'zod'
+
 import { AdapterError } from '../errors.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
 import { isSameCredentials, ownDenialOf, type TokenVerdict } from '../partners/index.ts'
@@ -63,8 +65,7 @@ async function askService(
   records: readonly StoredRecord[],
   plan: Plan,
 ): Promise<TokenVerdict> {
-  const { partner, credentials, rateLimit } = authorisation
-  const queueKey = context.accepted.queueKey(authorisation)
+  const { partner } = authorisation
   const { clock } = context
   const endMs = clock.nowMs() + partner.budgetMs
   const posted = ({ position }: StoredRecord): V3Record | undefined => plan.records[position]?.record
@@ -78,7 +79,7 @@ async function askService(
     if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
     const leftMs = endMs - clock.nowMs()
     if (leftMs <= 0) throw unchecked()
-    const outcome = await readPaced(context, rateLimit, queueKey, credentials, query, leftMs)
+    const outcome = await readPaced(context, authorisation, query, leftMs)
     if (outcome.kind === 'refused' && isDenial(outcome.error)) {
       const own = ownDenialOf(context.accepted, partner, outcome.error)
       // Thrown, so that it is not remembered as what is said of the client's token.
@@ -102,23 +103,13 @@ const unchecked = (): AdapterError =>
     'The answer to this batch is kept, and the service could not be asked whether this token may have it. Nothing was posted now; send the same batch again later.',
   )
 
+const idSchema = z.object({ ExternalID: z.string().toLowerCase() })
+const rowSchema = z.object({ Attendee: idSchema, Event: idSchema })
+const pageSchema = z.object({ value: z.array(rowSchema.optional().catch(undefined)) })
+
 /** True where the answer to a read has a row of the learner and event of a record. */
 export function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
-  const rows = memberOf(answer, 'value')
-  const isId = (value: unknown, id: string): boolean =>
-    typeof value === 'string' && value.toLowerCase() === id.toLowerCase()
-  return (
-    Array.isArray(rows) &&
-    rows.some(
-      (row: unknown) =>
-        isId(memberOf(memberOf(row, 'Attendee'), 'ExternalID'), Attendee.ExternalID) &&
-        isId(memberOf(memberOf(row, 'Event'), 'ExternalID'), Event.ExternalID),
-    )
-  )
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined
+  const rows = pageSchema.safeParse(answer).data?.value ?? []
+  const [learner, event] = [Attendee.ExternalID.toLowerCase(), Event.ExternalID.toLowerCase()]
+  return rows.some((row) => row?.Attendee.ExternalID === learner && row.Event.ExternalID === event)
 }

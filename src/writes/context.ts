@@ -42,31 +42,26 @@ export interface WriteContext {
 }
 
 /** Learns from V3's answers how it stores values, for the comparison of marks that are read back. */
-export interface EchoLearning {
-  /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
-  accepted(posted: V3Record, timeSent: boolean, reply: V3Reply): void
-  /** A mark that was read back and is certainly the one that was posted. */
-  readBack(posted: V3Record, shown: Echo['shown']): void
-  /** What is known so far. */
-  profile(): EchoProfile
-  /** Replaces the profile by one that holds more. */
-  use(profile: EchoProfile): void
-}
+export type EchoLearning = ReturnType<typeof createEchoLearning>
 
 /** Creates the learning of one V3 service. */
-export function createEchoLearning(nowMs: () => number): EchoLearning {
+export function createEchoLearning(nowMs: () => number) {
   let profile = freshProfile
   return {
-    accepted: (posted, timeSent, reply) => {
+    /** V3 accepted a record. `timeSent`: its body had `RecordedOn`. */
+    accepted: (posted: V3Record, timeSent: boolean, reply: V3Reply): void => {
       const postedOn = timeSent ? (posted.RecordedOn ?? undefined) : undefined
       profile = learnEcho(profile, { posted, postedOn, shown: reply, nowMs: nowMs(), proven: false })
     },
-    readBack: (posted, shown) => {
+    /** A mark that was read back and is certainly the one that was posted. */
+    readBack: (posted: V3Record, shown: Echo['shown']): void => {
       const postedOn = posted.RecordedOn ?? undefined
       profile = learnEcho(profile, { posted, postedOn, shown, nowMs: undefined, proven: true })
     },
-    profile: () => profile,
-    use: (next) => {
+    /** What is known so far. */
+    profile: (): EchoProfile => profile,
+    /** Replaces the profile by one that holds more. */
+    use: (next: EchoProfile): void => {
       profile = next
     },
   }

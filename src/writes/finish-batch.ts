@@ -13,9 +13,9 @@ import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import { type Plan, planStored } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
-import { encodeAnswer, mayHaveLeft, replyContextOf } from './reply.ts'
+import { encodeAnswer, mayHaveLeft } from './reply.ts'
 import { inOrder, runRecords, type RunSession, settleOutcomes } from './run.ts'
-import { retryDeadlineMs } from './settlement-policy.ts'
+import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
 import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type WriteSession } from './write-session.ts'
 
@@ -225,7 +225,7 @@ export async function runStored(
     // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
-    replyContext: replyContextOf(request.request, context.newId),
+    replyContext: { ...request.request, newId: context.newId },
   })
   return { ...tally, records: positions.length }
 }
@@ -257,9 +257,6 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   return result.success ? result.data : undefined
 }
 
-const mayStand = { kind: 'unknown', reason: 'connectionLost' } as const
-const neverSent = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined } as const
-
 /** A batch as it was before its records were opened. Undefined partner: not known, so it is not counted for one. */
 interface Ended {
   readonly batch: number
@@ -285,7 +282,8 @@ async function endOpened(
       return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
     const isUnknown = mayHaveLeft(records[position])
     // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
-    const { status, errors } = toV2Failure(isUnknown ? mayStand : neverSent, defaultErrorMapping)
+    const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
+    const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
     return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
   })

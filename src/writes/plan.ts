@@ -1,4 +1,5 @@
 import { runInSlices, type Slices } from '../http/slices.ts'
+import type { NewBatch } from '../journal/index.ts'
 import { toV3Record } from '../translate/index.ts'
 import {
   type BatchLimits,
@@ -13,7 +14,13 @@ import {
 } from '../v2/index.ts'
 import type { V3Record } from '../v3/index.ts'
 import type { Partner } from '../partners/partner.ts'
-import type { BatchIds, StoredRequest, WriteRequest } from './stored-request.ts'
+import {
+  type BatchIds,
+  digestIds,
+  digestRequest,
+  type StoredRequest,
+  type WriteRequest,
+} from './stored-request.ts'
 
 /** The cost of planning one record, in bytes of a batch. */
 const PLAN_WORK = 512
@@ -169,4 +176,14 @@ function planRecord(
   const key = `${flat.Learner} ${flat.AttendableEvent}`.toLowerCase()
   const { record, faults: own, unmapped } = toV3Record(flat, partner.mapping, recordedOn)
   return { record: { answering, record, faults: own, key }, unmapped: unmapped.length }
+}
+
+/** The digests that the journal knows a request by. `upstream` is the base address of V3. */
+export async function identityOf(
+  owner: string,
+  upstream: string,
+  { body, plan: { ids }, receivedMs, slices }: PlannedRequest,
+): Promise<Pick<NewBatch, 'owner' | 'ids' | 'content' | 'receivedMs'>> {
+  const content = await digestRequest(owner, upstream, ids?.boundary, body, slices)
+  return { owner, ids: ids === undefined ? undefined : digestIds(owner, ids), content, receivedMs }
 }

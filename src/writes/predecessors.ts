@@ -3,18 +3,7 @@ import type { Journal, RecordRef } from '../journal/index.ts'
 import type { QueueKey } from '../upstream/index.ts'
 
 /** Waits for records that other runs have open. */
-export interface PredecessorWatch {
-  /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
-  until(records: readonly RecordRef[], timeoutMs: number): Promise<boolean>
-  /**
-   * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the key of `own`
-   * cannot be read. `older` are the known ones; after they have ended, the journal is asked for others, since records do not end
-   * in their order. Never rejects.
-   */
-  untilFirst(own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean>
-  /** Ends the waits for records that this process has settled. */
-  settled(batch: number, positions: Iterable<number>): void
-}
+export type PredecessorWatch = ReturnType<typeof createPredecessorWatch>
 
 interface Waiter {
   /** The records that are still open, by name. */
@@ -33,10 +22,7 @@ interface Question {
 const POLL_MS = 200
 
 /** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
-export function createPredecessorWatch(
-  journal: Pick<Journal, 'stillOpen' | 'olderOpen'>,
-  clock: Clock,
-): PredecessorWatch {
+export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
   let asking = false
   let isAskedSoon = false
@@ -101,7 +87,8 @@ export function createPredecessorWatch(
     new Promise((resolve) => {
       clock.after(delayMs, resolve)
     })
-  const until: PredecessorWatch['until'] = (records, timeoutMs) =>
+  /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
+  const until = (records: readonly RecordRef[], timeoutMs: number): Promise<boolean> =>
     new Promise((resolve) => {
       const waiter: Waiter = {
         open: new Map(records.map((record) => [nameOf(record), record])),
@@ -123,7 +110,12 @@ export function createPredecessorWatch(
     })
   return {
     until,
-    untilFirst: async (own, older, timeoutMs) => {
+    /**
+     * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the key of `own`
+     * cannot be read. `older` are the known ones; after they have ended, the journal is asked for others, since records do not end
+     * in their order. Never rejects.
+     */
+    untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs
       for (let known = older; ;) {
         const leftMs = deadlineMs - clock.nowMs()
@@ -138,7 +130,8 @@ export function createPredecessorWatch(
         }
       }
     },
-    settled: (batch, positions) => {
+    /** Ends the waits for records that this process has settled. */
+    settled: (batch: number, positions: Iterable<number>): void => {
       if (byName.size === 0) return
       for (const position of positions) isSettled(nameOf({ batch, position }))
     },
@@ -155,19 +148,12 @@ function nameOf({ batch, position }: RecordRef): string {
  */
 const GIVE_WAY_MS = 2_000
 
-/** A watch over a batch while its credentials are not accepted. */
-interface GiveWay {
-  /** Resolves once newer records have waited long enough; never, where the credentials are accepted before. */
-  readonly due: Promise<void>
-  stop(): void
-}
-
 /** Watches a batch whose records are open; undefined: its credentials were accepted before. */
 export function watchGiveWay(
   { journal, clock }: { readonly journal: Pick<Journal, 'blocking'>; readonly clock: Clock },
   batch: number,
   queueKey: QueueKey,
-): GiveWay | undefined {
+) {
   if (queueKey.isAccepted()) return undefined
   let cancel = (): void => undefined
   let isStopped = false
@@ -186,8 +172,9 @@ export function watchGiveWay(
     wait()
   })
   return {
+    /** Resolves once newer records have waited long enough; never, where the credentials are accepted before. */
     due,
-    stop: () => {
+    stop: (): void => {
       isStopped = true
       cancel()
     },

@@ -9,16 +9,6 @@ import {
   type Work,
 } from './finish-batch.ts'
 
-/** Finishes writes that no client waits for. */
-interface Recovery {
-  /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
-  start(): void
-  /** Retries batches that wait for credentials or for their partner: another configuration may have them. */
-  retryWaiting(): void
-  /** Starts no more batches, and resolves when those under way have ended. */
-  stop(): Promise<void>
-}
-
 /** How often the journal is searched. */
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
@@ -33,7 +23,7 @@ export function createRecovery(
   context: WriteContext,
   authorise: AuthoriseStored,
   readBackMs: (partner: string) => number,
-): Recovery {
+) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
@@ -95,7 +85,8 @@ export function createRecovery(
   }
   const tick = async (): Promise<void> => {
     await takeOver()
-    await releaseOrphans(context, resting, isBusy, readBackMs)
+    await handOver(context, resting, isBusy)
+    await letNewerPass(context, resting, isBusy, readBackMs)
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     dueResting = due.reduce(
       (sum, { batch, positions }) => sum + (resting.has(batch) ? positions.length : 0),
@@ -117,9 +108,12 @@ export function createRecovery(
       })
   }
   return {
+    /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
     start,
-    retryWaiting: () => resting.endWaits(),
-    stop: async () => {
+    /** Retries batches that wait for credentials or for their partner: another configuration may have them. */
+    retryWaiting: (): void => resting.endWaits(),
+    /** Starts no more batches, and resolves when those under way have ended. */
+    stop: async (): Promise<void> => {
       stopping = true
       timer?.()
       await ticking
@@ -128,23 +122,13 @@ export function createRecovery(
   }
 }
 
-/** Batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
-interface Resting {
-  wait(batch: number, waiting: Waiting): void
-  /** Lets a batch rest after a failure, so that others have their turn. */
-  failed(batch: number): void
-  has(batch: number): boolean
-  /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
-  waiting(batch: number): Waiting | undefined
-  delete(batch: number): void
-  /** Ends all waits: the missing part may be available. */
-  endWaits(): void
-}
-
 /** How long a batch rests after a failure. */
 const AFTER_FAILURE_MS = 5_000
 
-function createResting({ clock, accepted, nowMs }: WriteContext): Resting {
+type Resting = ReturnType<typeof createResting>
+
+/** Creates the batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
+function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
     if (nowMs() >= untilMs) return false
@@ -152,41 +136,30 @@ function createResting({ clock, accepted, nowMs }: WriteContext): Resting {
     if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
     return sender === undefined || accepted.withHash(sender) === undefined
   }
+  /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
   const waiting = (batch: number): Waiting | undefined => {
     const rest = rests.get(batch)
     return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
   }
   return {
-    wait: (batch, rest) => rests.set(batch, rest),
-    failed: (batch) => rests.set(batch, { retryMs: clock.nowMs() + AFTER_FAILURE_MS }),
-    has: (batch) => {
+    wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
+    /** Lets a batch rest after a failure, so that others have their turn. */
+    failed: (batch: number): void => void rests.set(batch, { retryMs: clock.nowMs() + AFTER_FAILURE_MS }),
+    has: (batch: number): boolean => {
       const rest = rests.get(batch)
       if (rest === undefined || 'missing' in rest) return waiting(batch) !== undefined
       return clock.nowMs() < rest.retryMs
     },
     waiting,
-    delete: (batch) => rests.delete(batch),
-    endWaits: () => {
+    delete: (batch: number): void => void rests.delete(batch),
+    /** Ends all waits: the missing part may be available. */
+    endWaits: (): void => {
       for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
     },
   }
 }
 
-/**
- * Gives up orphans that this instance cannot finish. It hands them over to instances that asked for them, because a client showed
- * credentials there. And it ends those that newer records of their keys have waited for as long as a lost write is read back
- * (`readBackMs`, by the partner's id), so that no orphan delays a newer mark for longer. `isBusy`: a run has the batch.
- */
-async function releaseOrphans(
-  context: WriteContext,
-  resting: Resting,
-  isBusy: (batch: number) => boolean,
-  readBackMs: (partner: string) => number,
-): Promise<void> {
-  await handOver(context, resting, isBusy)
-  await letNewerPass(context, resting, isBusy, readBackMs)
-}
-
+/** Hands orphans that lack credentials over to instances that asked for them, because a client showed credentials there. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,
@@ -202,6 +175,10 @@ async function handOver(
   }
 }
 
+/**
+ * Ends orphans that lack something and that newer records of their keys have waited for as long as a lost write is read back
+ * (`readBackMs`, by the partner's id), so that no orphan delays a newer mark for longer. `isBusy`: a run has the batch.
+ */
 async function letNewerPass(
   context: WriteContext,
   resting: Resting,
@@ -216,24 +193,19 @@ async function letNewerPass(
     if (clock.nowMs() >= sinceMs + readBackMs(waiting.partner)) partners.set(batch, waiting.partner)
   }
   if (partners.size === 0) return
-  const positions = new Map<number, number[]>()
-  for (const { batch, position } of await journal.blocking([...partners.keys()])) {
-    const own = orphans.get(batch)?.after.has(position) === true
-    if (!own) continue
-    const others = positions.get(batch)
-    if (others === undefined) positions.set(batch, [position])
-    else others.push(position)
-  }
-  for (const [batch, blocking] of positions) {
+  const blocked = (await journal.blocking([...partners.keys()])).filter(({ batch, position }) =>
+    orphans.get(batch)?.after.has(position),
+  )
+  for (const [batch, refs] of Map.groupBy(blocked, (ref) => ref.batch)) {
     const orphan = orphans.get(batch)
     if (orphan === undefined) continue
-    const whose = { batch, partner: partners.get(batch) ?? '', lease: orphan.lease }
-    await deadLetterSuperseded(context, whose, blocking).catch((cause: unknown) => {
+    const ended = new Set(refs.map(({ position }) => position))
+    const whose = { batch, partner: partners.get(batch), lease: orphan.lease }
+    await deadLetterSuperseded(context, whose, [...ended]).catch((cause: unknown) => {
       // Another instance has it now, and does this there.
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })
-    const ended = new Set(blocking)
     const left = new Map([...orphan.after].filter(([position]) => !ended.has(position)))
     if (left.size === 0) orphans.delete(batch)
     else orphans.set(batch, { ...orphan, after: left })

@@ -5,7 +5,7 @@ import type { Client, Partner } from '../partners/partner.ts'
 import type { PostOutcome, ReadOutcome, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 import { runStored } from './finish-batch.ts'
-import type { PlannedRequest } from './plan.ts'
+import { identityOf, type PlannedRequest } from './plan.ts'
 import {
   hadKeptReply,
   outcomesOf,
@@ -15,7 +15,7 @@ import {
 } from './relayed-reply.ts'
 import { createResolveUnknown } from './resolve-unknown.ts'
 import { inOrder, type RunSession, settleOutcomes } from './run.ts'
-import { digestIds, digestRequest } from './stored-request.ts'
+import { notApplied } from './settlement-policy.ts'
 
 /** How the journal is to know a write that V2 is about to be sent. */
 interface RelayOptions {
@@ -124,22 +124,19 @@ function ignoreUnavailable(cause: unknown): undefined {
 async function toNewBatch(
   { upstream, newId, accepted }: WriteContext,
   client: Client,
-  { body, plan, receivedMs, slices }: PlannedRequest,
+  planned: PlannedRequest,
   { known, resendOf }: RelayOptions,
 ): Promise<NewBatch> {
   const { partner, owner } = client
-  const { ids, records } = plan
+  const { records } = planned.plan
   // A key of its own keeps nothing waiting.
   const unread = (position: number): string => `v2 ${position} ${newId()}`
   const keys = known === 'keys' && records.length > 0 ? records.map(({ key }) => key) : ['']
   return {
+    ...(await identityOf(owner, upstream, planned)),
     side: 'v2',
     resendOf,
     partner: partner.id,
-    owner,
-    ids: ids === undefined ? undefined : digestIds(owner, ids),
-    content: await digestRequest(owner, upstream, ids?.boundary, body, slices),
-    receivedMs,
     payload: NOTHING,
     credentials: undefined,
     newcomer: !accepted.queueKey(client).isAccepted(),
@@ -281,7 +278,7 @@ async function readOlder(
       postRecords: async (tasks, _permission, onOutcome) => {
         const readOne = async ({ position, record }: (typeof tasks)[number]): Promise<void> => {
           const sent = { how: 'before', toMs: clock.nowMs() } as const
-          const post = (): Promise<PostOutcome> => Promise.resolve(neverPosted)
+          const post = (): Promise<PostOutcome> => Promise.resolve(notApplied('stopped'))
           onOutcome(position, await readBack({ position, record }, post, 'connectionLost', sent))
         }
         await Promise.all(tasks.map(readOne))
@@ -292,8 +289,6 @@ async function readOlder(
   const tally = await runStored(context, stored, { partner, clientWaits: true, openSession }, opened)
   return tally.unknown < opened.after.size
 }
-
-const neverPosted: PostOutcome = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined }
 
 function unlessDamaged(cause: unknown): undefined {
   if (isDamagedBatch(cause)) return undefined

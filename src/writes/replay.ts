@@ -14,7 +14,6 @@ import {
   isRetryable,
   mayHaveLeft,
   type OpenReply,
-  replyContextOf,
   settleStored,
   tallyOf,
 } from './reply.ts'
@@ -153,7 +152,7 @@ async function replay(
       mayHaveLeft: (position: number) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
       isChecked: wasV2 && isReadBack(partner),
       clientWaits: true,
-      replyContext: replyContextOf(request.request, context.newId),
+      replyContext: { ...request.request, newId: context.newId },
     }
     try {
       await runRecords(context, session, run, reply)

@@ -59,24 +59,9 @@ export interface Answered {
   readonly kept?: KeptReply | undefined
 }
 
-/** The values that reply parts need besides the outcome. */
-export interface ReplyContext {
-  /** Absolute context URL of one record. */
-  readonly context: string
-  /** A new guid: the SequenceID of a failed record. */
+/** The values that reply parts need besides the outcome; `newId`: a new guid, the SequenceID of a failed record. */
+export type ReplyContext = Pick<WriteRequest, 'context' | 'dataEnvelope' | 'errorMessages'> & {
   readonly newId: () => string
-  /** Quirk: records are in the `d` of OData V2. */
-  readonly dataEnvelope: boolean
-  /** Texts of V2's errors by their codes; undefined: the adapter's own. */
-  readonly errorMessages?: Readonly<Record<string, string>> | undefined
-}
-
-/** The reply context of a request. */
-export function replyContextOf(
-  { context, dataEnvelope, errorMessages }: WriteRequest,
-  newId: () => string,
-): ReplyContext {
-  return { context, dataEnvelope, errorMessages, newId }
 }
 
 /** Turns the outcome of a record into its part of the reply (batch-wire A4). */
@@ -190,7 +175,7 @@ export async function settleStored(
     const planned = plan.records[position]
     if (planned === undefined) continue
     // The same answer has the same ids, also when other records of the batch have other answers by then.
-    const contextOf = (): ReplyContext => replyContextOf(request, createReplyIds(replyId, position))
+    const contextOf = (): ReplyContext => ({ ...request, newId: createReplyIds(replyId, position) })
     reply.settle(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
   }

@@ -47,12 +47,6 @@ const GATHER_MS = 10
 /** The part of a session that a run uses. */
 export type RunSession = Pick<WriteSession, 'partner' | 'postRecords' | 'budgetMs' | 'withdrawn'>
 
-/** V3, or the token endpoint, denied the credentials for all records. */
-interface Denial {
-  readonly cause: UpstreamError | AdapterError
-  readonly tasks: readonly WriteTask[]
-}
-
 /**
  * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report to the reply, if there is
  * one. Every batch takes it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
@@ -65,8 +59,9 @@ export async function runRecords(
   run: Run,
   reply?: Reply,
 ): Promise<BatchTally> {
-  const { active, clock, orphans, slicing } = context
-  const { batch, lease, plan } = run
+  const { active, clock, journal, orphans, slicing, nowMs } = context
+  const { batch, lease, plan, clientWaits, receivedMs, replyContext } = run
+  const { outcomesShown } = plan
   const wanted = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
   const claim = active.claim(batch, wanted, lease)
   const leave = (positions: readonly number[]): void => {
@@ -78,10 +73,36 @@ export async function runRecords(
   // Another run of this process has the others: recovery reads their state when that run has ended.
   leave(wanted.filter((position) => !claim.has(position)))
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  let denial: Denial | undefined
+  let denied: Denied
   try {
     if (own.length > MANY) await slicing.open().next()
-    denial = await postAndSettle(context, session, run, own, claim, tally, reply)
+    const settler = createSettler(context, run, own.length, claim, reply)
+    const tasks = toTasks(context, run, own, claim, settler, session)
+    const permission: SendPermission = {
+      // Recovery takes records whose outcome could not be stored.
+      maySend: () => journal.lease() === lease && !settler.hasFailed(),
+      renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
+    }
+    const denial = await session.postRecords(tasks, permission, (position, outcome) => {
+      const planned = plan.records[position]
+      if (planned === undefined) return
+      const part = toReplyPart(planned, outcome, replyContext)
+      tally[outcome.kind] += 1
+      const followUp = { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }
+      settler.settle(settlementOf(position, outcome, part, followUp), part)
+    })
+    await settler.flushed()
+    if (denial === undefined) return tally
+    if (run.isNew === true) {
+      await journal.forget(batch, own.length, lease)
+      context.predecessors.settled(batch, own)
+    } else
+      await settleOutcomes(
+        context,
+        run,
+        tasks.map((task) => deniedSettlement(context, run, task)),
+      )
+    denied = { denial, tasks }
   } catch (cause) {
     // Where this instance has the batch all the same, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
@@ -95,51 +116,8 @@ export async function runRecords(
   } finally {
     claim.end()
   }
-  if (denial !== undefined && reply !== undefined) answerDenial(context, session, run, denial, tally, reply)
+  if (reply !== undefined) answerDenial(context, session, run, denied, tally, reply)
   return tally
-}
-
-async function postAndSettle(
-  context: WriteContext,
-  session: RunSession,
-  run: Run,
-  positions: readonly number[],
-  claim: Claim,
-  tally: BatchTally,
-  reply: Reply | undefined,
-): Promise<Denial | undefined> {
-  const { journal, nowMs } = context
-  const { batch, lease, plan, clientWaits, receivedMs } = run
-  const settler = createSettler(context, run, positions.length, claim, reply)
-  const tasks = toTasks(context, run, positions, claim, settler, session)
-  const permission: SendPermission = {
-    // Recovery takes records whose outcome could not be stored.
-    maySend: () => journal.lease() === lease && !settler.hasFailed(),
-    renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
-  }
-  const cause = await session.postRecords(tasks, permission, (position, outcome) => {
-    const planned = plan.records[position]
-    if (planned === undefined) return
-    const part = toReplyPart(planned, outcome, run.replyContext)
-    const { outcomesShown } = plan
-    tally[outcome.kind] += 1
-    settler.settle(
-      settlementOf(position, outcome, part, { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }),
-      part,
-    )
-  })
-  await settler.flushed()
-  if (cause === undefined) return undefined
-  if (run.isNew === true) {
-    await journal.forget(batch, positions.length, lease)
-    context.predecessors.settled(batch, positions)
-  } else
-    await settleOutcomes(
-      context,
-      run,
-      tasks.map((task) => deniedSettlement(context, run, task)),
-    )
-  return { cause, tasks }
 }
 
 /** Makes outcomes durable, and lets newer records go on that wait for these. Errors: those of `Journal.settle`. */
@@ -207,25 +185,16 @@ function toTasks(
   return tasks
 }
 
-/** Makes the outcomes of one run durable, in groups. */
-interface Settler {
-  settle(settled: Settled, part: PartReply): void
-  /** Resolves true once the outcome of this record is durable, false when it cannot be kept. Call it before `settle`. */
-  durable(position: number): Promise<boolean>
-  /** True once the journal could not keep an outcome; it keeps no later one of this run either. */
-  hasFailed(): boolean
-  /** Resolves when every settled outcome is durable and reported; rejects when one cannot be kept. */
-  flushed(): Promise<void>
-}
+type Settler = ReturnType<typeof createSettler>
 
-/** Creates the settler of a run with `count` records. The reply gets a part after its outcome is durable, never before. */
+/** Creates what makes the outcomes of a run with `count` records durable, in groups. The reply gets a part after its outcome is durable, never before. */
 function createSettler(
   context: WriteContext,
   run: Run,
   count: number,
   claim: Claim,
   reply: Reply | undefined,
-): Settler {
+) {
   let pending: { readonly settled: Settled; readonly part: PartReply }[] = []
   let left = count
   let cancelTimer: (() => void) | undefined
@@ -262,18 +231,21 @@ function createSettler(
     })
   }
   return {
-    settle: (settled, part) => {
+    settle: (settled: Settled, part: PartReply): void => {
       pending.push({ settled, part })
       left -= 1
       if (left <= 0 || successors.has(settled.position)) begin()
       else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
-    durable: (position) =>
+    /** Resolves true once the outcome of this record is durable, false when it cannot be kept. Call it before `settle`. */
+    durable: (position: number): Promise<boolean> =>
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
-    hasFailed: () => failed,
-    flushed: async () => {
+    /** True once the journal could not keep an outcome; it keeps no later one of this run either. */
+    hasFailed: (): boolean => failed,
+    /** Resolves when every settled outcome is durable and reported; rejects when one cannot be kept. */
+    flushed: async (): Promise<void> => {
       begin()
       while (flushing !== undefined) await flushing
     },
@@ -295,18 +267,24 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
   return { ...settlementOf(position, outcome, part, followUp), reason }
 }
 
+/** V3, or the token endpoint, denied the credentials for all records. */
+interface Denied {
+  readonly denial: UpstreamError | AdapterError
+  readonly tasks: readonly WriteTask[]
+}
+
 /** Throws the denial, or answers record by record where others sent the same batch and this client has read their answers. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,
   { plan, replyContext }: Run,
-  { cause, tasks }: Denial,
+  { denial, tasks }: Denied,
   tally: BatchTally,
   reply: Reply,
 ): void {
-  const isOwn = cause instanceof AdapterError
-  if (!isOwn) events.credentialsDenied({ status: cause.status, partner })
-  if (!reply.hasLeft()) throw isOwn ? cause : toDenialError(cause)
+  const isOwn = denial instanceof AdapterError
+  if (!isOwn) events.credentialsDenied({ status: denial.status, partner })
+  if (!reply.hasLeft()) throw isOwn ? denial : toDenialError(denial)
   for (const { position, first } of tasks) {
     const planned = plan.records[position]
     if (planned === undefined) continue

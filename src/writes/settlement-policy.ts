@@ -12,14 +12,21 @@ import { encodeAnswer } from './reply.ts'
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
 
+/** The outcome of a record that was certainly not applied. */
+export const notApplied = (reason: NotAppliedReason): NotApplied => ({
+  kind: 'notApplied',
+  reason,
+  retryAfterMs: undefined,
+})
+
+type NotApplied = Extract<PostOutcome, { kind: 'notApplied' }>
+
 /** The outcome of a record that is not sent now; one that may have been applied before stays unknown. */
 export function unsentOutcome(
   first: FirstStep,
   reason: NotAppliedReason,
-): Extract<PostOutcome, { kind: 'unknown' | 'notApplied' }> {
-  return first === 'readBack'
-    ? { kind: 'unknown', reason: 'connectionLost' }
-    : { kind: 'notApplied', reason, retryAfterMs: undefined }
+): NotApplied | Extract<PostOutcome, { kind: 'unknown' }> {
+  return first === 'readBack' ? { kind: 'unknown', reason: 'connectionLost' } : notApplied(reason)
 }
 
 /** True for 401 and 403: the credentials, not the record, are the cause. */

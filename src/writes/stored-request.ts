@@ -8,25 +8,27 @@ import type { Partner } from '../partners/partner.ts'
 import { isGenericClient } from '../v2/index.ts'
 
 /** The facts, besides the body, that decide the posts and the answer of a write request. */
-export interface WriteRequest {
+export type WriteRequest = Readonly<z.infer<typeof requestSchema>>
+
+const requestSchema = z.object({
   /** `batch`: a multipart body; `record`: one flat record. */
-  readonly kind: 'batch' | 'record'
-  readonly contentType: string | undefined
+  kind: z.enum(['batch', 'record']),
+  contentType: z.string().optional(),
   /** Host names that absolute URLs inside the batch may have; undefined: any (batch-wire F21). */
-  readonly serviceHosts: readonly string[] | undefined
+  serviceHosts: z.array(z.string()).readonly().optional(),
   /** Absolute context URL of one record. */
-  readonly context: string
-  readonly layout: 'flat' | 'nested'
-  /** Absolute address of the records, for `Location`; undefined: the reply has none, as in the flat layout and in older journals. */
-  readonly recordsUrl?: string | undefined
+  context: z.string(),
+  layout: z.enum(['flat', 'nested']),
+  /** Absolute address of the records, for `Location`; undefined: the reply has none, as in the flat layout. */
+  recordsUrl: z.string().optional(),
   /** Quirks of the partner at the time of receipt. */
-  readonly dataEnvelope: boolean
-  readonly msgtypeResponse: boolean
+  dataEnvelope: z.boolean(),
+  msgtypeResponse: z.boolean(),
   /** Texts of V2's errors by their codes; undefined: the adapter's own. */
-  readonly errorMessages?: Readonly<Record<string, string>> | undefined
-  readonly prefer: string
-  readonly accept: string
-}
+  errorMessages: z.record(z.string(), z.string()).readonly().optional(),
+  prefer: z.string(),
+  accept: z.string(),
+})
 
 /**
  * The facts of a write. `headers` by their names in lower case. `root`: the address before `/V2/Attendance`. `records`: that of the records; a reply
@@ -69,39 +71,21 @@ export interface BatchIds {
 }
 
 /** A write request as the journal keeps it: it can be finished and answered without its client. */
-export interface StoredRequest {
-  readonly request: WriteRequest
+export type StoredRequest = Readonly<z.infer<typeof headSchema>> & { readonly body: Buffer }
+
+const headSchema = z.object({
+  request: requestSchema.readonly(),
   /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
-  readonly replyId: string
-  /** SHA-256 of the key and token of the request, to recognise a client with the same ones. Undefined in older journals. */
-  readonly sender: string | undefined
+  replyId: z.string(),
+  /** SHA-256 of the key and token of the request, to recognise a client with the same ones. */
+  sender: z.string().optional(),
   /** The time of the marks, where the batch was begun for V2 before: ms since the epoch. Undefined: that of receipt. */
-  readonly markedAtMs?: number | undefined
-  readonly body: Buffer
-}
+  markedAtMs: z.number().optional(),
+})
 
 /** True for a request that was begun for V2 before V3 served it. */
 export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): boolean =>
   markedAtMs !== undefined
-
-const schema = z.object({
-  request: z.object({
-    kind: z.enum(['batch', 'record']),
-    contentType: z.string().optional(),
-    serviceHosts: z.array(z.string()).optional(),
-    context: z.string(),
-    layout: z.enum(['flat', 'nested']),
-    recordsUrl: z.string().optional(),
-    dataEnvelope: z.boolean(),
-    msgtypeResponse: z.boolean(),
-    errorMessages: z.record(z.string(), z.string()).optional(),
-    prefer: z.string(),
-    accept: z.string(),
-  }),
-  replyId: z.string(),
-  sender: z.string().optional(),
-  markedAtMs: z.number().optional(),
-})
 
 /** From this size on the bytes are shared with the thread of the journal, not copied to it. */
 const SHARED_FROM = 1_048_576
@@ -129,14 +113,7 @@ export async function encodeStoredRequest(
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
-  const { request, replyId, sender, markedAtMs } = parseHead(bytes.toString('utf8', 0, Math.max(end, 0)))
-  return {
-    request: { ...request, contentType: request.contentType, serviceHosts: request.serviceHosts },
-    replyId,
-    sender,
-    markedAtMs,
-    body: bytes.subarray(end + 1),
-  }
+  return { ...parseHead(bytes.toString('utf8', 0, Math.max(end, 0))), body: bytes.subarray(end + 1) }
 }
 
 /** The `sender` of a request that is kept; undefined where it cannot be read. */
@@ -150,9 +127,9 @@ export function readSender(payload: Uint8Array | undefined): string | undefined 
   }
 }
 
-function parseHead(text: string): z.infer<typeof schema> {
+function parseHead(text: string): z.infer<typeof headSchema> {
   try {
-    return schema.parse(JSON.parse(text))
+    return headSchema.parse(JSON.parse(text))
   } catch (cause) {
     throw new AdapterError('ADP_INTERNAL', 'The journal holds a request that cannot be read.', { cause })
   }

@@ -2,7 +2,6 @@ import { AdapterError } from '../errors.ts'
 import { ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { isReplyTo } from '../translate/index.ts'
-import type { QueueKey, RateLimit } from '../upstream/index.ts'
 import {
   encodeRecord,
   type PostOutcome,
@@ -18,7 +17,7 @@ import {
 import type { WriteContext } from './context.ts'
 import { watchGiveWay } from './predecessors.ts'
 import { createResolveUnknown } from './resolve-unknown.ts'
-import { type FirstStep, isDenial, unsentOutcome } from './settlement-policy.ts'
+import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlement-policy.ts'
 
 /** One record to be posted. */
 export interface WriteTask {
@@ -31,33 +30,10 @@ export interface WriteTask {
 }
 
 /** Receives the outcome of the record at `position`, once for each task. */
-export type OnOutcome = (position: number, outcome: PostOutcome) => void
+type OnOutcome = (position: number, outcome: PostOutcome) => void
 
 /** Posts the records of one request under its credentials. */
-export interface WriteSession {
-  /** The partner's id. */
-  readonly partner: string
-  /** Time for all records of the request. */
-  readonly budgetMs: number
-  /**
-   * Posts every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
-   * anything was (product contract 1): the upstream's error, or that of the token endpoint which then had no other token. No outcome
-   * is reported then. After the first outcome, a denial is reported for its record.
-   */
-  postRecords(
-    tasks: readonly WriteTask[],
-    permission: SendPermission,
-    onOutcome: OnOutcome,
-  ): Promise<UpstreamError | AdapterError | undefined>
-  /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
-  readonly withdrawn: Promise<void>
-  /** True once the service denied the credentials to one of the calls, reads included. */
-  denied(): boolean
-  /** The longest time that a call stood in the throttle's queue so far, ms. */
-  queuedMs(): number
-  /** The value of `Server-Timing`; undefined where nothing holds calls back. */
-  timing(): string | undefined
-}
+export type WriteSession = ReturnType<typeof openWriteSession>
 
 /** What distinguishes the session of a request. */
 export interface SessionOptions {
@@ -66,9 +42,6 @@ export interface SessionOptions {
   /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
 }
-
-const deniedForOurs: PostOutcome = { kind: 'notApplied', reason: 'ownCredentials', retryAfterMs: undefined }
-const unread: PostOutcome = { kind: 'notApplied', reason: 'unavailable', retryAfterMs: undefined }
 
 /**
  * Opens the session of one request. A token of the adapter's own that V3 refuses (401) before it accepted anything is renewed
@@ -79,7 +52,7 @@ export function openWriteSession(
   authorisation: Authorisation,
   batch: number,
   { background, wasOnV2 = false }: SessionOptions = {},
-): WriteSession {
+) {
   const { partner, rateLimit, renew } = authorisation
   const { clock, echoes } = context
   const queueKey = context.accepted.queueKey(authorisation)
@@ -106,7 +79,7 @@ export function openWriteSession(
     context.accepted.accept(authorisation)
   }
   const read = async (query: string, credentials: V3Credentials, leftMs: number): Promise<ReadOutcome> => {
-    const outcome = await readPaced(context, rateLimit, queueKey, credentials, query, leftMs)
+    const outcome = await readPaced(context, { ...authorisation, credentials }, query, leftMs)
     if (outcome.kind === 'read') context.accepted.accept(authorisation)
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
     return outcome
@@ -185,14 +158,16 @@ export function openWriteSession(
       const postNoted = (): Promise<PostOutcome> => (posted = post())
       const outcome = await readBack(task, postNoted, 'connectionLost', { how: 'never' })
       if (posted !== undefined || outcome.kind !== 'unknown') return outcome
-      return outcome.reason === 'overwritten' || outcome.reason === 'superseded' ? outcome : unread
+      return outcome.reason === 'overwritten' || outcome.reason === 'superseded'
+        ? outcome
+        : notApplied('unavailable')
     }
     const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') noteAccepted()
       else if (outcome.kind === 'refused') {
         // Nothing is sent again under another token once a record was accepted.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
-          onOutcome(position, deniedForOurs)
+          onOutcome(position, notApplied('ownCredentials'))
           return
         }
         noteDenial(outcome.error)
@@ -220,9 +195,20 @@ export function openWriteSession(
     }
   }
   return {
+    /** The partner's id. */
     partner: partner.id,
+    /** Time for all records of the request. */
     budgetMs: partner.budgetMs,
-    postRecords: async (tasks, permission, onOutcome) => {
+    /**
+     * Posts every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
+     * anything was (product contract 1): the upstream's error, or that of the token endpoint which then had no other token. No outcome
+     * is reported then. After the first outcome, a denial is reported for its record.
+     */
+    postRecords: async (
+      tasks: readonly WriteTask[],
+      permission: SendPermission,
+      onOutcome: OnOutcome,
+    ): Promise<UpstreamError | AdapterError | undefined> => {
       let denial = await postWith(authorisation.credentials, tasks, permission, onOutcome)
       if (renew !== undefined && denial?.status === 401) {
         const renewed = await renew().catch(toAdapterError)
@@ -235,10 +221,15 @@ export function openWriteSession(
       if (own === undefined) noteDenial(denial)
       return own ?? denial
     },
+    /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
     withdrawn,
-    denied: () => isDenied,
-    queuedMs: () => Math.round(queued()),
-    timing: () => (rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`),
+    /** True once the service denied the credentials to one of the calls, reads included. */
+    denied: (): boolean => isDenied,
+    /** The longest time that a call stood in the throttle's queue so far, ms. */
+    queuedMs: (): number => Math.round(queued()),
+    /** The value of `Server-Timing`; undefined where nothing holds calls back. */
+    timing: (): string | undefined =>
+      rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`,
   }
 }
 
@@ -275,21 +266,21 @@ function toAdapterError(cause: unknown): AdapterError {
 
 /** A read-back of a lost write: it has the priority of a write in the queue, and ends with the budget of its batch. */
 export async function readPaced(
-  context: Pick<WriteContext, 'clock' | 'reader'>,
-  rateLimit: RateLimit | undefined,
-  queueKey: QueueKey,
-  credentials: V3Credentials,
+  { clock, reader, accepted }: Pick<WriteContext, 'clock' | 'reader' | 'accepted'>,
+  authorisation: Authorisation,
   query: string,
   leftMs: number,
 ): Promise<ReadOutcome> {
-  const startedMs = context.clock.nowMs()
+  const { rateLimit, credentials } = authorisation
+  const queueKey = accepted.queueKey(authorisation)
+  const startedMs = clock.nowMs()
   if (rateLimit !== undefined) {
     const { admitted } = await rateLimit.acquire('write', leftMs, queueKey)
     if (!admitted) return nothingRead
   }
   // It continues even if its client disconnects.
-  const left = leftMs - (context.clock.nowMs() - startedMs)
-  const outcome = await context.reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
+  const left = leftMs - (clock.nowMs() - startedMs)
+  const outcome = await reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
   return outcome.kind === 'busy' ? nothingRead : outcome
 }
 

@@ -9,7 +9,7 @@ import {
 import type { V3Record, V3Reply } from '../../v3/record.ts'
 import type { WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
-import { replyContextOf, toFaultPart, toReplyPart } from '../../writes/reply.ts'
+import { toFaultPart, toReplyPart } from '../../writes/reply.ts'
 import type { FieldEquivalence } from '../verdict.ts'
 import { type FlatMark, isObject } from './marks.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
@@ -108,7 +108,7 @@ export function buildPart(
   outcome: AssumedOutcome,
   request: WriteRequest,
 ): PartReply | undefined {
-  const context = replyContextOf(request, newId)
+  const context = { ...request, newId }
   switch (outcome.kind) {
     case 'fault':
       return toFaultPart(planned, context)
