@@ -39,7 +39,12 @@ const AHEAD_MS = 86_400_000
 const HASH_BYTES = 16
 
 /** The running period of a scope with its key; an expired one is destroyed, and the next begins. */
-export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
+export async function openPeriod(
+  database: JournalDatabase,
+  { partner, stage, revision }: EvidenceScope,
+): Promise<PeriodKey> {
+  // Callers hand in what has more members.
+  const scope = { partner, stage, revision }
   const { db, macKey } = database
   const nowMs = await readNow(database, db)
   const latest = await db
