@@ -49,7 +49,6 @@ const COLON = 0x3a
 const COMMA = 0x2c
 const OPEN = 0x7b
 const CLOSE = 0x7d
-const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
 // What V2's parser takes for the text of each type, blanks around it aside: .NET's Guid, Boolean.Parse and Int32.Parse.
@@ -185,21 +184,16 @@ function readBoolean(reader: JsonReader, name: string, draft: Draft, faults: Rec
 }
 
 function readGuid(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): string {
-  const plain = reader.peekQuoted(GUID_LENGTH)
-  if (plain !== undefined && isGuid(plain)) {
-    reader.position += GUID_LENGTH + 2
-    return plain
+  if (!reader.atString()) {
+    refuse(reader, name, 'must be a guid', faults)
+    return ''
   }
-  if (reader.atString()) {
-    const text = reader.readString() ?? ''
-    if (isGuid(text)) return text
-    const guid = parseGuidText(text)
-    if (guid === undefined) faults.push(fieldFault(name, 'must be a guid'))
-    else countConverted(draft)
-    return guid ?? ''
-  }
-  refuse(reader, name, 'must be a guid', faults)
-  return ''
+  const text = reader.readString() ?? ''
+  if (isGuid(text)) return text
+  const guid = parseGuidText(text)
+  if (guid === undefined) faults.push(fieldFault(name, 'must be a guid'))
+  else countConverted(draft)
+  return guid ?? ''
 }
 
 /** A guid with hyphens, alone, in braces or in parentheses, or its 32 digits alone; undefined for any other text. */

@@ -76,20 +76,6 @@ describe('JsonReader', () => {
     expect(readString(text)).toEqual({ message, position })
   })
 
-  const quoted: [text: string, seen: string | undefined][] = [
-    [' "abc",', 'abc'],
-    ['"a"b"', 'a"b'],
-    ['"ab"', undefined],
-    ['"abcd"', undefined],
-    ["'abc'", undefined],
-    ['"abc', undefined],
-  ]
-  it.each(quoted)('looks ahead at three characters in quotes in %j and takes nothing', (text, seen) => {
-    const reader = new JsonReader(text)
-    expect(reader.peekQuoted(3)).toBe(seen)
-    expect(reader.position).toBe(text.search(/\S/))
-  })
-
   it.each(['\ufeff{}', '\ufeff \n{}', '\r\n \ufeff{}'])('batch-wire F20: skips the BOM of %j', (text) => {
     expect(readRaw(text)).toBe('{}')
   })
