@@ -1,5 +1,11 @@
-export { decodeBatch, decodeBatchInSteps, type DecodeOptions } from './batch/decode-batch.ts'
-export { type Batch, type BatchPart, batchPath } from './batch/batch.ts'
+export {
+  type Batch,
+  type BatchPart,
+  batchPath,
+  decodeBatch,
+  decodeBatchInSteps,
+  type DecodeOptions,
+} from './batch/decode-batch.ts'
 export {
   type BatchEncoder,
   type BatchLayout,

@@ -1,7 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import { runAtOnce, type Steps } from '../../http/slices.ts'
-import type { Batch, BatchPart } from '../batch/batch.ts'
-import { decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
+import { type Batch, type BatchPart, decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { isBoundary, readBoundary } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
-import type { Batch, BatchPart } from '../batch/batch.ts'
+import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
 /** `error`: the batch or a record of it is refused; `warning`: something surprises; `note`: accepted, but worth to know. */
 export type Severity = 'error' | 'warning' | 'note'

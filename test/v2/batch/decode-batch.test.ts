@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { type Batch, idsAgree } from '../../../src/v2/batch/batch.ts'
-import { decodeBatch, type DecodeOptions } from '../../../src/v2/batch/decode-batch.ts'
+import { type Batch, decodeBatch, type DecodeOptions } from '../../../src/v2/batch/decode-batch.ts'
 import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 import { crlf } from '../support/crlf.ts'
@@ -209,7 +208,7 @@ describe('decodeBatch', () => {
 const ONE = '36522ad7-fc75-4b56-8c71-56071383e77b'
 const TWO = '77162fcd-b8da-41ac-a9f8-9357efbbd621'
 
-describe('idsAgree', () => {
+describe('the ids of header and body', () => {
   const rows: [what: string, header: string, delimiters: string[], agree: boolean][] = [
     ['the batch itself', `batch_${ONE}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
     ['a changeset itself', `changeset_${TWO}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
@@ -234,6 +233,9 @@ describe('idsAgree', () => {
     ['no guid against a guid', 'b', [`batch_${ONE}`], false],
   ]
   it.each(rows)('batch-wire 3: the header names %s', (_, header, delimiters, agree) => {
-    expect(idsAgree(header, delimiters)).toBe(agree)
+    const [batch = '', ...changesets] = delimiters
+    const text = flat(part(0), ...changesets.map((name, index) => changeset(name, part(index + 1))))
+    const body = text.replaceAll(/^--B/gm, `--${batch}`)
+    expect(decode(body, {}, `multipart/mixed; boundary=${header}`).idsAgree).toBe(agree)
   })
 })
