@@ -141,7 +141,7 @@ function printable(name: string): string {
 }
 
 /** Members beyond the write form that V3 has, too (service.md 2.10); `unmappedFields: pass` forwards them. */
-export interface PassedFields {
+interface PassedFields {
   RecordedOn?: string
   AttendableEventStart?: string
   ChangeProcessName?: string | null
@@ -153,7 +153,7 @@ const USER_TYPE = 'AuthorisedUser'
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
 /** Reads one such member into `passed`. Returns `noPlace` for a member that V3 does not have, a fault for a bad value. */
-export function readPassedField(
+function readPassedField(
   field: UnmappedField,
   passed: PassedFields,
 ): RecordFault | 'noPlace' | undefined {

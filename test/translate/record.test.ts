@@ -7,7 +7,6 @@ import {
   toFlatReply,
   toV3Record,
 } from '../../src/translate/index.ts'
-import { type PassedFields, readPassedField } from '../../src/translate/record.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
 import { parseJson } from '../../src/v3/outcome.ts'
 import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
@@ -255,31 +254,16 @@ describe('toFlatReply', () => {
   })
 
   const posted: V3Record = { ...nested, RecordedBy: { ExternalID: C }, AttendableEventStart: 's' }
+  const nulls = { RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: null }
   it.each([
-    [
-      'every member',
-      {
-        RecordedOn: null,
-        ChangeProcessName: null,
-        AttendableEventStart: null,
-        RecordedBy: null,
-        Qualifier: { MinutesLate: null, Comment: null },
-      },
-    ],
-    [
-      'the qualifier',
-      {
-        RecordedOn: null,
-        ChangeProcessName: null,
-        AttendableEventStart: null,
-        RecordedBy: null,
-        Qualifier: null,
-      },
-    ],
-  ])('takes a null of the service for its answer: %s', (_name, reply) => {
-    expect(toFlatReply(posted, { ExternalID: id, ...reply })).toMatchObject({
-      RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: null, MinutesLate: null, Comment: null,
-    }) // prettier-ignore
+    ['every member', { MinutesLate: null, Comment: null }],
+    ['the qualifier', null],
+  ])('takes a null of the service for its answer: %s', (_name, Qualifier) => {
+    expect(toFlatReply(posted, { ExternalID: id, ...nulls, Qualifier })).toMatchObject({
+      ...nulls,
+      MinutesLate: null,
+      Comment: null,
+    })
   })
 
   it('fills a qualifier that was echoed in part', () => {
@@ -310,8 +294,11 @@ describe('isReplyTo', () => {
 
 const id = 'ABCDEF01-0000-4000-8000-000000000001'
 
-describe('readPassedField', () => {
-  const read: [name: string, raw: string, passed: PassedFields][] = [
+describe('a member that V3 has a place for', () => {
+  const pass = (name: string, raw: string) =>
+    toV3Record({ ...flat, unmapped: [{ name, raw }] }, { ...mapping, unmappedFields: 'pass' }, at)
+
+  const read: [name: string, raw: string, passed: Partial<V3Record>][] = [
     ['RecordedOn', '"2014-02-13T13:00:00Z"', { RecordedOn: '2014-02-13T13:00:00Z' }],
     [
       'RecordedOn',
@@ -325,9 +312,7 @@ describe('readPassedField', () => {
     ['RecordedBy', 'null', { RecordedBy: null }],
   ]
   it.each(read)('hands on %s: %s', (name, raw, expected) => {
-    const passed: PassedFields = {}
-    expect(readPassedField({ name, raw }, passed)).toBe(undefined)
-    expect(passed).toEqual(expected)
+    expect(pass(name, raw)).toEqual({ record: { ...nested, ...expected }, faults: undefined, unmapped: [] })
   })
 
   const refused: [name: string, raw: string, rule: string][] = [
@@ -343,20 +328,13 @@ describe('readPassedField', () => {
     ['RecordedBy', `{"ExternalID":"${id}"}`, 'a guid or null'],
   ]
   it.each(refused)('refuses %s: %s', (name, raw, rule) => {
-    const passed: PassedFields = {}
-    expect(readPassedField({ name, raw }, passed)).toEqual({
-      code: 'ADP_FIELD',
-      message: `${name} must be ${rule}.`,
-    })
-    expect(passed).toEqual({})
+    expect(pass(name, raw).faults).toEqual([{ code: 'ADP_FIELD', message: `${name} must be ${rule}.` }])
   })
 
   it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(
-    'knows no place for %j',
+    'is none of %j',
     (name) => {
-      const passed: PassedFields = {}
-      expect(readPassedField({ name, raw: '"x"' }, passed)).toBe('noPlace')
-      expect(passed).toEqual({})
+      expect(pass(name, '"x"')).toEqual({ record: nested, faults: undefined, unmapped: [name] })
     },
   )
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { type CallBudget, openCallBudget } from '../../src/upstream/call-budget.ts'
-import { createRateLimits, soleQueue, type RateLimit } from '../../src/upstream/index.ts'
+import { createRateLimits, type RateLimit, retryWaitMs, soleQueue } from '../../src/upstream/index.ts'
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
 interface Started {
@@ -124,5 +124,28 @@ describe('openCallBudget', () => {
     gone.abort()
     expect(await paused).toBe(true)
     expect(await outcome(started, budget.take())).toBe('AbortError')
+  })
+})
+
+const waits: [reason: string, retryAfterMs: number | undefined, expected: (number | undefined)[]][] = [
+  ['throttled', undefined, [2_000, 4_000, 8_000, 16_000]],
+  ['throttled', 1_000, [1_000, 4_000, 8_000, 16_000]],
+  ['throttled', 9_000, [9_000, 9_000, 9_000, 16_000]],
+  ['unavailable', 3_000, [3_000, 4_000, 8_000, 16_000]],
+  ['unavailable', undefined, [undefined, undefined]],
+  ['notConnected', undefined, [250, 1_000, undefined]],
+  ['budget', undefined, [undefined]],
+  ['queueFull', undefined, [undefined]],
+  ['redirected', undefined, [undefined]],
+  ['stopped', undefined, [undefined]],
+]
+
+describe('retryWaitMs', () => {
+  it.each(waits)('service-facts 9: after %s with %j waits %j', (reason, retryAfterMs, expected) => {
+    expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
+  })
+
+  it('waits an hour at the most', () => {
+    expect(retryWaitMs({ reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(3_600_000)
   })
 })
