@@ -106,7 +106,7 @@ interface Connection {
 /**
  * Creates the connections, each opened when it is needed first. Not undici's `Pool`: that gives a connection its next request
  * once it is idle, here it gets it while the reply before ends. Undici then sets no timer for an idle connection and spends no
- * turn of the event loop on finding out whether it was closed meanwhile (decision 005 has the figure).
+ * turn of the event loop on finding out whether it was closed meanwhile: 33 us of processor time a mark in place of 40 (decision 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
   const { connections, timeouts, clock, acquireMs = ACQUIRE_MS, onRefusal } = options
