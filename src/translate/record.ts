@@ -153,10 +153,7 @@ const USER_TYPE = 'AuthorisedUser'
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
 /** Reads one such member into `passed`. Returns `noPlace` for a member that V3 does not have, a fault for a bad value. */
-function readPassedField(
-  field: UnmappedField,
-  passed: PassedFields,
-): RecordFault | 'noPlace' | undefined {
+function readPassedField(field: UnmappedField, passed: PassedFields): RecordFault | 'noPlace' | undefined {
   const { name, raw } = field
   switch (name) {
     case 'RecordedOn':
