@@ -12,7 +12,7 @@ import type { WriteContext } from './context.ts'
 import { identityOf, type Plan, type PlannedRequest, redate } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { forgotten, replayRelayed, type SentToV2 } from './relayed-reply.ts'
-import { replayBatch, toReplayError } from './replay.ts'
+import { rejectReplay, replayBatch } from './replay.ts'
 import {
   type Answered,
   encodeAnswer,
@@ -76,7 +76,8 @@ export async function answerWrites(
     }
     return context.journal.begin(batch).catch((cause: unknown) => {
       // The row of a batch with the same ids may be damaged: then this one may have come before.
-      throw isDamagedBatch(cause) ? toReplayError(cause) : cause
+      if (isDamagedBatch(cause)) rejectReplay(cause)
+      throw cause
     })
   }
   let begun = await begin()
@@ -140,11 +141,7 @@ async function answerKnown(
 ): Promise<Answered | SentToV2 | undefined> {
   if (known.side === undefined)
     return replayBatch(context, authorisation, known.batch, openReply, planned.slices)
-  try {
-    return await replayRelayed(context, authorisation, planned, known)
-  } catch (cause) {
-    throw toReplayError(cause)
-  }
+  return replayRelayed(context, authorisation, planned, known).catch(rejectReplay)
 }
 
 const waitsForNewer = (): AdapterError =>

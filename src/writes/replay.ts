@@ -33,27 +33,23 @@ const SHARE_AT_A_TIME = 1 / 16
  * Errors: `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be reached or
  * is damaged: the batch may have been applied; those of `checkToken`.
  */
-export async function replayBatch(
+export function replayBatch(
   context: WriteContext,
   authorisation: Authorisation,
   batch: number,
   openReply: OpenReply,
   slices: Slices,
 ): Promise<Answered | undefined> {
-  try {
-    return await replay(context, authorisation, batch, openReply, slices)
-  } catch (cause) {
-    throw toReplayError(cause)
-  }
+  return replay(context, authorisation, batch, openReply, slices).catch(rejectReplay)
 }
 
-/** The error of a repeated batch whose journal entry cannot be read: its records may have been applied, so it is never 503. */
-export function toReplayError(cause: unknown): unknown {
-  if (!(cause instanceof AdapterError)) return cause
+/** Throws the error of a repeated batch whose journal entry cannot be read: its records may have been applied, so it is never 503. */
+export function rejectReplay(cause: unknown): never {
+  if (!(cause instanceof AdapterError)) throw cause
   const text = unreadable[cause.code]
-  if (text === undefined) return cause
+  if (text === undefined) throw cause
   const message = `This batch came before and may have been applied, ${text}`
-  return new AdapterError('ADP_OUTCOME_UNKNOWN', message, { cause, details: cause.details })
+  throw new AdapterError('ADP_OUTCOME_UNKNOWN', message, { cause, details: cause.details })
 }
 
 const unreadable: Partial<Record<ErrorCode, string>> = {
