@@ -9,12 +9,12 @@ import {
   multipartEncodings,
   type PartHead,
   type Preferences,
-  readHead,
 } from '../http-part/head.ts'
-import { overLimit, readHeaders, valuesOf } from '../http-part/headers.ts'
+import { readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { boundaryOf, NearDelimiters, type PartRange, readBoundary, splitParts } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
+import { PartReader } from './part-reader.ts'
 import {
   decodeRecord,
   decodeText,
@@ -93,16 +93,15 @@ class BatchDecoder {
   private readonly changesets: string[] = []
   private readonly bytes: Buffer
   private readonly limits: BatchLimits
-  private readonly serviceHosts: ReadonlySet<string> | undefined
+  private readonly heads: PartReader
   private readonly near: NearDelimiters
   private readonly ascii: boolean
   private readonly utf8: boolean
-  private lastHead: PartHead | undefined
 
   constructor(bytes: Buffer, limits: BatchLimits, serviceHosts: ReadonlySet<string> | undefined) {
     this.bytes = bytes
     this.limits = limits
-    this.serviceHosts = serviceHosts
+    this.heads = new PartReader(bytes, { limits, serviceHosts })
     this.near = new NearDelimiters(limits.maxParts)
     this.ascii = isAscii(bytes)
     this.utf8 = this.ascii || isUtf8(bytes)
@@ -137,17 +136,19 @@ class BatchDecoder {
     changeset: number | undefined,
     batchBoundary: string,
   ): PartRange | undefined {
-    const { bytes, limits, serviceHosts } = this
+    const { bytes, limits, heads } = this
+    const alike = heads.readAlike(range.start, range.end)
+    if (alike !== undefined) {
+      this.addPart(range, alike, changeset)
+      return undefined
+    }
     const part = { part: this.parts.length + 1, offset: range.start }
     const at: ErrorLocation = changeset === undefined ? part : { changeset, ...part }
     const { lines, end, closed } = readHeaders(bytes, range.start, range.end, limits, at)
     const media = mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
     if (media.type === RECORD_PART.type) {
       if (!closed) throw noBlankLine(at)
-      const head = readHead(bytes, lines, end, range.end, this.lastHead, { limits, serviceHosts }, at)
-      this.lastHead = head
-      if (head.bodyStart - range.start > limits.maxPartHeaderBytes) throw overLimit(limits, at)
-      this.addPart(range, head, changeset)
+      this.addPart(range, heads.read(range.start, lines, end, range.end, at), changeset)
       return undefined
     }
     if (changeset !== undefined) {
@@ -173,7 +174,7 @@ class BatchDecoder {
       part,
       changeset,
       contentId: head.contentId,
-      contentIdInHttp: head.httpIds.length > 0,
+      contentIdInHttp: head.contentIdInHttp,
       prefersMinimal: head.prefersMinimal,
       metadata: head.metadata,
       record: result.record,

@@ -49,6 +49,7 @@ const COLON = 0x3a
 const COMMA = 0x2c
 const OPEN = 0x7b
 const CLOSE = 0x7d
+const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
 // What V2's parser takes for the text of each type, blanks around it aside: .NET's Guid, Boolean.Parse and Int32.Parse.
@@ -184,6 +185,11 @@ function readBoolean(reader: JsonReader, name: string, draft: Draft, faults: Rec
 }
 
 function readGuid(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): string {
+  const plain = reader.peekQuoted(GUID_LENGTH)
+  if (plain !== undefined && isGuid(plain)) {
+    reader.position += GUID_LENGTH + 2
+    return plain
+  }
   if (!reader.atString()) {
     refuse(reader, name, 'must be a guid', faults)
     return ''

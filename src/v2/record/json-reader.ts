@@ -91,6 +91,12 @@ export class JsonReader {
     return code === QUOTE || code === APOSTROPHE
   }
 
+  /** The text of the next value if double quotes enclose exactly `length` characters; neither taken nor checked. */
+  peekQuoted(length: number): string | undefined {
+    if (this.peek() !== QUOTE || this.text.charCodeAt(this.position + length + 1) !== QUOTE) return undefined
+    return this.text.slice(this.position + 1, this.position + length + 1)
+  }
+
   /** Reads a string in either quote style. */
   readString(): string | undefined {
     const quote = this.peek()
