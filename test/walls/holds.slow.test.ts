@@ -18,7 +18,7 @@ const LARGE_WRITES = [
   'lines with another delimiter each',
   '500 parts of folded headers',
 ]
-const LARGE_PAGES = ['V3 answers rows with names of their own', 'V3 answers 32 reads with 5,000 marks each']
+const LARGE_PAGES = ['V3 answers 32 reads with 5,000 marks each']
 /** The collector of garbage may lengthen one turn. */
 const TRIES = 3
 

@@ -31,7 +31,7 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const thread: FakeThread = {
     main,
     got,
-    answer: async (name, count = Infinity, result = undefined) => {
+    answer: async (name, count = Infinity, result?) => {
       for (const one of waiting.filter((own) => own.name === name).slice(0, count)) {
         waiting.splice(waiting.indexOf(one), 1)
         one.call.resolve(result as never)

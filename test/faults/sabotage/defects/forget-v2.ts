@@ -5,7 +5,7 @@ import { breakModules } from '../break-module.ts'
 breakModules([
   {
     module: 'writes/relayed-write.js',
-    from: 'ids: ids === undefined ? undefined : digestIds(owner, ids)',
-    to: 'ids: undefined',
+    from: '...(await identityOf(owner, upstream, planned)),',
+    to: '...(await identityOf(owner, upstream, planned)), ids: undefined,',
   },
 ])
