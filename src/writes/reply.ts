@@ -193,6 +193,7 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
   return tally
 }
 
+const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
 const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
@@ -204,11 +205,15 @@ function toStoredPart(
   planned: PlannedRecord,
   contextOf: () => ReplyContext,
 ): PartReply {
-  // Answered "not applied", its client would send it again for ever.
-  if (record.superseded && (record.state === 'refused' || record.state === 'parked'))
+  const { state, superseded } = record
+  const stored = decodeAnswer(planned, record)
+  // Answered "not applied" or "not known yet", its client would send it again for ever.
+  if (superseded && (state === 'refused' || state === 'parked'))
     return toSupersededPart(planned, contextOf(), false)
+  if (superseded && state === 'unknown' && stored?.status !== SUPERSEDED_STATUS)
+    return toSupersededPart(planned, contextOf(), true)
   // Its stored answer says that it was not applied; recovery may post it at any time.
-  if (record.state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
+  if (state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
   // Without an answer of its own a record was denied together with its whole batch.
-  return decodeAnswer(planned, record) ?? toReplyPart(planned, neverSent, contextOf())
+  return stored ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -114,6 +114,8 @@ describe('a stored record', () => {
     ['refused with its stored answer', {}, 503, undefined],
     ['superseded before it was applied', { superseded: true }, 409, 'ADP_SUPERSEDED'],
     ['superseded while parked', { state: 'parked', superseded: true }, 409, 'ADP_SUPERSEDED'],
+    ['superseded while its outcome was unknown', { state: 'unknown', superseded: true, answer: '504 []' }, 409, 'ADP_SUPERSEDED_UNKNOWN'],
+    ['superseded, as its client was told before', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
     ['parked and due: it may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
     ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
     ['denied with its batch', { answer: undefined, retry: 'resend' }, 503, undefined],
