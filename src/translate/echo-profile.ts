@@ -22,8 +22,9 @@ const profileSchema = z.object({
   /** The service changes comments or minutes by an unknown rule. */
   commentsOpaque: z.boolean(),
   minutesOpaque: z.boolean(),
-  /** Missing minutes are stored as missing, not as 0. */
-  nullsKept: z.boolean(),
+  /** Missing minutes are stored as missing, not as 0; and 0 as 0, not as missing. One says nothing of the other. */
+  nullKept: z.boolean(),
+  zeroKept: z.boolean(),
 })
 
 export type EchoProfile = Readonly<z.infer<typeof profileSchema>>
@@ -37,7 +38,8 @@ export const freshProfile: EchoProfile = {
   cutLength: undefined,
   commentsOpaque: false,
   minutesOpaque: false,
-  nullsKept: false,
+  nullKept: false,
+  zeroKept: false,
 }
 
 /** One mark as posted, and as the service returned it. */
@@ -94,12 +96,13 @@ function learnMinutes(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   const minutes = shown.Qualifier === null ? null : shown.Qualifier?.MinutesLate
   if (minutes === undefined) return profile
   const before = posted.Qualifier.MinutesLate ?? null
+  const name = before === null ? 'nullKept' : 'zeroKept'
   if (before === minutes) {
-    const kept = proven && before === null
-    return kept && !profile.nullsKept ? { ...profile, nullsKept: true } : profile
+    const isKept = proven && (before ?? 0) === 0
+    return isKept && !profile[name] ? { ...profile, [name]: true } : profile
   }
   if ((before ?? 0) === (minutes ?? 0))
-    return profile.nullsKept ? { ...profile, epoch: profile.epoch + 1, nullsKept: false } : profile
+    return profile[name] ? { ...profile, epoch: profile.epoch + 1, [name]: false } : profile
   return profile.minutesOpaque ? profile : { ...profile, minutesOpaque: true }
 }
 
@@ -114,7 +117,8 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
     cutLength: maxOf(one.cutLength, other.cutLength),
     commentsOpaque: one.commentsOpaque || other.commentsOpaque,
     minutesOpaque: one.minutesOpaque || other.minutesOpaque,
-    nullsKept: one.nullsKept || other.nullsKept,
+    nullKept: one.nullKept || other.nullKept,
+    zeroKept: one.zeroKept || other.zeroKept,
   }
   return formatProfile(one) === formatProfile(joined) ? one : joined
 }

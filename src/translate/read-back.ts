@@ -200,8 +200,8 @@ const isKnown = (identity: Standing['identity']): boolean =>
 function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): Standing['content'] {
   if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'
   const minutes = posted.Qualifier.MinutesLate ?? null
-  const sameMinutes =
-    row.MinutesLate === minutes || (!profile.nullsKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
+  const isKept = minutes === null ? profile.nullKept : profile.zeroKept
+  const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
   if (!sameMinutes && !profile.minutesOpaque) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
   const { cutLength, wholeLength } = profile

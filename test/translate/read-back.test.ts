@@ -198,12 +198,14 @@ describe('the mark that stands', () => {
 it.each([
   ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
   ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
-  ['no minutes as none, where they are kept', { nullsKept: true }, { MinutesLate: 0 }, 'overwritten'],
+  ['no minutes as none, where they are kept', { nullKept: true }, { MinutesLate: 0 }, 'overwritten'],
   ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
+  ['0 minutes as 0, where it is kept', { zeroKept: true }, { MinutesLate: null }, 'overwritten', 0],
+  ['0 minutes as none, where missing ones are kept', { nullKept: true }, { MinutesLate: null }, 'applied', 0],
   ['other minutes', {}, { MinutesLate: 5 }, 'overwritten'],
   ['another comment', {}, { Comment: 'x' }, 'overwritten'],
-])('reads %s', (_what, profile, Qualifier, kind) => {
-  const plain = { ...posted, Qualifier: { MinutesLate: null, Comment: null } }
+] as const)('reads %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
+  const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
   const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
   const marks = readMarks(plain, { value }) ?? []
   expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
