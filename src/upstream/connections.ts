@@ -93,15 +93,22 @@ interface ConnectionsOptions {
   /** Longest wait for a connection of a request that has `waitMs`, ms. Default 10,000. */
   readonly acquireMs?: number | undefined
   readonly onRefusal?: ((reason: Refusal) => void) | undefined
+  /** Opens one connection. Default: with undici. */
+  readonly open?: OpenConnection | undefined
 }
 
 /** Requests that may wait for a connection; each owner has its share of these. */
 const MAX_WAITING = 1_024
 
-interface Connection {
-  readonly client: Client
+/** One connection, opened again by its next request where it was closed. */
+export interface Connection {
+  readonly client: Pick<Dispatcher, 'dispatch'> & { close(): Promise<void> }
+  /** True once it has failed, rather than closed. */
   readonly wasReset: () => boolean
 }
+
+/** Creates a connection to an origin. */
+export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts) => Connection
 
 /**
  * Creates the connections, each opened when it is needed first. Not undici's `Pool`: that gives a connection its next request
@@ -109,13 +116,20 @@ interface Connection {
  * turn of the event loop on finding out whether it was closed meanwhile: 33 us of processor time a mark in place of 40 (decision 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
-  const { connections, timeouts, clock, acquireMs = ACQUIRE_MS, onRefusal } = options
+  const {
+    connections,
+    timeouts,
+    clock,
+    acquireMs = ACQUIRE_MS,
+    onRefusal,
+    open: connect = openConnection,
+  } = options
   const all: Connection[] = []
   const free: Connection[] = []
   const quota = createQuota(connections)
   const queue = new FairQueue(quota, clock, MAX_WAITING)
   const open = (): Connection => {
-    const connection = openConnection(origin, timeouts)
+    const connection = connect(origin, timeouts)
     all.push(connection)
     return connection
   }

@@ -9,7 +9,13 @@ export {
 } from './call.ts'
 export { type CallBudget, openCallBudget, overloaded, readRetryAfter, retryWaitMs } from './call-budget.ts'
 export { createTokenSource, fetchToken, type TokenSource } from './client-token.ts'
-export { type Connections, createConnections, type OnCall, type UpstreamTimeouts } from './connections.ts'
+export {
+  type Connections,
+  createConnections,
+  type OnCall,
+  type OpenConnection,
+  type UpstreamTimeouts,
+} from './connections.ts'
 export {
   type CallPriority,
   createQuota,

@@ -8,6 +8,7 @@ import {
   type CallOptions,
   createConnections,
   type OnCall,
+  type OpenConnection,
   openCallBudget,
   type QueueKey,
   type RateLimit,
@@ -48,6 +49,8 @@ export interface V3ClientOptions {
   readonly onCall?: OnCall
   /** Runs work in a turn of the event loop of its own; by default it is done at once. */
   readonly later?: (act: () => void) => void
+  /** Opens one connection. Default: with undici. */
+  readonly open?: OpenConnection | undefined
 }
 
 /** The credentials of the outer request, mapped for the upstream; inner ones are never forwarded (batch-wire F24). */
