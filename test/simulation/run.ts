@@ -1,0 +1,130 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { createInterface } from 'node:readline'
+import { parseArgs } from 'node:util'
+
+import type { Finding } from './checks.ts'
+import { runHistory } from './history.ts'
+import { mutants } from './mutants.ts'
+import { shrink } from './shrink.ts'
+
+/**
+ * `npm run test:simulation`: runs 100,000 histories of the write engine in simulated time, from `--seed` on (default 1), `--histories` of them,
+ * on all cores. `--seed n` alone tells the history of that seed in words, made as small as it still shows its finding. `--mutants` breaks the
+ * engine on purpose, one guard after another, and runs histories until each is found. Exit status 1 for any finding, and for a guard
+ * whose absence is not found.
+ */
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    histories: { type: 'string' },
+    mutants: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+  },
+})
+
+const MUTANT_HISTORIES = 10_000
+const workers = availableParallelism()
+
+interface Found {
+  readonly seed: number
+  readonly findings: readonly Finding[]
+}
+
+interface Totals {
+  readonly histories: number
+  readonly records: number
+  readonly simulatedMs: number
+}
+
+/** Runs histories in processes side by side; `mutant`: with that guard broken, until the first finding. */
+async function runAll(
+  from: number,
+  count: number,
+  mutant?: string,
+): Promise<{ found: Found[]; totals: Totals }> {
+  const found: Found[] = []
+  let totals: Totals = { histories: 0, records: 0, simulatedMs: 0 }
+  const children = Array.from({ length: workers }, (_, index) => {
+    const own = Math.ceil((count - index) / workers)
+    const args = [from + index, own, workers].map(String)
+    const flags = mutant === undefined ? [] : ['--import', new URL('./break-guard.ts', import.meta.url).href]
+    const child = spawn(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        ...flags,
+        new URL('./worker.ts', import.meta.url).pathname,
+        ...args,
+        ...(mutant === undefined ? [] : ['--first']),
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, MUTANT: mutant } },
+    )
+    createInterface(child.stdout).on('line', (line) => {
+      const said = JSON.parse(line) as Found | Totals
+      if ('seed' in said) {
+        found.push(said)
+        if (mutant !== undefined) for (const other of children) if (other !== child) other.kill()
+      } else {
+        totals = {
+          histories: totals.histories + said.histories,
+          records: totals.records + said.records,
+          simulatedMs: totals.simulatedMs + said.simulatedMs,
+        }
+      }
+    })
+    return child
+  })
+  await Promise.all(
+    children.map(async (child) => {
+      const [status, signal] = (await once(child, 'exit')) as [number | null, string | null]
+      if (status !== 0 && signal === null)
+        throw new Error(`a process of histories ended with ${String(status)}`)
+    }),
+  )
+  return { found: found.sort((one, other) => one.seed - other.seed), totals }
+}
+
+async function tell(seed: number): Promise<boolean> {
+  const result = await runHistory(seed, { isTold: true })
+  const shown = result.findings.length === 0 ? result : await shrink(result)
+  console.log(shown.story.join('\n'))
+  for (const { kind, of, because } of shown.findings) console.log(`${kind} ${of}: ${because}`)
+  return result.findings.length === 0
+}
+
+async function findMutants(): Promise<boolean> {
+  let areFound = true
+  for (const { name } of mutants.filter((one) => one.name.includes(values.only))) {
+    const startedMs = performance.now()
+    const { found } = await runAll(1, MUTANT_HISTORIES, name)
+    const [first] = found
+    areFound &&= first !== undefined
+    const result = first === undefined ? 'NOT FOUND' : `seed ${first.seed}: ${first.findings[0]?.kind ?? ''}`
+    console.log(`${name.padEnd(60)} ${result} (${((performance.now() - startedMs) / 1_000).toFixed(1)} s)`)
+  }
+  return areFound
+}
+
+async function findAny(from: number, count: number): Promise<boolean> {
+  const startedMs = performance.now()
+  const { found, totals } = await runAll(from, count)
+  for (const { seed, findings } of found)
+    for (const { kind, of, because } of findings)
+      console.log(`seed ${seed}: ${kind} ${of}: ${because.slice(0, 400)}`)
+  const seconds = (performance.now() - startedMs) / 1_000
+  console.log(
+    `${totals.histories} histories, ${totals.records} records, ${Math.round(totals.simulatedMs / 3_600_000)} simulated hours in ${seconds.toFixed(1)} s: ` +
+      (found.length === 0 ? 'nothing was found' : `${found.length} with findings`),
+  )
+  return found.length === 0
+}
+
+const seed = Number(values.seed ?? 1)
+const isSound = values.mutants
+  ? await findMutants()
+  : values.seed !== undefined && values.histories === undefined
+    ? await tell(seed)
+    : await findAny(seed, Number(values.histories ?? 100_000))
+process.exitCode = isSound ? 0 : 1

@@ -1,0 +1,32 @@
+import type { Finding } from './checks.ts'
+import { type HistoryResult, runHistory } from './history.ts'
+import type { Scale } from './swarm.ts'
+
+/**
+ * Makes a history smaller as long as it still shows a finding of the same kind: fewer instances, clients, keys, batches and records, and
+ * fewer kinds of faults. Gives the smallest that was found, told in words.
+ */
+export async function shrink(failed: HistoryResult): Promise<HistoryResult> {
+  const { seed } = failed
+  const kinds = new Set(failed.findings.map(({ kind }) => kind))
+  const shows = async (scale: Scale): Promise<boolean> =>
+    (await runHistory(seed, { scale })).findings.some(({ kind }: Finding) => kinds.has(kind))
+  let { scale } = failed
+  for (let isSmaller = true; isSmaller;) {
+    isSmaller = false
+    for (const candidate of candidates(scale)) {
+      if (!(await shows(candidate))) continue
+      scale = candidate
+      isSmaller = true
+      break
+    }
+  }
+  return runHistory(seed, { scale, isTold: true })
+}
+
+function* candidates(scale: Scale): Generator<Scale> {
+  for (const fault of scale.faults)
+    yield { ...scale, faults: new Set([...scale.faults].filter((one) => one !== fault)) }
+  for (const name of ['instances', 'clients', 'keys', 'batchesPerClient', 'maxRecords'] as const)
+    if (scale[name] > 1) yield { ...scale, [name]: scale[name] - 1 }
+}

@@ -1,0 +1,133 @@
+import { type Dispatcher, errors } from 'undici'
+
+import type { OpenConnection } from '../../src/upstream/index.ts'
+import type { Actor, World } from './world.ts'
+
+/** The reply of a service. */
+export interface ServiceReply {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** A request as it arrives. */
+export interface ServiceRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** What a connection does to one exchange. */
+export interface Journey {
+  /** The connection cannot be made: nothing leaves. */
+  readonly refused?: boolean
+  /** From the request on the wire to the service; undefined: it never arrives. */
+  readonly thereMs: number | undefined
+  /** From the service to the client; undefined: the reply never arrives. */
+  readonly backMs: number | undefined
+  /** The reply is cut after this many bytes. */
+  readonly cutAfter?: number | undefined
+  /** Where something never arrives: the connection breaks after this time; undefined: it stays silent. */
+  readonly breaksAfterMs?: number | undefined
+}
+
+/** Connections of a process to a service, with what may happen to them. */
+export interface NetworkOptions {
+  readonly world: World
+  /** The process that opens the connections. */
+  readonly actor: Actor
+  /** The service: its events are its own. */
+  readonly service: Actor
+  readonly serve: (request: ServiceRequest) => ServiceReply
+  readonly draw: (request: ServiceRequest) => Journey
+}
+
+/** Creates the opening of connections over a simulated network, in the place of undici's. */
+export function createNetwork({ world, actor, service, serve, draw }: NetworkOptions): OpenConnection {
+  return (_origin, { headersMs }) => {
+    const dispatch: Dispatcher['dispatch'] = (options, handler) => {
+      const request = toRequest(options)
+      const journey = draw(request)
+      let isOver = false
+      let cancelTimer = (): void => undefined
+      const end = (error: Error): void => {
+        if (isOver) return
+        isOver = true
+        cancelTimer()
+        handler.onResponseError?.(controller, error)
+      }
+      const finish = (): void => {
+        if (isOver) return
+        isOver = true
+        cancelTimer()
+        handler.onResponseEnd?.(controller, {})
+      }
+      const controller: Dispatcher.DispatchController = {
+        get aborted() {
+          return isOver
+        },
+        get paused() {
+          return false
+        },
+        get reason() {
+          return null
+        },
+        rawHeaders: [],
+        rawTrailers: [],
+        abort: end,
+        pause: () => undefined,
+        resume: () => undefined,
+      }
+      const arrive = (reply: ServiceReply): void => {
+        if (isOver) return
+        const body = Buffer.from(reply.body)
+        const fields = {
+          'content-type': 'application/json',
+          'content-length': String(body.length),
+          ...reply.headers,
+        }
+        handler.onResponseStart?.(controller, reply.status, fields, '')
+        const { cutAfter } = journey
+        if (cutAfter !== undefined && cutAfter < body.length) {
+          if (cutAfter > 0) handler.onResponseData?.(controller, body.subarray(0, cutAfter))
+          end(new errors.SocketError('other side closed'))
+          return
+        }
+        handler.onResponseData?.(controller, body)
+        finish()
+      }
+      const sent = (): void => {
+        try {
+          handler.onRequestStart?.(controller, undefined)
+        } catch (error) {
+          end(error instanceof Error ? error : new Error(String(error)))
+          return
+        }
+        cancelTimer = world.at(actor, headersMs, () => end(new errors.HeadersTimeoutError()))
+        const { thereMs, backMs, breaksAfterMs } = journey
+        if (breaksAfterMs !== undefined)
+          world.at(actor, breaksAfterMs, () => end(new errors.SocketError('other side closed')))
+        if (thereMs === undefined) return
+        world.at(service, thereMs, () => {
+          const reply = serve(request)
+          if (backMs !== undefined) world.at(actor, backMs, () => arrive(reply))
+        })
+      }
+      world.at(actor, 0.1, () => {
+        if (isOver) return
+        if (journey.refused === true) end(new errors.SocketError('connect ECONNREFUSED'))
+        else sent()
+      })
+      return true
+    }
+    return { client: { dispatch, close: () => Promise.resolve() }, wasReset: () => false }
+  }
+}
+
+function toRequest({ method, path, headers, body }: Dispatcher.DispatchOptions): ServiceRequest {
+  const list = Array.isArray(headers) ? headers : Object.entries(headers ?? {}).flat()
+  const named: Record<string, string> = {}
+  for (let at = 0; at + 1 < list.length; at += 2) named[String(list[at])] = String(list[at + 1])
+  return { method, path, headers: named, body: typeof body === 'string' ? body : '' }
+}

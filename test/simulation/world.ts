@@ -1,0 +1,182 @@
+import { createRequire, syncBuiltinESMExports } from 'node:module'
+
+import type { WallClock } from '../../src/clock.ts'
+import { createRandom, type Random } from '../../src/sandbox/random.ts'
+
+/** A process, or the world around the processes. */
+export interface Actor {
+  readonly name: string
+  /** Everything that it still waits for never happens. */
+  isDead: boolean
+  /** It stands still until then. */
+  pausedUntilMs: number
+}
+
+export function createActor(name: string): Actor {
+  return { name, isDead: false, pausedUntilMs: 0 }
+}
+
+interface Event {
+  readonly atMs: number
+  /** Of events of one moment the lowest comes first. */
+  readonly order: number
+  readonly actor: Actor
+  readonly act: () => void
+  isCancelled: boolean
+}
+
+/** When time begins, in ms since the epoch; a second that no rounding moves. */
+export const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
+
+/**
+ * Simulated time and all that waits for it. One event runs at a time, and everything that follows from it by promises alone runs
+ * before the next one: the seed decides the whole order.
+ */
+export class World {
+  readonly seed: number
+  nowMs = 0
+  /** The actor whose code runs. */
+  current: Actor = createActor('world')
+  private readonly events: Event[] = []
+  private readonly ties: Random
+  private immediates = 0
+  /** What happened, in words; undefined: it is not kept. */
+  private readonly story: string[] | undefined
+
+  constructor(seed: number, isTold: boolean) {
+    this.seed = seed
+    this.ties = createRandom(seed, 'ties')
+    this.story = isTold ? [] : undefined
+  }
+
+  /** A stream of random numbers of its own: what is drawn for one purpose changes nothing else. */
+  random(name: string): Random {
+    return createRandom(this.seed, name)
+  }
+
+  tell(text: () => string): void {
+    this.story?.push(`${this.nowMs.toFixed(1).padStart(9)} ${text()}`)
+  }
+
+  told(): readonly string[] {
+    return this.story ?? []
+  }
+
+  /** Runs `act` later, as long as its actor lives; gives what cancels it. */
+  at(actor: Actor, delayMs: number, act: () => void): () => void {
+    return this.push({ atMs: this.nowMs + Math.max(0, delayMs), order: this.ties.next(), actor, act })
+  }
+
+  /** `setImmediate` of the actor that runs: in the order of its calls, before anything that waits for time. */
+  immediately(act: () => void): () => void {
+    this.immediates += 1
+    return this.push({ atMs: this.nowMs, order: this.immediates - 1e9, actor: this.current, act })
+  }
+
+  private push(event: Omit<Event, 'isCancelled'>): () => void {
+    const pushed = { ...event, isCancelled: false }
+    insert(this.events, pushed)
+    return () => {
+      pushed.isCancelled = true
+    }
+  }
+
+  /** Resolves after a time, for code of an actor; never where it dies. */
+  wait(actor: Actor, delayMs: number): Promise<void> {
+    return new Promise((resolve) => void this.at(actor, delayMs, resolve))
+  }
+
+  /** Runs all events until then, or until there is none. */
+  async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
+    for (;;) {
+      const [next] = this.events
+      if (next === undefined || next.atMs > untilMs || isOver()) break
+      removeFirst(this.events)
+      if (next.isCancelled || next.actor.isDead) continue
+      if (next.actor.pausedUntilMs > next.atMs) {
+        insert(this.events, Object.assign(next, { atMs: next.actor.pausedUntilMs }))
+        continue
+      }
+      this.nowMs = Math.max(this.nowMs, next.atMs)
+      this.current = next.actor
+      next.act()
+      await drained()
+    }
+    if (!isOver() && untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
+  }
+
+  /** What still waits for these actors. */
+  waiting(actor: Actor): number {
+    return this.events.filter((event) => event.actor === actor && !event.isCancelled).length
+  }
+}
+
+/** The clock of a process, whose wall clock an operator or the network may set. */
+export interface SteppedClock extends WallClock {
+  step(ms: number): void
+}
+
+export function createClock(world: World, actor: Actor, drift: number): SteppedClock {
+  let steppedMs = 0
+  return {
+    nowMs: () => world.nowMs,
+    wallMs: () => START_MS + steppedMs + world.nowMs * (1 + drift),
+    after: (delayMs, act) => world.at(actor, delayMs, act),
+    step: (ms) => {
+      steppedMs += ms
+    },
+  }
+}
+
+const require = createRequire(import.meta.url)
+const timers = require('node:timers/promises') as { setImmediate: unknown }
+const real = { global: setImmediate, promised: timers.setImmediate }
+
+/** Resolves once all promises have called back. */
+const drained = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
+
+/** Gives `setImmediate` of this process to a world until the returned function is called. */
+export function takeImmediates(world: World): () => void {
+  globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknown[]) =>
+    world.immediately(() => act(...given))) as unknown as typeof setImmediate
+  timers.setImmediate = (value: unknown) =>
+    new Promise((resolve) => void world.immediately(() => resolve(value)))
+  syncBuiltinESMExports()
+  return () => {
+    globalThis.setImmediate = real.global
+    timers.setImmediate = real.promised
+    syncBuiltinESMExports()
+  }
+}
+
+const isBefore = (one: Event, other: Event): boolean =>
+  one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
+
+/** A binary heap, the earliest event first. */
+function insert(heap: Event[], event: Event): void {
+  let at = heap.push(event) - 1
+  while (at > 0) {
+    const above = (at - 1) >> 1
+    const parent = heap[above]
+    if (parent === undefined || !isBefore(event, parent)) break
+    heap[at] = parent
+    at = above
+  }
+  heap[at] = event
+}
+
+function removeFirst(heap: Event[]): void {
+  const last = heap.pop()
+  if (last === undefined || heap.length === 0) return
+  let at = 0
+  for (;;) {
+    const left = 2 * at + 1
+    const [one, other] = [heap[left], heap[left + 1]]
+    if (one === undefined) break
+    const [least, child] = other !== undefined && isBefore(other, one) ? [left + 1, other] : [left, one]
+    if (!isBefore(child, last)) break
+    heap[at] = child
+    at = least
+  }
+  heap[at] = last
+}
