@@ -29,8 +29,7 @@ export function createInstruments(registry: Registry) {
       }
       if ('partner' in labels) begins.push(begin)
       else if (labelNames.length > 0) begin()
-      return (fields: Series<All>, count = 1): void =>
-        made.labels(...labelNames.map((label) => fields[label] ?? '')).inc(count)
+      return (fields: Series<All>, count = 1): void => made.inc(seriesOf(labelNames, fields), count)
     },
     /** Begins the series of a partner at 0: the increase of one that appears with its first count cannot be seen. */
     begin: (partner: string): void => {
@@ -41,8 +40,7 @@ export function createInstruments(registry: Registry) {
       const labelNames = Object.keys(labels)
       const settings = { name: `markbridge_${name}_seconds`, help, labelNames, buckets: seconds, registers }
       const made = new Histogram(settings)
-      return (fields: Series<All>, ms: number): void =>
-        made.labels(...labelNames.map((label) => fields[label] ?? '')).observe(ms / 1_000)
+      return (fields: Series<All>, ms: number): void => made.observe(seriesOf(labelNames, fields), ms / 1_000)
     },
     /** Adds a gauge; a reading that fails counts as none. `shared`: it is the same in each process of an adapter, and not added up. */
     gauge: <const Label extends string = never>(
@@ -71,6 +69,16 @@ export function createInstruments(registry: Registry) {
   }
 }
 export type Instruments = ReturnType<typeof createInstruments>
+
+/** The labels alone, of fields that may have more. Not `labels` of prom-client, which makes functions for each call. */
+function seriesOf(
+  labelNames: readonly string[],
+  fields: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const series: Record<string, string> = {}
+  for (const label of labelNames) series[label] = fields[label] ?? ''
+  return series
+}
 
 /** Each combination of values; none where those of a label are not known. */
 function combine(labels: Labels): Record<string, string>[] {

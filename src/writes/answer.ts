@@ -23,13 +23,15 @@ import {
   toSupersededPart,
 } from './reply.ts'
 import { runRecords } from './run.ts'
-import { createReplyIds, encodeStoredRequest } from './stored-request.ts'
+import { createReplyIds, encodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
 /** The cost of listing a record for the journal, in bytes of a batch. */
 const RECORD_WORK = 64
 /** The cost of the answer to a record that is refused, in bytes of a batch. */
 const FAULT_WORK = 4_096
+/** A journal without a store reads neither bytes nor digests. */
+const NOTHING = new Uint8Array(0)
 
 /** Parts of records that are refused without being sent, by position. */
 type RefusedParts = ReadonlyMap<number, PartReply>
@@ -51,10 +53,20 @@ export async function answerWrites(
   const replyId = context.newId()
   const replyContext = { ...request, newId: context.newId }
   const isDropped = !plan.outcomesShown && partner.mismatch === 'drop'
-  const identity = await identityOf(authorisation.owner, context.upstream, planned)
+  const { durable } = context.journal
+  const identity = durable
+    ? await identityOf(authorisation.owner, context.upstream, planned)
+    : { owner: authorisation.owner, ids: undefined, content: NOTHING, receivedMs: planned.receivedMs }
   const faults = await toFaultParts(planned, replyContext)
   let sentToV2: SentToV2 | undefined
   let refused: RefusedParts = faults
+  const stored = (): StoredRequest => ({
+    request,
+    replyId,
+    sender: authorisation.identity.credentialsHash,
+    markedAtMs: sentToV2 && (sentToV2.receivedMs ?? planned.receivedMs),
+    body: planned.body,
+  })
   const begin = async (): Promise<BeginResult> => {
     const batch: NewBatch = {
       ...identity,
@@ -63,16 +75,7 @@ export async function answerWrites(
       credentials: JSON.stringify(client),
       newcomer: !context.accepted.queueKey(authorisation).isAccepted(),
       records: toNewRecords(plan, refused, isDropped),
-      payload: await encodeStoredRequest(
-        {
-          request,
-          replyId,
-          sender: authorisation.identity.credentialsHash,
-          markedAtMs: sentToV2 && (sentToV2.receivedMs ?? planned.receivedMs),
-          body: planned.body,
-        },
-        planned.slices,
-      ),
+      payload: durable ? await encodeStoredRequest(stored(), planned.slices) : NOTHING,
     }
     return context.journal.begin(batch).catch((cause: unknown) => {
       // The row of a batch with the same ids may be damaged: then this one may have come before.
