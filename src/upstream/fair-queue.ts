@@ -142,6 +142,7 @@ export class FairQueue {
   enter(call: QueuedCall): void {
     const { queueKey, priority, waitMs } = call
     const { places, supply } = this
+    const line = this.lines[priority]
     const holder = holderOf(queueKey)
     const isBounded = waitMs !== undefined
     const isOver = isBounded && waitMs <= 0
@@ -151,22 +152,23 @@ export class FairQueue {
       return
     }
     const signal = call.signal?.()
-    if (signal?.aborted === true) call.refuse('gone')
-    else if (isOver) call.refuse('deadline')
-    else if (isBounded && !places.mayTake(holder)) call.refuse('full')
-    else this.wait(call, this.lines[priority], holder, signal)
-  }
-
-  private wait(call: QueuedCall, line: FairLine, holder: string, signal: AbortSignal | undefined): void {
-    const { waitMs } = call
-    if (waitMs !== undefined) this.places.take(holder)
+    if (signal?.aborted === true || isOver || (isBounded && !places.mayTake(holder))) {
+      call.refuse(signal?.aborted === true ? 'gone' : isOver ? 'deadline' : 'full')
+      return
+    }
+    if (!isBounded && signal === undefined) {
+      line.push(call)
+      this.serve()
+      return
+    }
+    if (isBounded) places.take(holder)
     const leave = (): void => {
-      if (waitMs !== undefined) this.places.release(holder)
+      if (isBounded) places.release(holder)
       cancel?.()
       signal?.removeEventListener('abort', onGone)
     }
     const waiter: Waiter = {
-      queueKey: call.queueKey,
+      queueKey,
       admit: (charged) => {
         leave()
         call.admit(charged)
@@ -178,7 +180,7 @@ export class FairQueue {
       call.refuse(reason)
     }
     const onGone = (): void => giveUp('gone')
-    const cancel = waitMs === undefined ? undefined : this.clock.after(waitMs, () => giveUp('deadline'))
+    const cancel = isBounded ? this.clock.after(waitMs, () => giveUp('deadline')) : undefined
     signal?.addEventListener('abort', onGone)
     line.push(waiter)
     this.serve()

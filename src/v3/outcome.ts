@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { readRetryAfter } from '../upstream/index.ts'
-import { type V3Reply, v3ReplySchema } from './record.ts'
+import { isV3Reply, type V3Reply } from './record.ts'
 
 /** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
 export type NotAppliedReason =
@@ -171,8 +171,8 @@ export function parsePostReply(
   nowMs: number,
 ): PostOutcome {
   if (status >= 200 && status < 300) {
-    const { data: reply } = v3ReplySchema.safeParse(parseJson(body, MAX_REPLY_NODES))
-    return reply === undefined ? { kind: 'unknown', reason: 'unreadableReply' } : { kind: 'accepted', reply }
+    const reply = parseJson(body, MAX_REPLY_NODES)
+    return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
   }
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
