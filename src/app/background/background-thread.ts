@@ -77,7 +77,7 @@ export function createBackgroundThread(options: ThreadOptions) {
     await own.terminate()
   }
   return {
-    /** Hands work to the thread, where it holds its place until it has begun. Rejects where the thread fails. The reason where there is no place. */
+    /** Queues work on the thread. Returns the reason where the queue is full or the thread is down; the promise rejects if the thread fails. */
     hand: <Result>(
       bytes: number,
       send: (call: Call, id: number) => Promise<Result>,

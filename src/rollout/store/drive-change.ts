@@ -19,7 +19,7 @@ export interface DriveOptions {
 /** A live instance that has not acknowledged a change (`writes` is undefined), or has writes under way that hold it up. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
-/** A forward change with what it asks for; `approvalForMs`: it waits so long for another operator's approval. */
+/** A forward change and its request; `approvalForMs`: how long it waits for another operator's approval, ms. */
 type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonly approvalForMs?: number }
 
 /**

@@ -112,7 +112,7 @@ const schema = z
     message: 'and Absent cannot both be true',
   })
 
-/** Reads one posted record and the types of its references, or every fault of its form; `actorId` recorded it where it names nobody. */
+/** Reads one posted record and the types of its references, or returns every error of its form. `actorId` is the default of `RecordedBy`. */
 export function readRecordBody(
   body: unknown,
   actorId: string,
