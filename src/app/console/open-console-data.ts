@@ -1,0 +1,109 @@
+import { Worker } from 'node:worker_threads'
+
+import { type Clock, waitFor } from '../../clock.ts'
+import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../../config/index.ts'
+import type { ConsoleData } from '../../console/data/port.ts'
+import { AdapterError } from '../../errors.ts'
+import { type JournalInspector, openInspector } from '../../journal/index.ts'
+import { connect, type Remote } from '../remote-calls.ts'
+import { markFileOf } from '../stages.ts'
+import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './calls.ts'
+
+export interface ConsoleDataOptions extends Pick<Config, 'journal'> {
+  readonly clock: Clock
+  /** The store cannot be opened or written: pages are out of date or empty until it can. */
+  readonly onFailure: () => void
+}
+
+/** What pages ask, and what the adapter adds to it, over a thread. */
+export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
+
+/** The nice value of the thread: pages are to be answered under load, too, and clients before them. */
+const NICE = 10
+const HEAP_MIB = 256
+const STOP_MS = 5_000
+const RESTART_MS = 10_000
+/** The file beside this one, as built or as source. */
+const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
+
+/**
+ * Opens the data of the console over the journal that the configuration names: a thread reads it and does the background work. Until
+ * there is a journal every call is rejected with `ADP_JOURNAL_UNAVAILABLE`. Undefined for an adapter without a journal.
+ */
+export function openConsoleData({
+  journal,
+  clock,
+  onFailure,
+}: ConsoleDataOptions): OpenedConsoleData | undefined {
+  const url = journalUrlOf(journal)
+  if (url === 'none') return undefined
+  const how = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
+  let [thread, isClosed]: [Thread | undefined, boolean] = [undefined, false]
+  let cancel = (): void => undefined
+  const start = (): void => {
+    thread = startThread({ url, how, nice: NICE }, { failed: onFailure }, () => {
+      thread = undefined
+      if (isClosed) return
+      onFailure()
+      cancel = clock.after(RESTART_MS, start)
+    })
+  }
+  start()
+  const call: Thread['call'] = (name, ...args) =>
+    thread?.call(name, ...args) ??
+    Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console does not run.'))
+  /** Commands of an operator are rare: each opens the journal by itself, as `markbridge journal` does. */
+  const command = async <Result>(act: (inspector: JournalInspector) => Promise<Result>): Promise<Result> => {
+    const inspector = await openInspector(url, markFileOf(journal))
+    return act(inspector).finally(() => inspector.close())
+  }
+  return {
+    overview: (...args) => call('overview', ...args),
+    hash: (...args) => call('hash', ...args),
+    search: (...args) => call('search', ...args),
+    batch: (...args) => call('batch', ...args),
+    records: (...args) => call('records', ...args),
+    waiting: (...args) => call('waiting', ...args),
+    readPayload: (...args) => call('readPayload', ...args),
+    keepSteps: (...args) => call('keepSteps', ...args),
+    keepFigures: (...args) => call('keepFigures', ...args),
+    retry: async (batch) => {
+      const due = await command((inspector) => inspector.makeDue(Date.now(), batch))
+      return due.reduce((sum, { positions }) => sum + positions.length, 0)
+    },
+    dismiss: (batch, positions) => command((inspector) => inspector.dismiss(batch, positions)),
+    close: async () => {
+      isClosed = true
+      cancel()
+      const own = thread
+      if (own === undefined) return
+      own.worker.ref()
+      const waited = new AbortController()
+      await Promise.race([own.call('close').catch(() => undefined), waitFor(STOP_MS, clock, waited.signal)])
+      waited.abort()
+      await own.worker.terminate()
+    },
+  }
+}
+
+type Thread = Remote<ConsoleThreadCalls> & { readonly worker: Worker }
+
+/** Starts the thread; it does not keep the process alive. `onEnd` is called once it has ended. */
+function startThread(start: ConsoleThreadStart, calls: ConsoleMainCalls, onEnd: () => void): Thread {
+  const worker = new Worker(THREAD, {
+    workerData: start,
+    execArgv: [],
+    name: 'markbridge-console',
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
+  const remote = connect<ConsoleThreadCalls>(worker)
+  remote.answer({ ...calls })
+  // Its end is reported by `onEnd`.
+  worker.on('error', () => undefined)
+  worker.on('exit', () => {
+    onEnd()
+    remote.end(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console has ended.'))
+  })
+  worker.unref()
+  return { ...remote, worker }
+}

@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+
+import { backgroundClock } from '../../clock.ts'
+import { createProcessorShare } from '../../compare/processor-share.ts'
+import { type ConsoleEngine, openConsoleEngine } from '../../console/data/engine.ts'
+import { AdapterError } from '../../errors.ts'
+import { connect } from '../remote-calls.ts'
+import { takePriority, usedMs } from '../processor.ts'
+import { readRequest } from './read-request.ts'
+import type { ConsoleThreadCalls, ConsoleThreadStart, ConsoleMainCalls } from './calls.ts'
+
+// The thread of the console's data: what it reads, decodes and writes holds up no client.
+
+const RETRY_MS = 5_000
+
+if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of the console.')
+const start = workerData as ConsoleThreadStart
+takePriority(start.nice)
+const main = connect<ConsoleMainCalls>(parentPort)
+const onFailure = (): void => void main.call('failed').catch(() => undefined)
+const stop = new AbortController()
+const share = createProcessorShare(backgroundClock, usedMs, stop.signal)
+const begin = (): Promise<void> => share.begin()
+let engine: ConsoleEngine | undefined
+
+/** The journal may be opened later. */
+async function open(): Promise<void> {
+  let failures = 0
+  while (engine === undefined && !stop.signal.aborted)
+    try {
+      engine = await openConsoleEngine({ url: start.url, how: start.how, readRequest, begin, onFailure })
+      engine.start()
+    } catch {
+      // Others that start at the same moment may hold the file, or create the journal just now.
+      failures += 1
+      if (failures === 2) onFailure()
+      await wait(RETRY_MS, undefined, { signal: stop.signal }).catch(() => undefined)
+    }
+}
+
+const opening = open()
+
+async function ask<Result>(question: (opened: ConsoleEngine) => Promise<Result>): Promise<Result> {
+  if (engine !== undefined) return question(engine)
+  throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal of the console is not open yet.')
+}
+
+const calls: ConsoleThreadCalls = {
+  overview: (...args) => ask((opened) => opened.overview(...args)),
+  hash: (...args) => ask((opened) => opened.hash(...args)),
+  search: (...args) => ask((opened) => opened.search(...args)),
+  batch: (...args) => ask((opened) => opened.batch(...args)),
+  records: (...args) => ask((opened) => opened.records(...args)),
+  waiting: (...args) => ask((opened) => opened.waiting(...args)),
+  readPayload: (...args) => ask((opened) => opened.readPayload(...args)),
+  keepSteps: (...args) => ask((opened) => opened.keepSteps(...args)),
+  keepFigures: (...args) => ask((opened) => opened.keepFigures(...args)),
+  close: async () => {
+    stop.abort()
+    await opening
+    await engine?.close()
+  },
+}
+main.answer({ ...calls })

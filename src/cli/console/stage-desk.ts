@@ -1,0 +1,96 @@
+import type { Config } from '../../config/index.ts'
+import { printPartner } from '../../config/yaml.ts'
+import type { PartnerDetails, PartnerStage, StageDesk, Step, StepResult } from '../../console/ports.ts'
+import { nextOf, shareOf } from '../../rollout/stage.ts'
+import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
+import { giveAdvice, linesOf } from '../rollout/advice.ts'
+import { answerOf } from '../rollout/change-result.ts'
+import { filePartnersOf } from '../rollout/open-store.ts'
+import { describePending, notesOf, type StageView, viewStages } from '../rollout/stage-view.ts'
+import { approveStep, goBack, setStage, type StageDesk as Desk } from '../rollout/take-step.ts'
+
+/** Creates the stages for the console: the functions of `rollout` on a store that stays open. `signal` withdraws steps that wait. */
+export function createStageDesk(
+  config: () => Config,
+  openStore: () => Promise<OpenedRolloutStore>,
+  signal: AbortSignal,
+): StageDesk {
+  const describe = async (view: StageView, snapshot: RolloutSnapshot, store: OpenedRolloutStore) => {
+    const advice = await giveAdvice(view, config(), snapshot, store)
+    return { stage: toStage(view, advice), advice }
+  }
+  const read = async () => {
+    const store = await openStore()
+    const snapshot = await store.snapshot()
+    return { store, snapshot, views: viewStages(filePartnersOf(config()), snapshot) }
+  }
+  return {
+    list: async () => {
+      const { store, snapshot, views } = await read()
+      const found = await Promise.all(views.map((view) => describe(view, snapshot, store)))
+      return found.map(({ stage }) => stage)
+    },
+    show: async (partner) => {
+      const { store, snapshot, views } = await read()
+      const view = views.find((one) => one.partner === partner)
+      if (view === undefined) return undefined
+      const { stage, advice } = await describe(view, snapshot, store)
+      return { ...stage, ...detailsOf(view), evidence: advice.figures ? linesOf(advice.figures) : [] }
+    },
+    change: async (actor, partner, step) => {
+      const desk: Desk = { config: config(), store: await openStore(), actor: () => actor, signal }
+      const { result } = await take(desk, partner, step)
+      const { status = 0, document, text } = answerOf(result)
+      const outcomes = new Map<number, StepResult['outcome']>([
+        [0, 'done'],
+        [4, 'waits'],
+      ])
+      return { outcome: outcomes.get(status) ?? 'refused', document, message: text() }
+    },
+    history: async ({ partner, limit }) =>
+      (await (await openStore()).history({ partner, limit })).toReversed(),
+    note: async (...given) => (await openStore()).note(...given),
+  }
+}
+
+function take(desk: Desk, partner: string, step: Step) {
+  switch (step.kind) {
+    case 'set':
+      return setStage(desk, partner, step.stage, step)
+    case 'back':
+      return goBack(desk, partner, step)
+    case 'approve':
+      return approveStep(desk, partner, step)
+  }
+}
+
+function toStage(view: StageView, advice: PartnerStage['advice']): PartnerStage {
+  const { partner, setting, stored, source, revision, sinceMs, by, reason, pending } = view
+  return {
+    ...{ partner, source, revision, sinceMs, by, reason },
+    stage: setting?.stage ?? 'damaged',
+    percent: setting && shareOf(setting),
+    notes: notesOf(view),
+    pending: pending && {
+      text: describePending(pending),
+      by: pending.by,
+      needsApproval: pending.needsApproval,
+    },
+    next: stored && nextOf(stored.stage),
+    advice: { verdict: advice.verdict, missing: advice.missing },
+  }
+}
+
+function detailsOf({ stored, file }: StageView): Pick<PartnerDetails, 'canary' | 'configuration'> {
+  const first = file?.own.canary
+  const percent = stored?.stage === 'canary' ? stored.percent : first?.percent
+  return {
+    canary: {
+      percent: percent ?? 0,
+      always: stored?.always ?? first?.always ?? [],
+      never: stored?.never ?? first?.never ?? [],
+    },
+    configuration: file && printPartner(file.own),
+  }
+}

@@ -1,0 +1,64 @@
+import type { Request } from 'express'
+
+import type { ConsoleConfig } from '../../config/index.ts'
+import {
+  type AddressList,
+  createAddressList,
+  hostName,
+  isLoopbackAddress,
+  plainAddress,
+} from '../../http/address.ts'
+import type { SignedIn, Sessions } from './sessions.ts'
+
+export const COOKIE = 'markbridge_console'
+
+/** What a request says of its sender. */
+interface Identified {
+  /** Undefined: the configuration names no such person. */
+  readonly signedIn: SignedIn | undefined
+  /** The token of the request belongs to no operator. */
+  readonly isWrongToken: boolean
+}
+
+/** Finds who sends a request: a token in it first, then what a trusted proxy says, then the cookie. */
+export function createIdentify(sessions: Sessions, { identity }: Pick<ConsoleConfig, 'identity'>) {
+  const proxies: AddressList = createAddressList(identity?.proxies ?? [])
+  return (request: Request): Identified => {
+    const [, token] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+    if (token !== undefined) {
+      const signedIn = sessions.findByToken(token)
+      return { signedIn, isWrongToken: signedIn === undefined }
+    }
+    const named = identity && request.headers[identity.header.toLowerCase()]
+    if (typeof named === 'string' && proxies.has(peerOf(request)))
+      return { signedIn: sessions.findNamed(named), isWrongToken: false }
+    const cookie = readCookie(request.headers.cookie)
+    return { signedIn: cookie === undefined ? undefined : sessions.find(cookie), isWrongToken: false }
+  }
+}
+
+/** The address of the peer, which is that of a proxy where there is one. */
+export const peerOf = ({ socket }: Pick<Request, 'socket'>): string =>
+  plainAddress(socket.remoteAddress ?? '')
+
+function readCookie(header = ''): string | undefined {
+  const found = header.split(';').flatMap((pair) => {
+    const [name = '', value = ''] = pair.split('=', 2)
+    return name.trim() === COOKIE ? [value.trim()] : []
+  })
+  // Another page of the host may have set one too: which is meant is not known.
+  return found.length === 1 ? found[0] : undefined
+}
+
+/**
+ * The names under which the console answers. A page of another name that resolves to this address must not read it (DNS rebinding), and
+ * a peer on this machine reaches it as loopback.
+ */
+export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'hosts'>) {
+  const own = new Set([...hosts, host.includes(':') ? `[${host}]` : host.toLowerCase()])
+  const loopback = new Set(['localhost', '127.0.0.1', '[::1]'])
+  return (request: Request): boolean => {
+    const name = hostName(request.headers.host ?? '')
+    return own.has(name) || (loopback.has(name) && isLoopbackAddress(request.socket.remoteAddress ?? ''))
+  }
+}

@@ -1,0 +1,59 @@
+import { AdapterError } from '../../errors.ts'
+import { type Actor, sees } from '../../rollout/operators.ts'
+import type { Scope } from '../data/port.ts'
+import type { SignedIn } from './sessions.ts'
+
+/** One request of a person who is signed in. */
+export interface Visit {
+  readonly signedIn: SignedIn
+  readonly actor: Actor
+  /** The partners whose batches may be seen. */
+  readonly scope: Scope
+  /** Parts of the path by name. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** The fields of a form; none for a page. */
+  readonly form: URLSearchParams
+  readonly file: Buffer | undefined
+}
+
+/** The scope of an actor. */
+export const scopeOf = ({ partners }: Actor): Scope => partners ?? 'all'
+
+/** A part of the path. Error: `ADP_NOT_FOUND` for a partner outside the scope, as for one that is not there. */
+export function visiblePartner({ actor, params }: Visit): string {
+  const { partner = '' } = params
+  if (sees(actor, partner)) return partner
+  throw notFound('partner')
+}
+
+/** A number in the path, from 1. Error: `ADP_NOT_FOUND`. */
+export function numberOf({ params }: Visit, name: string): number {
+  const text = params[name] ?? ''
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw notFound(name)
+  return Number(text)
+}
+
+export const notFound = (what: string): AdapterError =>
+  new AdapterError('ADP_NOT_FOUND', `There is no such ${what}.`)
+
+/** Error: `ADP_FORBIDDEN` unless the actor is an operator. */
+export function expectOperator({ actor }: Visit): void {
+  if (actor.role === 'operator') return
+  throw new AdapterError(
+    'ADP_FORBIDDEN',
+    `${actor.name} has the role ${actor.role}, which does not allow this; it takes operator.`,
+  )
+}
+
+const MAX_REASON = 500
+
+/** The reason of a form, for the audit trail. Error: `ADP_USAGE`. */
+export function reasonOf({ form }: Visit): string {
+  const reason = (form.get('reason') ?? '').trim()
+  if (reason !== '' && reason.length <= MAX_REASON) return reason
+  throw new AdapterError(
+    'ADP_USAGE',
+    `Give a reason of 1 to ${MAX_REASON} characters: it goes into the audit trail.`,
+  )
+}

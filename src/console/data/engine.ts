@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
+
+import { sql } from 'kysely'
+
+import { AdapterError } from '../../errors.ts'
+import type { Unsealing } from '../../journal/index.ts'
+import { createBatchCounting } from './count-batches.ts'
+import { addCounts } from './counts.ts'
+import {
+  createRecordIndex,
+  type OpenedRequest,
+  openSearchHash,
+  readPayload,
+  type ReadRequest,
+} from './index-records.ts'
+import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
+import { checkBalances, readOverview } from './overview.ts'
+import type { ConsoleData, UnreadableReason } from './port.ts'
+import { findAll, readDetails, readPage, readWaiting } from './search.ts'
+import { keepSteps, type NewStep } from './steps.ts'
+import { sweepIndex } from './sweep.ts'
+
+interface EngineOptions {
+  readonly url: string
+  readonly how: Unsealing
+  readonly readRequest: ReadRequest
+  /** Resolves when the work of indexing one more batch may begin. */
+  readonly begin: () => Promise<void>
+  /** Background work has failed, the first time since it succeeded; it is tried again. */
+  readonly onFailure: (cause: unknown) => void
+}
+
+/** What the engine answers, in whatever thread it runs. */
+export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
+  /** Opens the request of a batch, for those who may see what is in it. */
+  readPayload(batch: number): Promise<OpenedRequest | UnreadableReason | undefined>
+  keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
+  /** Adds what the metrics of a process have grown by until this time. */
+  keepFigures(
+    counts: readonly { readonly name: string; readonly count: number }[],
+    atMs: number,
+  ): Promise<void>
+  /** Does the background work that is due; resolves true while there may be more. */
+  work(): Promise<boolean>
+  /** Deletes what the journal has deleted. */
+  sweep(): Promise<void>
+  /** Repeats `work` until `close`. */
+  start(): void
+  close(): Promise<void>
+}
+
+/** Between two passes of the background. */
+const EVERY_MS = 1_000
+const RETRY_MS = 10_000
+/** One instance at a time does the work; another one goes on this long after it has stopped. */
+const HELD_MS = 15_000
+const SWEEP_EVERY_MS = 5_000
+const CHECK_EVERY_MS = 60_000
+/** Figures are known for whole minutes. */
+const FIGURES_S = 60
+
+const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/**
+ * Opens what answers the pages of the console, and writes in the background what they need, from the journal's rows. Rejects as the drivers
+ * do where there is no journal yet.
+ */
+export async function openConsoleEngine(options: EngineOptions): Promise<ConsoleEngine> {
+  const { url, how, readRequest, begin, onFailure } = options
+  const database = await openConsoleDatabase(url)
+  const { db, dialect } = database
+  const hash = await openSearchHash(database, how).catch(async (cause: unknown) => {
+    await database.close()
+    throw cause
+  })
+  const { countNew, follow } = createBatchCounting(database)
+  const indexRecords = createRecordIndex(database, how, hash, readRequest, begin)
+  const holder = randomUUID()
+  let [sweptMs, checkedMs] = [-Infinity, -Infinity]
+  const work = async (): Promise<boolean> => {
+    if (!(await hold(database, holder))) return false
+    let more = false
+    for (const step of [countNew, follow, indexRecords]) {
+      more = (await step()) || more
+      await nextTurn()
+    }
+    const now = performance.now()
+    if (now - sweptMs >= SWEEP_EVERY_MS) {
+      await sweepIndex(database)
+      sweptMs = now
+    }
+    if (!more && now - checkedMs >= CHECK_EVERY_MS) {
+      await checkBalances(database)
+      checkedMs = now
+    }
+    return more
+  }
+  const stop = new AbortController()
+  let running: Promise<void> | undefined
+  const run = async (): Promise<void> => {
+    let isFailing = false
+    while (!stop.signal.aborted) {
+      const afterMs = await work().then(
+        (more) => {
+          isFailing = false
+          return more ? 0 : EVERY_MS
+        },
+        (cause: unknown) => {
+          if (!isFailing) onFailure(cause)
+          isFailing = true
+          return RETRY_MS
+        },
+      )
+      await wait(afterMs, undefined, { signal: stop.signal }).catch(() => undefined)
+    }
+  }
+  const ask = async <Result>(question: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await question()
+    } catch (cause) {
+      if (cause instanceof AdapterError) throw cause
+      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal cannot be read now.', { cause })
+    }
+  }
+  return {
+    overview: (range, scope) => ask(() => readOverview(database, range, scope)),
+    // eslint-disable-next-line @typescript-eslint/require-await
+    hash: async (kind, typed) => {
+      const id = typed
+        .trim()
+        .replace(/^\{(.*)\}$/, '$1')
+        .toLowerCase()
+      return GUID.test(id) ? hash(kind, id).toString(16).padStart(13, '0') : undefined
+    },
+    search: (search, scope) => ask(() => findAll(database, search, scope)),
+    batch: (batch, scope) => ask(() => readDetails(database, batch, scope)),
+    records: (batch, page) => ask(() => readPage(database, batch, page)),
+    waiting: (filter, scope) => ask(() => readWaiting(database, filter, scope)),
+    readPayload: (batch) => ask(() => readPayload(database, how, batch)),
+    keepSteps: (steps, lost) => ask(() => keepSteps(database, steps, lost)),
+    keepFigures: (counts, atMs) =>
+      ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), Date.now(), FIGURES_S)), // prettier-ignore
+    work,
+    sweep: async () => {
+      while (!(await sweepIndex(database)));
+    },
+    start: () => {
+      running = run()
+    },
+    close: async () => {
+      stop.abort()
+      await running
+      await database.close()
+    },
+  }
+}
+
+/** Takes or keeps the background work for this holder; false: another one has it. */
+async function hold({ db, nowMs }: ConsoleDatabase, holder: string): Promise<boolean> {
+  const { rows } =
+    await sql`update console_index set holder = ${holder}, until_ms = ${nowMs()} + ${sql.lit(HELD_MS)}
+    where holder = ${holder} or until_ms < ${nowMs()} returning id`.execute(db)
+  return rows.length > 0
+}

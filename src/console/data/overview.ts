@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+
+import { isLive, readBalances, type RecordState, recordStates, stateCodes } from '../../journal/index.ts'
+import { readCounts } from './counts.ts'
+import { toFigures } from './figures.ts'
+import type { ConsoleDatabase } from './open-database.ts'
+import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
+import { type Db, rowsOf } from './schema.ts'
+
+/** Figures are written once a minute. */
+const FIGURES_S = 60
+/** More waiting batches are not counted. */
+const MAX_COUNTED = 100_000
+
+export async function readOverview(database: ConsoleDatabase, range: Range, scope: Scope): Promise<Overview> {
+  const { db, nowMs } = database
+  const [now] = await rowsOf(db, sql<{ ms: number }>`select ${nowMs()} as ms`)
+  const atMs = now?.ms ?? Date.now()
+  const traffic = await readCounts(db, range, atMs)
+  const figures = range === 'live' ? await readCounts(db, range, atMs, FIGURES_S) : traffic
+  return {
+    atMs,
+    traffic: toTraffic(traffic, scope),
+    balances: await readPartnerBalances(db, scope),
+    instances: await readInstances(database),
+    figures: toFigures(figures),
+    index: await readIndexState(db),
+  }
+}
+
+const isInScope = (scope: Scope, partner: string): boolean => scope === 'all' || scope.includes(partner) // prettier-ignore
+
+function toTraffic(
+  { fromMs, stepMs, points, rows }: Awaited<ReturnType<typeof readCounts>>,
+  scope: Scope,
+): Traffic {
+  const series = new Map<string, { partner: string; state: RecordState; counts: number[] }>()
+  for (const { index, words, count } of rows) {
+    const [name, word, partner = ''] = words
+    const state = recordStates.find((one) => one === word)
+    if (name !== 'marks' || state === undefined || !isInScope(scope, partner)) continue
+    const key = `${partner} ${state}`
+    const own = series.get(key) ?? { partner, state, counts: Array.from({ length: points }, () => 0) }
+    own.counts[index] = count
+    series.set(key, own)
+  }
+  return { fromMs, stepMs, points, series: [...series.values()] }
+}
+
+async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly PartnerBalance[]> {
+  const checks = await rowsOf(
+    db,
+    sql<{
+      partner: string
+      holds: number
+      checkedMs: number
+    }>`select partner, holds, checked_ms as "checkedMs" from console_checks`,
+  )
+  const letters = await rowsOf(
+    db,
+    sql<{ partner: string; records: number }>`select b.partner, count(*) as records from journal_records r
+      join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`,
+  )
+  const balances = await readBalances(db)
+  return balances
+    .filter(({ partner }) => isInScope(scope, partner))
+    .map((balance) => {
+      const check = checks.find(({ partner }) => partner === balance.partner)
+      return {
+        ...balance,
+        holds: check && check.holds === 1,
+        checkedMs: check?.checkedMs,
+        deadLetters: letters.find(({ partner }) => partner === balance.partner)?.records ?? 0,
+      }
+    })
+}
+
+/**
+ * Checks the totals of partners against the records that are kept: as many in flight, and no more of any state. What is kept was counted
+ * from the records themselves, batch by batch.
+ */
+export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promise<void> {
+  const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  const checked = await reading.execute(async (at) => {
+    const sums = sql.raw(recordStates.map((state) => `sum(${state}) as ${state}`).join())
+    type Kept = Record<RecordState, number> & { readonly partner: string }
+    const kept = await rowsOf(at, sql<Kept>`select partner, ${sums} from console_batches group by partner`)
+    const open = await rowsOf(
+      at,
+      sql<{ partner: string; records: number }>`select b.partner, count(*) as records from journal_batches b
+        join journal_records r on r.batch = b.id and r.state = ${sql.lit(stateCodes.open)} where b.open > 0 group by b.partner`,
+    )
+    return (await readBalances(at)).map((balance) => {
+      const { partner } = balance
+      const own = kept.find((one) => one.partner === partner)
+      const inFlight = open.find((one) => one.partner === partner)?.records ?? 0
+      const fits = recordStates.every((state) => state === 'open' || (own?.[state] ?? 0) <= balance[state])
+      return { partner, holds: fits && inFlight === balance.open ? 1 : 0 }
+    })
+  })
+  await exclusively(async (at) => {
+    await sql`delete from console_checks`.execute(at)
+    for (const { partner, holds } of checked)
+      await sql`insert into console_checks (partner, holds, checked_ms) values (${partner}, ${holds}, ${Date.now()})`.execute(at) // prettier-ignore
+  })
+}
+
+async function readInstances({ db, nowMs }: ConsoleDatabase): Promise<readonly Instance[]> {
+  const rows = await rowsOf(
+    db,
+    sql<Omit<Instance, 'state'> & { lost: number; live: number }>`select i.id as instance, i.host, i.pid,
+        i.lease_until as "leaseUntilMs", i.lost, case when ${isLive({ nowMs })} then 1 else 0 end as live,
+        (select count(*) from journal_batches b where b.instance = i.id and b.open > 0) as "openBatches"
+      from journal_instances i order by i.id desc`,
+  )
+  return rows.map(({ lost, live, ...row }) => ({
+    ...row,
+    state: lost === 1 ? 'lost' : live === 1 ? 'live' : 'expired',
+  }))
+}
+
+async function readIndexState(db: Db): Promise<IndexState> {
+  const [row] = await rowsOf(
+    db,
+    sql<{ waiting: number; lostSteps: number }>`select lost_steps as "lostSteps",
+        (select count(*) from (select 1 from journal_batches b where b.id > i.last_batch limit ${MAX_COUNTED}) n)
+        + (select count(*) from (select 1 from console_batches c where c.indexed <> 1 limit ${MAX_COUNTED}) t) as waiting
+      from console_index i`,
+  )
+  const unreadable = await rowsOf(
+    db,
+    sql<{
+      reason: UnreadableReason
+      batches: number
+    }>`select unreadable as reason, count(*) as batches from console_batches
+      where unreadable is not null group by unreadable`,
+  )
+  return { waiting: row?.waiting ?? 0, unreadable, lostSteps: row?.lostSteps ?? 0 }
+}

@@ -1,0 +1,93 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+
+import { type JournalTables, readMeta, recordStates } from '../../journal/index.ts'
+
+/** The two databases. */
+export type Dialect = 'sqlite' | 'postgres'
+
+/** All tables are asked with SQL of their own. */
+export type Db = Kysely<JournalTables>
+
+/** Tables of another version are made anew: what they hold follows from the journal, except timelines and counts. */
+const VERSION = '1'
+
+const states = recordStates.map((state) => `${state} integer not null`).join()
+
+/**
+ * The tables of the console; what follows from the journal's tables is written in the background. No value of a learner or a mark is in
+ * them: learners, events and marks are 52 bits of a keyed hash. Times are ms since the epoch.
+ */
+const tables = (dialect: Dialect): readonly string[] => [
+  // `last_batch`: all batches up to it are counted. `turn`: its change is the lock of all who write. `holder` writes until `until_ms`.
+  `create table console_index (id integer primary key, version text not null, journal text not null, last_batch bigint not null,
+     turn bigint not null, holder text not null, until_ms bigint not null, swept bigint not null, lost_steps bigint not null)`,
+  // Batches of the journal with their records by state as they were counted last. `active`: as in the journal. `indexed`: 1: its records are
+  // in `console_records`, as far as they can be read; 2: except for newer marks; 0: not yet. `unreadable`: why not. `boundary`: as its client wrote it.
+  `create table console_batches (batch bigint primary key, partner text not null, received_ms bigint not null, boundary text,
+     ${states}, active integer not null, indexed integer not null default 0, unreadable text)`,
+  `create index console_batches_received on console_batches (received_ms, batch)`,
+  `create index console_batches_partner on console_batches (partner, received_ms, batch)`,
+  `create index console_batches_boundary on console_batches (boundary) where boundary is not null`,
+  `create index console_batches_todo on console_batches (batch) where indexed <> 1`,
+  `create index console_batches_active on console_batches (received_ms) where active > 0`,
+  `create index console_batches_unreadable on console_batches (unreadable) where unreadable is not null`,
+  ...['open', 'refused', 'unknown', 'parked'].map(
+    (state) =>
+      `create index console_batches_${state} on console_batches (received_ms, batch) where ${state} > 0`,
+  ),
+  `create table console_records (batch bigint not null, position integer not null, learner bigint, event bigint, mark bigint,
+     content_id text, primary key (batch, position)) ${dialect === 'sqlite' ? 'without rowid' : ''}`,
+  ...['learner', 'event', 'mark', 'content_id'].map(
+    (column) =>
+      `create index console_records_${column} on console_records (${column}, batch, position) where ${column} is not null`,
+  ),
+  // `positions`: ranges in a JSON array.
+  `create table console_steps (batch bigint not null, at_ms bigint not null, kind text not null, instance bigint,
+     positions text not null, reason text)`,
+  `create index console_steps_batch on console_steps (batch, at_ms)`,
+  // What is counted, by name, for each stretch of `grain` seconds that begins at `at` (seconds).
+  `create table console_counts (grain integer not null, at bigint not null, name text not null, count bigint not null,
+     primary key (grain, at, name)) ${dialect === 'sqlite' ? 'without rowid' : ''}`,
+  `create table console_checks (partner text primary key, holds integer not null, checked_ms bigint not null)`,
+]
+
+const names = ['index', 'batches', 'records', 'steps', 'counts', 'checks']
+
+/** Creates the tables of a journal, to be called alone; those of another version or another journal are dropped before. */
+export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
+  const journal = (await readMeta(db, 'identity')) ?? ''
+  const isThere =
+    dialect === 'sqlite'
+      ? sql`select 1 from main.sqlite_master where name = 'console_index'`
+      : sql`select 1 where to_regclass('console_index') is not null`
+  if ((await isThere.execute(db)).rows.length > 0) {
+    const fit = sql`select 1 from console_index where version = ${VERSION} and journal = ${journal}
+      and last_batch <= (select max(last_batch) from journal_commits)`
+    if ((await fit.execute(db)).rows.length > 0) return
+  }
+  for (const name of names) await sql.raw(`drop table if exists console_${name}`).execute(db)
+  for (const statement of tables(dialect)) await sql.raw(statement).execute(db)
+  await sql`insert into console_index (id, version, journal, last_batch, turn, holder, until_ms, swept, lost_steps)
+    values (1, ${VERSION}, ${journal}, 0, 0, '', 0, 0, 0)`.execute(db)
+}
+
+export async function rowsOf<Row>(db: Db, query: RawBuilder<Row>): Promise<readonly Row[]> {
+  return (await query.execute(db)).rows
+}
+
+type ColumnType = 'bigint' | 'integer' | 'text'
+
+/** Rows as the table `u` of a statement, with one parameter for all. */
+export function tableOf<const Columns extends Readonly<Record<string, ColumnType>>>(
+  dialect: Dialect,
+  columns: Columns,
+  rows: readonly { readonly [Name in keyof Columns]: number | string | null }[],
+): RawBuilder<unknown> {
+  const json = JSON.stringify(rows)
+  if (dialect === 'postgres') {
+    const typed = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
+    return sql`json_to_recordset(${json}::json) as u (${sql.raw(typed.join())})`
+  }
+  const read = Object.keys(columns).map((name) => `value ->> '${name}' as ${name}`)
+  return sql`(select ${sql.raw(read.join())} from json_each(${json})) as u`
+}

@@ -1,0 +1,134 @@
+import { sql } from 'kysely'
+
+import type { Journal, Settled } from '../../journal/index.ts'
+import { toRanges } from './count-batches.ts'
+import type { ConsoleDatabase } from './open-database.ts'
+import type { StepKind } from './port.ts'
+import { tableOf } from './schema.ts'
+
+/** A step as it is handed to the store. */
+export interface NewStep {
+  readonly batch: number
+  readonly atMs: number
+  readonly kind: StepKind
+  readonly instance: number | undefined
+  readonly ranges: readonly (readonly [number, number])[]
+  readonly reason: string | undefined
+}
+
+/** Steps that wait for the store; of one batch, kind and reason all are one. */
+const MAX_WAITING = 5_000
+/** Batches whose end is a step, too. */
+const MAX_FOLLOWED = 10_000
+
+/** Creates the bounded queue of steps between the journal's calls and the background that writes them. */
+export function createStepQueue(nowMs: () => number) {
+  type Waiting = Omit<NewStep, 'ranges'> & { readonly positions: Set<number> }
+  let waiting = new Map<string, Waiting>()
+  let lost = 0
+  return {
+    add: (step: Omit<NewStep, 'ranges' | 'atMs'>, positions: Iterable<number>): void => {
+      const key = `${step.batch} ${step.kind} ${step.reason ?? ''}`
+      const known = waiting.get(key)
+      if (known === undefined && waiting.size >= MAX_WAITING) {
+        lost += 1
+        return
+      }
+      const own = known ?? { ...step, atMs: nowMs(), positions: new Set() }
+      for (const position of positions) own.positions.add(position)
+      waiting.set(key, own)
+    },
+    lose: (count: number): void => {
+      lost += count
+    },
+    /** What waits, and how many found no room since the last call. */
+    take: (): { readonly steps: readonly NewStep[]; readonly lost: number } => {
+      const steps = [...waiting.values()].map(({ positions, ...step }) => ({ ...step, ranges: toRanges(positions) })) // prettier-ignore
+      const taken = { steps, lost }
+      waiting = new Map()
+      lost = 0
+      return taken
+    },
+  }
+}
+
+/**
+ * Observes the calls of a journal for exceptional steps: what is called and returned is as without it. Read-backs ask for the marks of a
+ * record that the journal knows before they decide.
+ */
+export function observeJournal(
+  journal: Journal,
+  { add }: Pick<ReturnType<typeof createStepQueue>, 'add'>,
+): Journal {
+  const followed = new Set<number>()
+  const note = (kind: StepKind, batch: number, positions: Iterable<number>, reason?: string): void => {
+    add({ batch, kind, instance: journal.lease(), reason }, positions)
+    if (followed.size >= MAX_FOLLOWED) followed.clear()
+    if (kind !== 'replayed') followed.add(batch)
+  }
+  const observed: Pick<Journal, 'begin' | 'settle' | 'reopen' | 'knownMarks' | 'takeOver' | 'findAbandoned'> =
+    {
+      begin: async (batch) => {
+        const begun = await journal.begin(batch)
+        if (begun.kind === 'known') note(begun.running ? 'joined' : 'replayed', begun.batch, [])
+        return begun
+      },
+      settle: async (batch, outcomes, lease) => {
+        await journal.settle(batch, outcomes, lease)
+        const isFollowed = followed.has(batch)
+        const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
+        for (const [step, own] of byStep) {
+          if (step === undefined) continue
+          for (const [reason, some] of Map.groupBy(own, (outcome) => outcome.reason))
+          note(step, batch, some.map(({ position }) => position), reason) // prettier-ignore
+        }
+      },
+      reopen: async (batch, positions, credentials, how) => {
+        const opened = await journal.reopen(batch, positions, credentials, how)
+        if (opened.after.size > 0) note('retried', batch, opened.after.keys())
+        return opened
+      },
+      knownMarks: (record, sinceMs) => {
+        note('readBack', record.batch, [record.position])
+        return journal.knownMarks(record, sinceMs)
+      },
+      takeOver: async () => {
+        const taken = await journal.takeOver()
+        for (const { batch, after } of taken) note('takenOver', batch, after.keys())
+        return taken
+      },
+      findAbandoned: async (isAttended) => {
+        const found = await journal.findAbandoned(isAttended)
+        for (const { batch, after } of found) note('retried', batch, after.keys(), 'abandoned')
+        return found
+      },
+    }
+  return new Proxy(journal, {
+    get: (target, name): unknown => Reflect.get(name in observed ? observed : target, name),
+  })
+}
+
+function stepOf({ state, superseded }: Settled, isFollowed: boolean): StepKind | undefined {
+  if (superseded === true) return 'superseded'
+  if (state === 'unknown' || state === 'parked') return state
+  return isFollowed ? 'recovered' : undefined
+}
+
+/** Keeps steps, and counts those that were lost. */
+export async function keepSteps(
+  { dialect, exclusively }: ConsoleDatabase,
+  steps: readonly NewStep[],
+  lost: number,
+): Promise<void> {
+  const columns = { batch: 'bigint', at_ms: 'bigint', kind: 'text', instance: 'bigint', positions: 'text', reason: 'text' } as const // prettier-ignore
+  const rows = steps.map(({ batch, atMs, kind, instance, ranges, reason }) => ({
+    ...{ batch, at_ms: Math.floor(atMs), kind, positions: JSON.stringify(ranges) },
+    instance: instance ?? null,
+    reason: reason ?? null,
+  }))
+  const names = sql.raw(Object.keys(columns).join())
+  await exclusively(async (db) => {
+    await sql`insert into console_steps (${names}) select ${names} from ${tableOf(dialect, columns, rows)}`.execute(db) // prettier-ignore
+    if (lost > 0) await sql`update console_index set lost_steps = lost_steps + ${lost}`.execute(db)
+  })
+}

@@ -1,0 +1,56 @@
+import { sql } from 'kysely'
+
+import { NO_KEY } from '../../journal/index.ts'
+import { deleteOldCounts } from './counts.ts'
+import type { ConsoleDatabase } from './open-database.ts'
+import { rowsOf } from './schema.ts'
+
+/** Batches that one round looks at. */
+const STEP = 2_000
+
+/**
+ * Deletes what the journal has deleted: rows of purged batches, and the hashes of learners and events where those of its keys were erased.
+ * One round goes through some of the batches, the next one goes on from there; returns whether it has come to the end of all.
+ */
+export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
+  return exclusively(async (db) => {
+    const rows = await rowsOf(
+      db,
+      sql<{ batch: number; found: number | null; key: string | null }>`select c.batch, b.id as found,
+          (select r.key from journal_records r where r.batch = c.batch order by r.position limit 1) as key
+        from console_batches c left join journal_batches b on b.id = c.batch
+        where c.batch > (select swept from console_index) order by c.batch limit ${STEP}`,
+    )
+    const purged = rows.flatMap(({ batch, found }) => (found === null ? batch : []))
+    const erased = rows.flatMap(({ batch, found, key }) => (found !== null && key === NO_KEY ? batch : []))
+    if (purged.length > 0)
+      for (const table of ['batches', 'records'])
+        await sql`delete from ${sql.table(`console_${table}`)} where batch in (${sql.join(purged)})`.execute(
+          db,
+        )
+    if (erased.length > 0)
+      await sql`update console_records set learner = null, event = null, mark = null
+        where batch in (${sql.join(erased)}) and (learner is not null or mark is not null)`.execute(db)
+    const isEnd = rows.length < STEP
+    await sql`update console_index set swept = ${isEnd ? 0 : (rows.at(-1)?.batch ?? 0)}`.execute(db)
+    if (isEnd) {
+      await deleteOldCounts(db, Date.now())
+      await sql`delete from console_steps where not exists (select 1 from journal_batches b where b.id = console_steps.batch)`.execute(db) // prettier-ignore
+    }
+    return isEnd
+  })
+}
+
+/** Goes through all batches, and rewrites the files without the remains; false: others kept them from that. */
+export async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
+  const { db, dialect } = database
+  await sql`update console_index set swept = 0`.execute(db)
+  while (!(await sweepIndex(database)));
+  if (dialect === 'postgres') {
+    await sql`vacuum full console_records`.execute(db)
+    return true
+  }
+  // What is deleted in the file is overwritten; its log still has the pages as they were.
+  const { rows } = await sql<{ readonly busy: number }>`pragma wal_checkpoint(truncate)`.execute(db)
+  return rows[0]?.busy === 0
+}

@@ -1,0 +1,183 @@
+import { AdapterError } from '../../errors.ts'
+import type { RecordState } from '../../journal/index.ts'
+import { notFound, numberOf, reasonOf, type Visit } from '../access/visit.ts'
+import type { RecordRow } from '../data/port.ts'
+import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
+import { State } from './batches.tsx'
+import type { Page, Shown } from './page.ts'
+import { Form, Reason, Table, Time } from './parts.tsx'
+
+/** One record: its outcome, and which rule made what of it. */
+export const record: Page = {
+  path: '/batches/:batch/:part',
+  show: (visit, ports) => showRecord(visit, ports, false),
+  act: async (visit, ports) => {
+    const { actor } = visit
+    if (!actor.reveal)
+      throw new AdapterError(
+        'ADP_FORBIDDEN',
+        `${actor.name} may not see values: it takes reveal: true in rollout.operators.`,
+      )
+    const reason = reasonOf(visit)
+    const { row } = await findRecord(visit, ports)
+    await ports.stages.note(
+      'reveal',
+      actor.name,
+      `${row.partner}: batch ${row.batch}, part ${row.position + 1}: ${reason}`,
+    )
+    return showRecord(visit, ports, true)
+  },
+}
+
+async function findRecord(visit: Visit, { data }: ConsolePorts) {
+  const [batch, part] = [numberOf(visit, 'batch'), numberOf(visit, 'part')]
+  if ((await data.batch(batch, visit.scope)) === undefined) throw notFound('batch')
+  const { records } = await data.records(batch, { from: part - 1, limit: 1 })
+  const row = records.find(({ position }) => position === part - 1)
+  if (row === undefined) throw notFound('record')
+  return { batch, part, row }
+}
+
+async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean): Promise<Shown> {
+  const { batch, part, row } = await findRecord(visit, ports)
+  const explained = await ports.explain(batch, part - 1, isRevealed)
+  return {
+    title: `Part ${part} of batch ${batch}`,
+    json: { ...row, explained: explained ?? null },
+    body: (
+      <>
+        <Facts row={row} />
+        <section>
+          <h2>Body for V3</h2>
+          <Body explained={explained} />
+          {explained?.kind === 'posted' && !isRevealed && visit.actor.reveal && (
+            <Form visit={visit} action={`/batches/${batch}/${part}`} label="Show the values">
+              <Reason id="reveal-reason" />
+              <button>Show the values</button>
+            </Form>
+          )}
+        </section>
+        <section>
+          <h2>Part of the reply</h2>
+          <p>{replyOf(row)}</p>
+          {row.state === 'confirmed' && <Reply />}
+        </section>
+      </>
+    ),
+  }
+}
+
+function Facts({ row }: { readonly row: RecordRow }) {
+  const { batch, partner, receivedMs, settledMs, contentId, reason, attempts, instance, remedy } = row
+  const facts = [
+    ['Batch', <a href={`/batches/${batch}`}>{batch}</a>],
+    ['Partner', partner],
+    ['State', <State record={row} />],
+    ['Reason', reason ?? '–'],
+    ['Content-ID', contentId ?? '–'],
+    ['Received (UTC)', <Time ms={receivedMs} />],
+    ['Settled (UTC)', <Time ms={settledMs} />],
+    ['Attempts', attempts],
+    ['Instance', instance],
+  ] as const
+  return (
+    <section aria-label="Facts">
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <div>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {remedy !== undefined && <p class="notice note">{remedy}</p>}
+    </section>
+  )
+}
+
+function Body({ explained }: { readonly explained: Explained | undefined }) {
+  if (explained === undefined) return <p class="empty">Nothing is known of its request.</p>
+  if (explained.kind === 'unreadable') return <p class="empty">{explained.why}</p>
+  if (explained.kind === 'refused')
+    return (
+      <>
+        <p>The adapter refused it, so that no body was made:</p>
+        <ul class="list">
+          {explained.faults.map(({ code, message }) => (
+            <li>
+              <code>{code}</code> {message}
+            </li>
+          ))}
+        </ul>
+      </>
+    )
+  const { fields, unmapped, unmappedFields } = explained
+  return (
+    <>
+      <p class="soft">By the settings of the partner as they are now.</p>
+      <Table
+        caption="Members of the V3 body"
+        rows={fields}
+        columns={[
+          { heading: 'Member', cell: ({ path }) => <code>{path}</code> },
+          { heading: 'From V2', cell: ({ from }) => (from === undefined ? '–' : <code>{from}</code>) },
+          { heading: 'Rule', cell: ({ rule }) => rule },
+          { heading: 'Value', cell: (field) => <Value field={field} /> },
+        ]}
+        empty="The body has no member."
+      />
+      {unmapped > 0 && (
+        <p>
+          {unmapped} further {unmapped === 1 ? 'member' : 'members'} of the V2 record:{' '}
+          <code>unmappedFields: {unmappedFields}</code>.
+        </p>
+      )}
+    </>
+  )
+}
+
+function Value({ field: { value, isMasked } }: { readonly field: ExplainedField }) {
+  return isMasked ? <em class="soft">{value}</em> : <code>{value}</code>
+}
+
+/** By which rule the client got its part (writes/reply). */
+function replyOf({ state, reason, superseded }: RecordRow): string {
+  if (superseded) return '409: a newer mark of the same learner and event took its place.'
+  return replies[state](reason ?? 'none')
+}
+
+const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
+  confirmed: () => '201, with the flat record below.',
+  refused: (reason) =>
+    reason === 'fault'
+      ? '400, with the finding of the adapter.'
+      : `The error array of V2, made of V3's error by the first rule that fits; its cause is ${reason}.`,
+  unknown: (reason) => `504 ADP_OUTCOME_UNKNOWN: no answer of V3 tells what became of it (${reason}).`,
+  parked: (reason) => `The client has its answer already; the background tries the record again (${reason}).`,
+  open: () => 'None yet: it is in flight.',
+}
+
+const members = [
+  ['ExternalID', 'the id that V3 assigned'],
+  ['Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart', "V3's echo, else as posted"],
+  ['RecordedBy', "ExternalID of V3's RecordedBy, or null"],
+  ['Learner', "Attendee/ExternalID of V3's echo, else as posted"],
+  ['AttendableEvent', "Event/ExternalID of V3's echo, else as posted"],
+  ['SchoolAttendanceCode', "AttendanceCode/ExternalID of V3's echo, else as posted"],
+  ['MinutesLate, Comment', "Qualifier of V3's echo, else as posted"],
+  ['AttendanceHistorys', 'empty, as V2 answers a write'],
+] as const
+
+function Reply() {
+  return (
+    <Table
+      caption="Members of the flat record"
+      rows={members}
+      columns={[
+        { heading: 'Member', cell: ([name]) => <code>{name}</code> },
+        { heading: 'Rule', cell: ([, rule]) => rule },
+      ]}
+      empty=""
+    />
+  )
+}

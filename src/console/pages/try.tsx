@@ -1,0 +1,190 @@
+import { AdapterError, errorRules } from '../../errors.ts'
+import { sees } from '../../rollout/operators.ts'
+import type { Visit } from '../access/visit.ts'
+import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord } from '../ports.ts'
+import type { Page } from './page.ts'
+import { Badge, counted, Form, formatCount, Table } from './parts.tsx'
+
+/** The largest recording that is taken: it is decoded at once. */
+const MAX_BYTES = 4 * 1_048_576
+
+/** What would become of a recorded batch; nothing of it is posted or kept. */
+export const tryIt: Page = {
+  path: '/try',
+  takesFile: MAX_BYTES,
+  show: async (visit, ports) => {
+    const partners = await visiblePartners(visit, ports)
+    return {
+      title: 'Try it',
+      json: { partners, maxBytes: MAX_BYTES },
+      body: <Choice visit={visit} partners={partners} chosen={undefined} />,
+    }
+  },
+  act: async (visit, ports) => {
+    const { form, file } = visit
+    const partners = await visiblePartners(visit, ports)
+    const partner = partners.find((one) => one === form.get('partner'))
+    if (partner === undefined) throw new AdapterError('ADP_USAGE', 'Choose the partner that sends the batch.')
+    if (file === undefined)
+      throw new AdapterError('ADP_USAGE', 'Choose a file: the body of a batch, or a whole request.')
+    const tried = await ports.tryBatch(partner, file)
+    return {
+      title: 'Try it',
+      json: { partner, ...tried },
+      body: (
+        <>
+          <Choice visit={visit} partners={partners} chosen={partner} />
+          <Tried tried={tried} file={file} />
+        </>
+      ),
+    }
+  },
+}
+
+async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Promise<readonly string[]> {
+  const all = await stages.list()
+  return all.map(({ partner }) => partner).filter((partner) => sees(actor, partner))
+}
+
+interface ChoiceProps {
+  readonly visit: Visit
+  readonly partners: readonly string[]
+  readonly chosen: string | undefined
+}
+
+function Choice({ visit, partners, chosen }: ChoiceProps) {
+  return (
+    <Form visit={visit} action="/try" label="Try a batch" withFile>
+      <p>
+        Choose a recorded batch: its body as <code>send</code> takes it, or a whole HTTP request. It is
+        decoded and translated as the adapter would do it. Nothing is posted, and nothing of it is kept.
+      </p>
+      <p class="field">
+        <label for="partner">Partner that sends it</label>
+        <select id="partner" name="partner">
+          {partners.map((partner) => (
+            <option value={partner} selected={partner === chosen}>
+              {partner}
+            </option>
+          ))}
+        </select>
+      </p>
+      <p class="field">
+        <label for="batch">Recorded batch, at most {MAX_BYTES / 1_048_576} MiB</label>
+        <input id="batch" name="batch" type="file" required />
+      </p>
+      <button>Try it</button>
+    </Form>
+  )
+}
+
+const SHOWN = 500
+
+function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
+  const { records, findings, isSound, bytes } = tried
+  const refused = records.filter(({ v3 }) => v3 === undefined).length
+  return (
+    <>
+      <section>
+        <h2>Outcome</h2>
+        <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
+          {isSound
+            ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
+            : 'The whole request would be refused, and nothing of it would be posted.'}
+        </p>
+      </section>
+      <section>
+        <h2>Findings</h2>
+        <Findings findings={findings} file={file} hasOffsets={tried.isBody} />
+      </section>
+      {records.length > 0 && (
+        <section>
+          <h2>Records</h2>
+          <Records records={records.slice(0, SHOWN)} findings={findings} isSound={isSound} />
+          {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
+        </section>
+      )}
+    </>
+  )
+}
+
+const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
+
+interface FindingsProps {
+  readonly findings: readonly TriedFinding[]
+  readonly file: Buffer
+  /** Offsets are those of the file. */
+  readonly hasOffsets: boolean
+}
+
+function Findings({ findings, file, hasOffsets }: FindingsProps) {
+  if (findings.length === 0) return <p class="empty">None.</p>
+  return (
+    <ol class="findings">
+      {findings.slice(0, SHOWN).map(({ severity, code, part, offset, message, remedy }) => (
+        <li>
+          <p>
+            <Badge tone={severityTones[severity]}>{severity}</Badge> <code>{code}</code>
+            {part !== undefined && ` part ${part}`}
+            {offset !== undefined && ` offset ${formatCount(offset)}`}
+          </p>
+          <p>{message}</p>
+          <p class="soft">{remedy}</p>
+          {hasOffsets && offset !== undefined && <Excerpt file={file} offset={offset} />}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+const AROUND = 80
+
+/** The text of the file around an offset, which is marked. */
+function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: number }) {
+  const textOf = (from: number, to: number): string => file.subarray(Math.max(0, from), to).toString('utf8')
+  return (
+    <pre>
+      {textOf(offset - AROUND, offset)}
+      <mark>{textOf(offset, offset + 1) || '(end)'}</mark>
+      {textOf(offset + 1, offset + AROUND)}
+    </pre>
+  )
+}
+
+interface RecordsProps {
+  readonly records: readonly TriedRecord[]
+  readonly findings: readonly TriedFinding[]
+  readonly isSound: boolean
+}
+
+function Records({ records, findings, isSound }: RecordsProps) {
+  const errorOf = (part: number): TriedFinding | undefined =>
+    findings.find((finding) => finding.part === part && finding.severity === 'error')
+  const replyOf = ({ part, v3 }: TriedRecord): string => {
+    if (!isSound) return 'none: the request is refused'
+    if (v3 !== undefined) return '201, or the errors that V3 finds'
+    const code = errorOf(part)?.code ?? ''
+    return `${isKnown(code) ? errorRules[code].status : 400} ${code}`
+  }
+  return (
+    <Table
+      caption="Records"
+      rows={records}
+      columns={[
+        { heading: 'Part', cell: ({ part }) => part },
+        {
+          heading: 'Content-ID',
+          cell: ({ contentId }) => (contentId === undefined ? '–' : <span class="mono">{contentId}</span>),
+        },
+        { heading: 'Its part of the reply', cell: replyOf },
+        {
+          heading: 'Body for V3',
+          cell: ({ v3 }) => (v3 === undefined ? '–' : <code class="json">{v3}</code>),
+        },
+      ]}
+      empty="There is no record."
+    />
+  )
+}
+
+const isKnown = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)

@@ -1,0 +1,159 @@
+import type { Actor } from '../rollout/operators.ts'
+import type { Stage } from '../rollout/stage.ts'
+import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'
+import type { ConsoleData } from './data/port.ts'
+
+/** What the console needs of the adapter; each part is handed in. */
+export interface ConsolePorts {
+  readonly data: ConsoleData
+  readonly stages: StageDesk
+  /** What would become of a recorded batch of a partner: the function of `markbridge check`. */
+  tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
+  /** Which rule made what of a record; undefined: there is no such record. */
+  explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
+  /** Undefined: none runs beside the adapter. */
+  readonly sandbox: SandboxControl | undefined
+}
+
+/** The stand-in service. */
+interface SandboxControl {
+  /** What it has accepted, oldest first, and how many faults are on. */
+  read(): Promise<{ readonly effects: readonly SandboxEffect[]; readonly faults: number }>
+  /** Replaces all faults. */
+  setFaults(faults: readonly object[]): Promise<void>
+}
+
+/** A mark that the stand-in service has accepted. */
+export interface SandboxEffect {
+  readonly seq: number
+  readonly face: string
+  readonly learner: string
+  readonly event: string
+  readonly externalId: string
+}
+
+/** A recorded batch that was tried. */
+export interface TriedBatch {
+  /** Of the body, decompressed. */
+  readonly bytes: number
+  /** False: the whole request would be refused. */
+  readonly isSound: boolean
+  /** The file is the body alone, so that offsets are those of the file. */
+  readonly isBody: boolean
+  readonly records: readonly TriedRecord[]
+  readonly findings: readonly TriedFinding[]
+}
+
+export interface TriedRecord {
+  /** From 1. */
+  readonly part: number
+  readonly contentId: string | undefined
+  /** The body that V3 would get; undefined: the record would be refused. */
+  readonly v3: string | undefined
+}
+
+export interface TriedFinding {
+  readonly severity: 'error' | 'warning' | 'note'
+  readonly code: string
+  readonly message: string
+  readonly remedy: string
+  readonly part?: number
+  readonly offset?: number
+}
+
+/** What became of a record on its way to V3. */
+export type Explained =
+  | {
+      readonly kind: 'posted'
+      readonly fields: readonly ExplainedField[]
+      /** Members of the V2 record without a rule, and what the partner's settings do with them. */
+      readonly unmapped: number
+      readonly unmappedFields: string
+    }
+  | {
+      readonly kind: 'refused'
+      readonly faults: readonly { readonly code: string; readonly message: string }[]
+    }
+  | { readonly kind: 'unreadable'; readonly why: string }
+
+/** A member of the body for V3. */
+export interface ExplainedField {
+  readonly path: string
+  /** The member of the V2 record that it was made of; undefined: none. */
+  readonly from: string | undefined
+  readonly rule: string
+  /** As JSON; of a value that is masked, its form in words. */
+  readonly value: string
+  readonly isMasked: boolean
+}
+
+/** The stages of partners, by the functions of `markbridge rollout`. Errors: those of the rollout store. */
+export interface StageDesk {
+  list(): Promise<readonly PartnerStage[]>
+  /** Undefined: neither the configuration nor the journal has the partner. */
+  show(partner: string): Promise<PartnerDetails | undefined>
+  /** Takes a step, or says with `dryRun` what it would do. Whether the actor may is part of the answer. */
+  change(actor: Actor, partner: string, step: Step): Promise<StepResult>
+  /** Rows of the audit trail, newest first. */
+  history(filter: {
+    readonly partner?: string | undefined
+    readonly limit: number
+  }): Promise<readonly AuditEntry[]>
+  /** Adds to the audit trail what an operator did that changes no stage. */
+  note(action: NotedAction, by: string, what: string): Promise<void>
+}
+
+export type Step =
+  | {
+      readonly kind: 'set'
+      readonly stage: Stage
+      readonly percent?: number | undefined
+      readonly always?: readonly string[] | undefined
+      readonly never?: readonly string[] | undefined
+      readonly despiteHold: boolean
+      readonly dryRun: boolean
+      readonly reason: string
+    }
+  | { readonly kind: 'back'; readonly reason: string }
+  | { readonly kind: 'approve'; readonly despiteHold: boolean; readonly reason: string }
+
+/** What became of a step: the answer of the command in words and, for programs, as its document. */
+export interface StepResult {
+  /** `waits`: for the approval of another operator. */
+  readonly outcome: 'done' | 'waits' | 'refused'
+  readonly message: string
+  readonly document: unknown
+}
+
+/** The stage of a partner with the advice on its next step. */
+export interface PartnerStage {
+  readonly partner: string
+  readonly stage: Stage | 'damaged'
+  /** Percentage of the units that V3 serves; undefined: damaged. */
+  readonly percent: number | undefined
+  readonly source: 'file' | 'store' | 'override'
+  readonly revision: number
+  readonly sinceMs: number | undefined
+  readonly by: string | undefined
+  readonly reason: string | undefined
+  /** What else is to be known of it, as sentences. */
+  readonly notes: readonly string[]
+  readonly pending:
+    { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
+  /** Undefined: it is at its last stage, or its stage is damaged. */
+  readonly next: Stage | undefined
+  readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
+}
+
+export interface PartnerDetails extends PartnerStage {
+  /** The setting of the journal or the file, which a step starts from. */
+  readonly canary: {
+    readonly percent: number
+    readonly always: readonly string[]
+    readonly never: readonly string[]
+  }
+  /** What the advice was judged by, one fact a line. */
+  readonly evidence: readonly string[]
+  /** As `markbridge config print` shows it: without secrets. Undefined: the file does not have it. */
+  readonly configuration: string | undefined
+}

@@ -1,0 +1,387 @@
+import { createServer, type Server } from 'node:http'
+
+import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+import helmet from 'helmet'
+
+import type { ConsoleConfig } from '../config/index.ts'
+import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
+import { checkHost } from '../http/address.ts'
+import { answerUnreadable, refuseTunnel } from '../http/server.ts'
+import type { ListedOperator } from '../rollout/operators.ts'
+import { COOKIE, createHostCheck, createIdentify, peerOf } from './access/identify.ts'
+import { createLoginLimit } from './access/login-limit.ts'
+import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
+import { scopeOf, type Visit } from './access/visit.ts'
+import { serveAssets } from './assets/assets.ts'
+import { pages } from './pages/index.ts'
+import { type Notice, renderError, renderLogin, renderPage } from './pages/layout.tsx'
+import type { ConsolePorts } from './ports.ts'
+import { readUpload } from './upload.ts'
+
+/** What the console is made of. */
+export interface ConsoleOptions {
+  readonly settings: Omit<ConsoleConfig, 'port'>
+  /** Those of the configuration as it is now; none: the user of the system enters by a link. */
+  readonly operators: () => readonly ListedOperator[]
+  readonly systemUser: string
+  readonly ports: ConsolePorts
+  readonly nowMs: () => number
+  /** Called with an error that nobody expected. */
+  readonly onError: (error: unknown) => void
+}
+
+/** The web console. */
+interface Console {
+  /** Does not listen yet. */
+  readonly server: Server
+  /** The path of a link that signs in the user of the system, once; undefined where operators have tokens. */
+  readonly createLink: () => string | undefined
+}
+
+const MAX_HEADER_BYTES = 32_768
+const MAX_FORM = '256kb'
+/** Bulk actions name each record. */
+const MAX_FIELDS = 2_000
+const HEADERS_MS = 10_000
+const REQUEST_MS = 60_000
+/** Of browsers that watch for changes. */
+const MAX_WATCHERS = 100
+const WATCH_EVERY_MS = 5_000
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
+
+/** Creates the console: every page and every action asks who it is for, and what they may see. */
+export function createConsole(options: ConsoleOptions): Console {
+  const { operators, systemUser, nowMs } = options
+  const sessions = createSessions(operators, systemUser, nowMs)
+  const app = createApp(options, sessions)
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      requireHostHeader: false,
+    },
+    app,
+  )
+  server.on('clientError', answerUnreadable)
+  server.on('connect', (_request, socket) => refuseTunnel(socket))
+  return {
+    server,
+    createLink: () => {
+      const token = sessions.createLink()
+      return token === undefined ? undefined : `/enter?link=${token}`
+    },
+  }
+}
+
+function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSessions>): Express {
+  const { settings, ports } = options
+  const app = express()
+  app.set('query parser', false)
+  app.set('case sensitive routing', true)
+  app.set('strict routing', true)
+  app.set('etag', false)
+  addHealth(app, ports)
+  app.use(secureHeaders)
+  app.use(createGate(settings))
+  serveAssets(app)
+  const access = createAccess(options, sessions)
+  access.addLogin(app)
+  app.use(access.expectSignedIn)
+  addWatch(app, access)
+  app.use(express.urlencoded({ extended: false, limit: MAX_FORM, parameterLimit: MAX_FIELDS }))
+  app.use(express.json({ limit: MAX_FORM }))
+  addPages(app, access, ports)
+  app.use(() => {
+    throw new AdapterError('ADP_NOT_FOUND', 'There is no such page.')
+  })
+  app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) {
+      next(error)
+      return
+    }
+    const known = toKnownError(error)
+    if (known.code === 'ADP_INTERNAL') options.onError(error)
+    const signedIn = access.whoIs(request)
+    response.status(statusOf(known))
+    if (wantsJson(request)) response.json(toErrorBody(known))
+    else response.send(renderError(known, signedIn))
+  })
+  return app
+}
+
+/** For probes, which know neither the name of the console nor a token. */
+function addHealth(app: Express, { data }: ConsolePorts): void {
+  app.get('/healthz', (_request, response) => void response.json({ status: 'ok' }))
+  app.get('/readyz', async (_request, response) => {
+    const isReady = await data.overview('live', []).then(
+      () => true,
+      () => false,
+    )
+    response.status(isReady ? 200 : 503).json({ status: isReady ? 'ok' : 'journal unavailable' })
+  })
+}
+
+const secureHeaders = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      styleSrc: ["'self'"],
+      scriptSrc: ["'self'"],
+      imgSrc: ["'self'"],
+      connectSrc: ["'self'"],
+      formAction: ["'self'"],
+      frameAncestors: ["'none'"],
+      baseUri: ["'none'"],
+    },
+  },
+  xFrameOptions: { action: 'deny' },
+  // With no-referrer browsers send the forms of these pages with the origin null.
+  referrerPolicy: { policy: 'same-origin' },
+  // TLS ends in front of the console, and who ends it decides about this.
+  strictTransportSecurity: false,
+})
+
+/** Refuses what no page needs: other methods, other names of this host, and changes that another site asks for. */
+function createGate(settings: ConsoleOptions['settings']) {
+  const isOwnHost = createHostCheck(settings)
+  return (request: Request, response: Response, next: NextFunction): void => {
+    response.set('Cache-Control', 'no-store')
+    const host = checkHost(request)
+    if (!isOwnHost(request))
+      throw new AdapterError(
+        'ADP_HOST',
+        'The console does not answer under this name. Add it to console.hosts.',
+      )
+    if (!METHODS.has(request.method)) {
+      response.set('Allow', 'GET, HEAD, POST')
+      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', 'The console answers GET, HEAD and POST.')
+    }
+    if (request.method === 'POST') expectSameSite(request, host)
+    next()
+  }
+}
+
+/** The token of the form is what counts; this is what browsers say themselves, and covers the login, which has no token yet. */
+function expectSameSite({ headers }: Request, host: string): void {
+  const site = headers['sec-fetch-site']
+  const { origin } = headers
+  const isOwnOrigin =
+    origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
+  if (isOwnOrigin && (site === undefined || site === 'same-origin' || site === 'none')) return
+  throw new AdapterError('ADP_FORBIDDEN', 'Another site has sent this form.')
+}
+
+type Access = ReturnType<typeof createAccess>
+
+/** Signs in and out, and finds who sends a request. */
+function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<typeof createSessions>) {
+  const identify = createIdentify(sessions, settings)
+  const limit = createLoginLimit(nowMs)
+  const known = new WeakMap<Request, SignedIn>()
+  const expectAttempt = (request: Request, response: Response): void => {
+    const waitS = limit.waitOf(peerOf(request))
+    if (waitS === 0) return
+    response.set('Retry-After', String(waitS))
+    throw new TooManyAttempts(waitS)
+  }
+  const admit = (request: Request, response: Response, cookie: string): void => {
+    const isSecure = request.headers['x-forwarded-proto'] === 'https'
+    response.cookie(COOKIE, cookie, { httpOnly: true, sameSite: 'strict', path: '/', secure: isSecure })
+    response.redirect(303, ownPath(queryOf(request).get('to')))
+  }
+  const refuse = (request: Request, response: Response, what: string): void => {
+    limit.failed(peerOf(request))
+    response.status(401).send(renderLogin({ error: what, to: ownPath(queryOf(request).get('to')) }))
+  }
+  return {
+    whoIs: (request: Request): SignedIn | undefined => known.get(request),
+    addLogin: (app: Express): void => {
+      app.get('/login', (request, response) => {
+        response.send(renderLogin({ to: ownPath(queryOf(request).get('to')) }))
+      })
+      app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
+        expectAttempt(request, response)
+        const cookie = sessions.enter(formOf(request).get('token')?.trim() ?? '')
+        if (cookie === undefined) refuse(request, response, 'This token belongs to no operator.')
+        else admit(request, response, cookie)
+      })
+      app.get('/enter', (request, response) => {
+        expectAttempt(request, response)
+        const cookie = sessions.enterByLink(queryOf(request).get('link') ?? '')
+        if (cookie === undefined)
+          refuse(
+            request,
+            response,
+            'This link was used already, or is too old. Start the console again for another one.',
+          )
+        else admit(request, response, cookie)
+      })
+    },
+    expectSignedIn: (request: Request, response: Response, next: NextFunction): void => {
+      if (request.headers.authorization !== undefined) expectAttempt(request, response)
+      const { signedIn, isWrongToken } = identify(request)
+      if (isWrongToken) limit.failed(peerOf(request))
+      if (signedIn === undefined) {
+        if (wantsJson(request) || request.method === 'POST')
+          throw new AdapterError(
+            'ADP_TOKEN',
+            'Sign in first, or send the token of an operator: Authorization: Bearer <token>.',
+          )
+        response.redirect(303, `/login?to=${encodeURIComponent(ownPath(request.originalUrl))}`)
+        return
+      }
+      known.set(request, signedIn)
+      next()
+    },
+    signOut: (signedIn: SignedIn, response: Response): void => {
+      sessions.end(signedIn)
+      response.clearCookie(COOKIE, { httpOnly: true, sameSite: 'strict', path: '/' })
+      response.redirect(303, '/login')
+    },
+    /** True while the cookie that a connection began with is that of somebody. */
+    isStillIn: (request: Request): boolean => identify(request).signedIn !== undefined,
+  }
+}
+
+class TooManyAttempts extends AdapterError {
+  constructor(waitS: number) {
+    super('ADP_OVERLOADED', `There were too many failed attempts to sign in. Try again in ${waitS} s.`)
+  }
+}
+
+/** Tells browsers that it is time to ask for the page again; where it differs is up to them. */
+function addWatch(app: Express, access: Access): void {
+  let watchers = 0
+  app.get('/changes', (request, response) => {
+    if (watchers >= MAX_WATCHERS)
+      throw new AdapterError('ADP_OVERLOADED', 'Too many browsers watch the console.')
+    watchers += 1
+    response.set('Content-Type', 'text/event-stream').flushHeaders()
+    const timer = setInterval(() => {
+      if (access.isStillIn(request)) response.write('event: change\ndata:\n\n')
+      else response.end()
+    }, WATCH_EVERY_MS)
+    response.once('close', () => {
+      watchers -= 1
+      clearInterval(timer)
+    })
+  })
+}
+
+/** What the next page of a person says about the last action. */
+const MAX_NOTICES = 500
+
+function addPages(app: Express, access: Access, ports: ConsolePorts): void {
+  const notices = new Map<string, Notice>()
+  const visitOf = (request: Request): Visit => {
+    const signedIn = access.whoIs(request)
+    if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', 'Sign in first.')
+    const { actor } = signedIn
+    const params = request.params as Readonly<Record<string, string>>
+    const [query, form] = [queryOf(request), formOf(request)]
+    return { signedIn, actor, scope: scopeOf(actor), params, query, form, file: undefined }
+  }
+  const expectOwnForm = ({ signedIn, form }: Visit, request: Request): void => {
+    const isToken = request.headers.authorization !== undefined
+    if (isToken || isOwnForm(signedIn, form.get('csrf'))) return
+    throw new AdapterError(
+      'ADP_FORBIDDEN',
+      'This form is not of your session. Open the page again and repeat what you did.',
+    )
+  }
+  app.post('/logout', (request, response) => {
+    const visit = visitOf(request)
+    expectOwnForm(visit, request)
+    access.signOut(visit.signedIn, response)
+  })
+  const placeOf = ({ path }: Request, visit: Visit) => ({
+    visit,
+    path,
+    hasSandbox: ports.sandbox !== undefined,
+  })
+  const takeNotice = ({ signedIn }: Visit): Notice | undefined => {
+    const notice = notices.get(signedIn.csrf)
+    notices.delete(signedIn.csrf)
+    return notice
+  }
+  for (const { path, show, act, takesFile } of pages) {
+    app.get(path, async (request, response) => {
+      const visit = visitOf(request)
+      const shown = await show(visit, ports)
+      if (wantsJson(request)) {
+        response.json(shown.json)
+        return
+      }
+      response.send(renderPage(shown, { ...placeOf(request, visit), notice: takeNotice(visit) }))
+    })
+    if (act === undefined) continue
+    app.post(path, async (request, response) => {
+      const given = visitOf(request)
+      const hasFile = takesFile !== undefined && request.is('multipart/form-data') !== false
+      const visit = hasFile ? { ...given, ...(await readUpload(request, takesFile)) } : given
+      expectOwnForm(visit, request)
+      const done = await act(visit, ports)
+      if ('body' in done) {
+        if (wantsJson(request)) response.json(done.json)
+        else response.send(renderPage(done, { ...placeOf(request, visit), notice: undefined }))
+        return
+      }
+      const { isDone, text, to, json } = done
+      if (wantsJson(request)) {
+        response.status(isDone ? 200 : 409).json(json)
+        return
+      }
+      const [oldest] = notices.keys()
+      if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
+      if (text !== '') notices.set(visit.signedIn.csrf, { isDone, text })
+      response.redirect(303, to)
+    })
+  }
+}
+
+/** The fields of a form, or of its JSON. */
+function formOf({ body }: Request): URLSearchParams {
+  const fields: unknown = body
+  if (typeof fields !== 'object' || fields === null) return new URLSearchParams()
+  const pairs = Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
+    (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((one): [string, string][] =>
+      typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean'
+        ? [[name, String(one)]]
+        : [],
+    ),
+  )
+  return new URLSearchParams(pairs)
+}
+
+/** Express's own parser was turned off: it makes objects of names with brackets. */
+const queryOf = ({ originalUrl }: Request): URLSearchParams =>
+  new URLSearchParams(originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '')
+
+const wantsJson = (request: Request): boolean => request.accepts(['html', 'json']) === 'json'
+
+/** A path of this console; anything else leads to its first page. */
+function ownPath(wanted: string | null): string {
+  const base = 'http://console'
+  if (wanted === null || !URL.canParse(wanted, base)) return '/'
+  const { origin, pathname, search } = new URL(wanted, base)
+  return origin === base && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
+}
+
+/** Errors of Express and its parsers have a status; none of their texts is shown. */
+function toKnownError(error: unknown): AdapterError {
+  if (error instanceof AdapterError) return error
+  const status = error instanceof Error && 'status' in error ? error.status : undefined
+  if (status === 413) return new AdapterError('ADP_TOO_LARGE', 'The form is too large.')
+  if (typeof status === 'number' && status < 500)
+    return new AdapterError('ADP_BODY', 'The request cannot be read.')
+  return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause: error })
+}
+
+function statusOf(error: AdapterError): number {
+  if (error instanceof TooManyAttempts) return 429
+  // A form that was filled in wrongly.
+  return errorRules[error.code].class === 'configuration' ? 400 : error.status
+}

@@ -1,0 +1,469 @@
+import { createHash } from 'node:crypto'
+import { connect } from 'node:net'
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { people, type RunningConsole, startConsole, tokenOf } from './support/start-console.ts'
+
+let running: RunningConsole
+beforeAll(async () => {
+  running = await startConsole()
+})
+afterAll(() => running.close())
+
+const json = { accept: 'application/json' }
+const names = people.map(({ name }) => name)
+
+/** What each person gets: olga and otto are operators, anna approves, vera looks; zoe (operator) and zack (viewer) see zenith only. */
+const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
+const ofAcme = { ...all, zoe: 404, zack: 404 }
+const nobodyMay = { olga: 403, otto: 403, anna: 403, vera: 403, zoe: 403, zack: 403, nobody: 401 }
+const operators = { ...all, anna: 403, vera: 403, zoe: 400, zack: 403 }
+
+describe('route × role × partner', () => {
+  test.each([
+    ['/', all],
+    ['/?range=week', all],
+    ['/partners', all],
+    ['/partners/acme', ofAcme],
+    ['/partners/zenith', all],
+    ['/partners/none', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/batches', all],
+    ['/batches/42', ofAcme],
+    ['/batches/41', all],
+    ['/batches/9', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/batches/42/1', ofAcme],
+    ['/batches/41/1', all],
+    ['/batches/42/31', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/try', all],
+    ['/sandbox', ofAcme],
+    ['/letters', all],
+    ['/letters?kind=parked', all],
+    ['/audit', all],
+  ])('GET %s', async (path, expected) => {
+    const statuses = await Promise.all(
+      [...names, 'nobody'].map(async (name) => [
+        name,
+        (await running.ask(path, { headers: { ...json, ...bearer(name) } })).status,
+      ]),
+    )
+    expect(Object.fromEntries(statuses)).toEqual(expected)
+  })
+
+  test.each([
+    // The desk decides about roles, by the functions of rollout; the console about partners.
+    ['/partners/acme', { step: 'back', reason: 'test' }, { ...ofAcme }],
+    ['/partners/zenith', { step: 'back', reason: 'test' }, all],
+    ['/batches', { batch: '42' }, all],
+    ['/sandbox', { switch: 'off' }, { ...nobodyMay, olga: 200, otto: 200, zoe: 404 }],
+    ['/batches/42/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 404 }],
+    ['/batches/41/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 200 }],
+    ['/letters?kind=deadLetters', { record: '42.7', reason: 'test' }, operators],
+    ['/letters?kind=parked', { record: '42.5', reason: 'test' }, operators],
+  ])('POST %s %j', async (path, form, expected) => {
+    const statuses = await Promise.all(
+      [...names, 'nobody'].map(async (name) => [
+        name,
+        (await running.ask(path, { form, headers: { ...json, ...bearer(name) } })).status,
+      ]),
+    )
+    expect(Object.fromEntries(statuses)).toEqual(expected)
+  })
+
+  test.each(['/', '/partners', '/batches', '/batches?contentId=5', '/letters', '/try', '/audit'])(
+    '%s shows those who see one partner nothing of another',
+    async (path) => {
+      for (const accept of ['text/html', 'application/json'])
+        for (const name of ['zoe', 'zack']) {
+          const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
+          expect(text).not.toContain('acme')
+        }
+    },
+  )
+
+  test('an unknown partner and one outside the scope look the same', async () => {
+    const [one, other] = await Promise.all(
+      ['/partners/acme', '/partners/none'].map((path) => running.ask(path, { headers: bearer('zoe') })),
+    )
+    expect(one?.text).toBe(other?.text)
+  })
+})
+
+const bearer = (name: string): { authorization?: string } =>
+  name === 'nobody' ? {} : { authorization: `Bearer ${tokenOf(name)}` }
+
+describe('sessions', () => {
+  test('a page without a session leads to the login, and back', async () => {
+    const { status, headers } = await running.ask('/partners/acme?x=1')
+    expect([status, headers['location']]).toEqual([303, '/login?to=%2Fpartners%2Facme%3Fx%3D1'])
+    const entered = await running.ask(String(headers['location']), { form: { token: tokenOf('vera') } })
+    expect([entered.status, entered.headers['location']]).toEqual([303, '/partners/acme?x=1'])
+    expect(entered.headers['set-cookie']).toMatch(
+      /^markbridge_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
+    )
+  })
+
+  test.each(['//evil.test/', 'https://evil.test/', '/\\evil.test', '/..//evil.test', 'javascript:alert(1)'])(
+    'the login never leads to %s',
+    async (to) => {
+      const { headers } = await running.ask(`/login?to=${encodeURIComponent(to)}`, {
+        form: { token: tokenOf('vera') },
+      })
+      expect(headers['location']).toMatch(/^\/(?!\/)/)
+      expect(new URL(String(headers['location']), 'http://console').host).toBe('console')
+    },
+  )
+
+  test('signing out ends the session on the server', async () => {
+    const olga = await running.enter('olga')
+    expect((await olga.ask('/logout', { form: {} })).status).toBe(303)
+    expect((await olga.ask('/partners')).status).toBe(303)
+  })
+
+  test('a role counts as the configuration has it now, and a replaced token ends its sessions', async () => {
+    let list = people
+    const other = await startConsole({ operators: () => list })
+    const otto = await other.enter('otto')
+    expect((await otto.ask('/partners/acme')).text).toContain('otto · operator')
+    list = people.map((one) => (one.name === 'otto' ? { ...one, role: 'viewer' as const } : one))
+    expect((await otto.ask('/partners/acme')).text).toContain('otto · viewer')
+    list = list.map((one) => ({
+      ...one,
+      tokenSha256: createHash('sha256').update(`new ${one.name}`).digest('hex'),
+    }))
+    expect((await otto.ask('/partners/acme')).status).toBe(303)
+    await other.close()
+  })
+
+  test('a session ends after 12 h', async () => {
+    let nowMs = Date.now()
+    const other = await startConsole({ nowMs: () => nowMs })
+    const otto = await other.enter('otto')
+    nowMs += 12 * 3_600_000 - 1
+    expect((await otto.ask('/')).status).toBe(200)
+    nowMs += 1
+    expect((await otto.ask('/')).status).toBe(303)
+    await other.close()
+  })
+
+  test('a link works once, and only where no operators are named', async () => {
+    const other = await startConsole({ operators: () => [] })
+    const link = other.createLink() ?? ''
+    const entered = await other.ask(link)
+    const cookie = String(entered.headers['set-cookie']).split(';')[0] ?? ''
+    expect([entered.status, entered.headers['location']]).toEqual([303, '/'])
+    expect((await other.ask('/', { headers: { cookie } })).text).toContain('os:alice · operator')
+    expect((await other.ask(link)).status).toBe(401)
+    expect((await other.ask('/enter?link=')).status).toBe(401)
+    expect((await other.ask('/login', { form: { token: tokenOf('olga') } })).status).toBe(401)
+    await other.close()
+    expect(running.createLink()).toBeUndefined()
+  })
+
+  test('a cookie that is there twice is none', async () => {
+    const { cookie } = await running.enter('olga')
+    expect(
+      (await running.ask('/', { headers: { cookie: `${cookie}; markbridge_console=other` } })).status,
+    ).toBe(303)
+  })
+})
+
+describe('an authenticating proxy', () => {
+  const identity = { header: 'X-Forwarded-User', proxies: ['127.0.0.1'] }
+  const named = (name: string) => ({ headers: { 'x-forwarded-user': name } })
+
+  test('names an operator, whose forms need their token all the same', async () => {
+    const other = await startConsole({ settings: { host: '127.0.0.1', hosts: [], identity } })
+    const page = await other.ask('/partners/acme', named('anna'))
+    expect(page.text).toContain('anna · approver')
+    const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? ''
+    const form = { step: 'back', reason: 'x' }
+    expect((await other.ask('/partners/acme', { ...named('anna'), form })).status).toBe(403)
+    expect((await other.ask('/partners/acme', { ...named('vera'), form: { csrf, ...form } })).status).toBe(
+      403,
+    )
+    expect((await other.ask('/partners/acme', { ...named('anna'), form: { csrf, ...form } })).status).toBe(
+      303,
+    )
+    expect((await other.ask('/partners', named('mallory'))).status).toBe(303)
+    await other.close()
+  })
+
+  test('is believed from its addresses only', async () => {
+    const settings = { host: '127.0.0.1', hosts: [], identity: { ...identity, proxies: ['10.0.0.0/8'] } }
+    const other = await startConsole({ settings })
+    expect((await other.ask('/partners', named('olga'))).status).toBe(303)
+    expect((await running.ask('/partners', named('olga'))).status).toBe(303)
+    await other.close()
+  })
+})
+
+describe('changes', () => {
+  test.each([
+    ['no token', {}],
+    ['a made-up token', { csrf: 'x' }],
+  ])('with %s of the form change nothing', async (_, csrf) => {
+    const { cookie } = await running.enter('olga')
+    const before = running.calls.length
+    const form = { step: 'back', reason: 'forged', ...csrf }
+    expect((await running.ask('/partners/acme', { form, headers: { cookie } })).status).toBe(403)
+    expect(running.calls.slice(before)).toEqual([])
+  })
+
+  test('with the token of another session change nothing', async () => {
+    const [olga, otto] = [await running.enter('olga'), await running.enter('otto')]
+    const form = { csrf: otto.csrf, step: 'back', reason: 'x' }
+    expect((await running.ask('/partners/acme', { form, headers: { cookie: olga.cookie } })).status).toBe(403)
+  })
+
+  test.each([
+    { origin: 'http://evil.test' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ])('from another site are refused: %j', async (headers) => {
+    const olga = await running.enter('olga')
+    const form = { step: 'back', reason: 'x' }
+    expect(
+      (await olga.ask('/partners/acme', { form, headers: { ...headers, cookie: olga.cookie } })).status,
+    ).toBe(403)
+    expect((await running.ask('/login', { form: { token: tokenOf('olga') }, headers })).status).toBe(403)
+  })
+
+  test('need a reason', async () => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    for (const reason of ['', '  ', 'x'.repeat(501)])
+      expect((await olga.ask('/partners/acme', { form: { step: 'back', reason } })).status).toBe(400)
+    expect((await olga.ask('/letters', { form: { record: '42.7' } })).status).toBe(400)
+    expect(running.calls.slice(before)).toEqual([])
+  })
+
+  test('are in the audit trail before they are done, and said on the next page, once', async () => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    const done = await olga.ask('/letters?kind=deadLetters', {
+      form: { record: '42.7', reason: 'corrected' },
+    })
+    expect([done.status, done.headers['location']]).toEqual([303, '/letters?kind=deadLetters'])
+    expect(running.calls.slice(before)).toEqual([
+      'note clear by olga: acme: batch 42, parts 8: corrected',
+      'dismiss 42 7',
+    ])
+    expect((await olga.ask('/letters')).text).toContain('1 dead letter cleared.')
+    expect((await olga.ask('/letters')).text).not.toContain('1 dead letter cleared.')
+  })
+
+  test('of records that are not in the list are refused', async () => {
+    const olga = await running.enter('olga')
+    expect((await olga.ask('/letters', { form: { record: '42.1', reason: 'x' } })).status).toBe(400)
+  })
+})
+
+test('an id that is typed becomes a hash before it is in an address', async () => {
+  const olga = await running.enter('olga')
+  const learner = '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01'
+  const { headers, status } = await olga.ask('/batches', { form: { learner, state: 'unknown' } })
+  expect([status, headers['location']]).toEqual([303, '/batches?state=unknown&learner=1a2b3c4d5e6f7'])
+  expect((await olga.ask(`/batches?learner=${learner}`)).status).toBe(400)
+  expect((await olga.ask('/batches', { form: { learner: 'Ann' } })).text).not.toContain('Ann')
+})
+
+test('values are masked until somebody who may see them gives a reason, which is in the trail', async () => {
+  const olga = await running.enter('olga')
+  expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
+  const before = running.calls.length
+  const { text } = await olga.ask('/batches/42/1', { form: { reason: 'a parent asks' } })
+  expect(text).toContain('dentist')
+  expect(running.calls.slice(before)).toEqual(['note reveal by olga: acme: batch 42, part 1: a parent asks'])
+  expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
+  expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
+})
+
+describe('a batch that is tried', () => {
+  const upload = (fields: Readonly<Record<string, string>>, file: string, name = 'batch.txt') => {
+    const parts = Object.entries(fields).map(([field, value]) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`) // prettier-ignore
+    const body = `${parts.join('')}--b\r\nContent-Disposition: form-data; name="batch"; filename="${name}"\r\n\r\n${file}\r\n--b--\r\n`
+    return { method: 'POST' as const, body, headers: { 'content-type': 'multipart/form-data; boundary=b' } }
+  }
+
+  test('is shown with its findings, as text, and nothing is kept', async () => {
+    const olga = await running.enter('olga')
+    const { body, headers, method } = upload({ csrf: olga.csrf, partner: 'acme' }, 'hello <b>world</b>')
+    const { status, text } = await olga.ask('/try', {
+      method,
+      body,
+      headers: { ...headers, cookie: olga.cookie },
+    })
+    expect(status).toBe(200)
+    expect(text).toContain('hello &lt;b>wor<mark>l</mark>d&lt;/b>')
+    expect(text).not.toMatch(/<img|onerror="/)
+  })
+
+  test.each([
+    ['without the token of the form', { partner: 'acme' }, 'x', 'b.txt', 403],
+    ['for a partner that is not there', { csrf: '', partner: 'none' }, 'x', 'b.txt', 400],
+    ['without a file', { csrf: '', partner: 'acme' }, '', '', 400],
+    ['that is too large', { csrf: '', partner: 'acme' }, 'x'.repeat(4_194_305), 'b.txt', 413],
+  ])('%s is refused', async (_, fields, file, name, expected) => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    const own = 'csrf' in fields ? { ...fields, csrf: olga.csrf } : fields
+    const { body, headers, method } = upload(own, file, name)
+    const { status } = await olga.ask('/try', { method, body, headers: { ...headers, cookie: olga.cookie } })
+    expect([status, running.calls.slice(before)]).toEqual([expected, []])
+  })
+
+  test('of another partner is refused', async () => {
+    const { body, headers, method } = upload({ partner: 'acme' }, 'x')
+    expect(
+      (await running.ask('/try', { method, body, headers: { ...headers, ...bearer('zoe') } })).status,
+    ).toBe(400)
+  })
+})
+
+describe('headers', () => {
+  test('every answer forbids frames, inline scripts and caches', async () => {
+    const olga = await running.enter('olga')
+    for (const path of ['/', '/partners/acme', '/nowhere', '/login']) {
+      const { headers } = await olga.ask(path)
+      expect(headers).toMatchObject({
+        'cache-control': 'no-store',
+        'content-security-policy':
+          "default-src 'none';style-src 'self';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
+        'x-frame-options': 'DENY',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'same-origin',
+      })
+      expect(headers['x-powered-by']).toBeUndefined()
+    }
+  })
+
+  test.each(['evil.test', 'evil.test:8081', '127.0.0.1.evil.test', 'console.test'])(
+    'Host: %s is refused: a page of that name would read this console',
+    async (host) => {
+      const olga = await running.enter('olga')
+      expect((await olga.ask('/', { headers: { cookie: olga.cookie, host } })).status).toBe(400)
+    },
+  )
+
+  test('a name of the configuration is answered', async () => {
+    const other = await startConsole({ settings: { host: '127.0.0.1', hosts: ['console.test'] } })
+    expect((await other.ask('/login', { headers: { host: 'Console.test' } })).status).toBe(200)
+    await other.close()
+  })
+
+  test.each(['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const)('%s is not allowed', async (method) => {
+    expect((await running.ask('/', { method })).status).toBe(405)
+  })
+})
+
+test.each([
+  '/partners/..%2f..%2fetc%2fpasswd',
+  '/partners/%2e%2e/audit',
+  '/assets/../../package.json',
+  '/assets/%2e%2e/%2e%2e/package.json',
+  '/assets/0/console.js',
+  '//partners',
+  '/Partners',
+  '/partners/',
+  '/partners/acme/..;/zenith',
+  '/batches/0x2a',
+  '/batches/42abc',
+  '/batches/-1',
+  '/batches/1e3',
+  '/constructor',
+  '/__proto__',
+])('the path %s is not found', async (path) => {
+  const { status } = await rawGet(path, bearer('olga').authorization ?? '')
+  expect(status).toBe(404)
+})
+
+test.each(['/partners/%', '/partners/%E0%A4%A'])('the path %s cannot be read', async (path) => {
+  expect((await rawGet(path, bearer('olga').authorization ?? '')).status).toBe(400)
+})
+
+/** Sends a path as it is. */
+function rawGet(path: string, authorization: string): Promise<{ readonly status: number }> {
+  const { port, host } = new URL(running.url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), '127.0.0.1', () => {
+      socket.end(
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${authorization}\r\nConnection: close\r\n\r\n`,
+      )
+    })
+    let text = ''
+    socket.on('data', (chunk) => (text += String(chunk)))
+    socket.on('end', () => resolve({ status: Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1]) }))
+    socket.on('error', reject)
+  })
+}
+
+describe('stored markup', () => {
+  test.each([
+    '/',
+    '/partners',
+    '/partners/acme',
+    '/batches',
+    '/batches/42',
+    '/letters',
+    '/letters?kind=parked',
+    '/audit',
+  ])('is text on %s', async (path) => {
+    const olga = await running.enter('olga')
+    const { text } = await olga.ask(path)
+    expect(text.replaceAll(/<script type="module" src="[^"]*"><\/script>/g, '')).not.toMatch(
+      /<script|<img|onerror="/,
+    )
+  })
+})
+
+describe('a login storm', () => {
+  test('is slowed down, and no other address or session suffers', async () => {
+    const other = await startConsole()
+    const olga = await other.enter('olga')
+    const tries = await Promise.all(
+      Array.from(
+        { length: 60 },
+        async () => (await other.ask('/login', { form: { token: 'guess' } })).status,
+      ),
+    )
+    expect(tries.filter((status) => status === 401)).toHaveLength(10)
+    expect(tries.filter((status) => status === 429)).toHaveLength(50)
+    const late = await other.ask('/login', { form: { token: tokenOf('olga') } })
+    expect([late.status, Number(late.headers['retry-after']) > 0]).toEqual([429, true])
+    expect((await other.ask('/', { headers: { ...json, authorization: 'Bearer guess' } })).status).toBe(429)
+    expect((await olga.ask('/')).status).toBe(200)
+    await other.close()
+  })
+
+  test('ends with time', async () => {
+    let nowMs = Date.now()
+    const other = await startConsole({ nowMs: () => nowMs })
+    for (let at = 0; at < 11; at += 1) await other.ask('/login', { form: { token: 'guess' } })
+    nowMs += 6_000
+    expect((await other.ask('/login', { form: { token: tokenOf('olga') } })).status).toBe(303)
+    await other.close()
+  })
+})
+
+test('health needs no token and no name', async () => {
+  for (const path of ['/healthz', '/readyz'])
+    expect(await running.ask(path, { headers: { host: '10.0.0.1' } })).toMatchObject({
+      status: 200,
+      text: '{"status":"ok"}',
+    })
+})
+
+test('an unexpected error is reported, and none of it is shown', async () => {
+  const other = await startConsole({ systemUser: 'alice' })
+  other.breakData(new TypeError('Ann is absent'))
+  const { status, text } = await other.ask('/', { headers: bearer('olga') })
+  expect([status, text.includes('Ann'), other.errors.length]).toEqual([500, false, 1])
+  expect((await other.ask('/readyz')).status).toBe(503)
+  await other.close()
+})
+
+test('nobody has caused an unexpected error', () => {
+  expect(running.errors).toEqual([])
+})

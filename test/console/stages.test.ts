@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { request } from 'undici'
+
+import { openConsole } from '../../src/cli/console/open-console.ts'
+import { parseConfig } from '../../src/config/index.ts'
+import { openJournal } from '../../src/journal/index.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
+import { createSampleData } from './support/sample-data.ts'
+
+const token = (name: string): string => `token-of-${name}`
+const operator = (name: string, role: string, more: object = {}) => ({
+  ...{ name, role, ...more },
+  tokenSha256: createHash('sha256').update(token(name)).digest('hex'),
+})
+
+let folder = ''
+let opened: Awaited<ReturnType<typeof openConsole>>
+let url = ''
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
+  url = `sqlite:${join(folder, 'journal.db')}`
+  await (await openJournal({ url })).close()
+  const config = parseConfig({
+    upstreams: { v3: { baseUrl: 'http://127.0.0.1:9' }, v2: { baseUrl: 'http://127.0.0.1:9' } },
+    journal: { url },
+    console: { port: 0 },
+    rollout: {
+      operators: [
+        operator('olga', 'operator'),
+        operator('anna', 'approver'),
+        operator('vera', 'viewer'),
+        operator('zoe', 'operator', { partners: ['zenith'] }),
+      ],
+    },
+    partners: [
+      { id: 'acme', stage: 'legacy', match: { subscriptionKeySha256: 'a'.repeat(64) } },
+      { id: 'zenith', stage: 'legacy', match: { subscriptionKeySha256: 'b'.repeat(64) } },
+    ],
+  })
+  if (config.console === undefined) throw new Error('no console')
+  const data = { ...createSampleData([]), readPayload: () => Promise.resolve(undefined) }
+  opened = await openConsole(config.console, () => config, createLogger('silent'), data)
+})
+afterAll(async () => {
+  await opened.close()
+  await rm(folder, { recursive: true })
+})
+
+/** Sends a step as a person; gives the status and the document. */
+async function post(name: string, partner: string, form: Readonly<Record<string, string>>) {
+  const reply = await request(`${opened.url}/partners/${partner}`, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      authorization: `Bearer ${token(name)}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(form),
+  })
+  return { status: reply.statusCode, ...((await reply.body.json()) as object) }
+}
+
+test('a step takes the way that it takes on the command line, for the people who may', async () => {
+  const set = { step: 'set', stage: 'shadow', reason: 'compare' }
+  expect(opened.link).toBeUndefined()
+  expect(await post('vera', 'acme', set)).toMatchObject({ status: 409, result: 'forbidden' })
+  expect(await post('anna', 'acme', set)).toMatchObject({ status: 409, result: 'forbidden' })
+  expect(await post('zoe', 'acme', set)).toMatchObject({ status: 404 })
+  expect(await post('olga', 'acme', { ...set, dryRun: '1' })).toMatchObject({
+    status: 200,
+    result: 'possible',
+  })
+  expect(await post('olga', 'acme', { ...set, stage: 'v3' })).toMatchObject({
+    status: 409,
+    result: 'refused',
+  })
+  expect(await post('olga', 'acme', set)).toMatchObject({
+    status: 200,
+    result: 'done',
+    to: { stage: 'shadow' },
+  })
+  const canary = { step: 'set', stage: 'canary', percent: '5', reason: 'first schools' }
+  expect(await post('olga', 'acme', canary)).toMatchObject({ status: 409, result: 'early' })
+  expect(await post('anna', 'acme', { step: 'approve', reason: 'seen' })).toMatchObject({
+    status: 409,
+    result: 'refused',
+  })
+  expect(await post('anna', 'acme', { step: 'back', reason: 'V2 is enough' })).toMatchObject({
+    ...{ status: 200, result: 'done', to: { stage: 'legacy' } },
+  })
+  expect(await post('zoe', 'zenith', set)).toMatchObject({ status: 200, result: 'done' })
+
+  const store = await openRolloutStore({ url })
+  const history = await store.history({})
+  expect(history.map(({ by, partner, action, reason }) => [by, partner, action, reason])).toEqual([
+    ['olga', 'acme', 'propose', 'compare'],
+    ['olga', 'acme', 'commit', 'compare'],
+    ['anna', 'acme', 'back', 'V2 is enough'],
+    ['zoe', 'zenith', 'propose', 'compare'],
+    ['zoe', 'zenith', 'commit', 'compare'],
+  ])
+  await store.close()
+})
+
+test('what changes no stage is in the trail, which stays whole', async () => {
+  const reply = await request(`${opened.url}/letters?kind=deadLetters`, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      authorization: `Bearer ${token('olga')}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ record: ['42.7'], reason: 'sent anew' }),
+  })
+  expect(await reply.body.json()).toEqual({ changed: 1 })
+  const store = await openRolloutStore({ url })
+  expect((await store.history({})).at(-1)).toMatchObject({
+    ...{ by: 'olga', action: 'clear', reason: 'acme: batch 42, parts 8: sent anew' },
+  })
+  expect(await store.verify()).toMatchObject({ broken: undefined })
+  await store.close()
+})

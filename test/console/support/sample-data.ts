@@ -1,0 +1,207 @@
+import type {
+  BatchDetails,
+  BatchRow,
+  ConsoleData,
+  Overview,
+  RecordRow,
+  Scope,
+} from '../../../src/console/data/port.ts'
+
+export const NOW_MS = Date.UTC(2026, 10, 26, 9, 30)
+
+/** What a client can write into a batch, and a service into an answer. */
+export const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
+
+const states = { confirmed: 0, refused: 0, unknown: 0, parked: 0, open: 0 }
+
+export const batchRows: readonly BatchRow[] = [
+  {
+    ...{
+      batch: 42,
+      partner: 'acme',
+      receivedMs: NOW_MS - 90_000,
+      boundary: MARKUP,
+      servedBy: 'v3',
+      records: 30,
+    },
+    states: { ...states, confirmed: 26, refused: 2, unknown: 1, parked: 1 },
+  },
+  {
+    ...{
+      batch: 41,
+      partner: 'zenith',
+      receivedMs: NOW_MS - 200_000,
+      boundary: 'batch_36522ad7',
+      servedBy: 'v2',
+    },
+    ...{ records: 4, states: { ...states, confirmed: 4 } },
+  },
+]
+
+const batchOf = (row: BatchRow): BatchDetails => ({
+  ...row,
+  ...{ instance: 1, answered: true, hasRequest: true, deadLetters: 1, unreadable: undefined },
+  timeline: [
+    {
+      atMs: row.receivedMs + 900,
+      kind: 'readBack',
+      instance: 1,
+      positions: [[3, 3]],
+      reason: 'connectionLost',
+    },
+    {
+      atMs: row.receivedMs + 1_200,
+      kind: 'unknown',
+      instance: 1,
+      positions: [[3, 3]],
+      reason: 'notReadBack',
+    },
+    { atMs: row.receivedMs + 40_000, kind: 'takenOver', instance: 2, positions: [], reason: undefined },
+    { atMs: row.receivedMs + 60_000, kind: 'replayed', instance: 2, positions: [[0, 29]], reason: MARKUP },
+  ],
+})
+
+export const recordsOf = ({ batch, partner, receivedMs, records }: BatchRow): readonly RecordRow[] =>
+  Array.from({ length: records }, (_, position): RecordRow => {
+    const state =
+      position === 3
+        ? 'unknown'
+        : position === 5
+          ? 'parked'
+          : position === 7 || position === 8
+            ? 'refused'
+            : 'confirmed'
+    const deadLetter = position === 7
+    return {
+      ...{ batch, position, partner, receivedMs, state, deadLetter },
+      contentId: position === 4 ? MARKUP : String(position + 1),
+      reason: {
+        unknown: 'notReadBack',
+        parked: 'unavailable',
+        refused: 'ATT_VAL_3',
+        confirmed: undefined,
+        open: undefined,
+      }[state],
+      retry: state === 'parked' ? NOW_MS + 60_000 : undefined,
+      attempts: state === 'confirmed' ? 1 : 3,
+      superseded: false,
+      settledMs: state === 'parked' ? undefined : receivedMs + 400 + position,
+      instance: 1,
+      remedy: deadLetter
+        ? 'The service does not know the SchoolAttendanceCode. Correct it in the client.'
+        : undefined,
+    }
+  })
+
+const inScope = (scope: Scope, partner: string): boolean => scope === 'all' || scope.includes(partner)
+
+export function sampleOverview(scope: Scope): Overview {
+  const points = 60
+  const wave = (size: number, at: number): number => Math.max(0, Math.round(size * (1 + Math.sin(at / 5))))
+  const figures = Array.from({ length: points }, (_, at) => ({
+    atMs: NOW_MS - (points - at) * 60_000,
+    calls: [
+      { kind: 'write', status: '2xx', count: wave(120, at) },
+      { kind: 'write', status: '4xx', count: wave(3, at) },
+      { kind: 'write', status: '429', count: at > 40 && at < 46 ? 14 : 0 },
+      { kind: 'read', status: '5xx', count: at === 50 ? 6 : 0 },
+    ],
+    refusedCalls: at === 44 ? 3 : 0,
+    callMs: { count: 120, p50: 25, p95: 75, p99: 250 },
+    batchMs: { count: 8, p50: 1_000, p95: 2_500, p99: 5_000 },
+    queueMs: { count: 120, p50: 5, p95: 10, p99: 100 },
+  }))
+  return {
+    atMs: NOW_MS,
+    traffic: {
+      fromMs: NOW_MS - points * 60_000,
+      stepMs: 60_000,
+      points,
+      series: (['confirmed', 'refused', 'unknown', 'parked'] as const).flatMap((state, at) =>
+        ['acme', 'zenith']
+          .filter((partner) => inScope(scope, partner))
+          .map((partner) => ({
+            partner,
+            state,
+            counts: Array.from({ length: points }, (_, point) =>
+              at === 0 ? wave(110, point) : point === 30 ? 4 : 0,
+            ),
+          })),
+      ),
+    },
+    balances: [
+      {
+        ...{
+          partner: 'acme',
+          received: 20_034,
+          confirmed: 19_998,
+          refused: 21,
+          unknown: 4,
+          parked: 7,
+          open: 4,
+        },
+        ...{ holds: true, checkedMs: NOW_MS - 20_000, deadLetters: 3 },
+      },
+      {
+        ...{ partner: 'zenith', received: 871, confirmed: 870, refused: 0, unknown: 0, parked: 0, open: 0 },
+        ...{ holds: false, checkedMs: NOW_MS - 20_000, deadLetters: 0 },
+      },
+    ].filter(({ partner }) => inScope(scope, partner)),
+    instances: [
+      { instance: 1, host: 'mb-0', pid: 17, leaseUntilMs: NOW_MS + 8_000, state: 'live', openBatches: 2 },
+      { instance: 2, host: 'mb-1', pid: 17, leaseUntilMs: NOW_MS - 60_000, state: 'lost', openBatches: 1 },
+    ],
+    figures,
+    index: { waiting: 0, unreadable: [{ reason: 'onV2', batches: 12 }], lostSteps: 0 },
+  }
+}
+
+/** What a console shows that has two partners; `calls` has what was changed. */
+export function createSampleData(calls: string[]): ConsoleData {
+  const letters = batchRows.flatMap(recordsOf).filter(({ deadLetter }) => deadLetter)
+  const parked = batchRows.flatMap(recordsOf).filter(({ state }) => state === 'parked')
+  return {
+    overview: async (_range, scope) => sampleOverview(scope),
+    hash: async (_kind, typed) => (/^[0-9a-f-]{36}$/i.test(typed) ? '1a2b3c4d5e6f7' : undefined),
+    search: async ({ partner, contentId }, scope) => {
+      const rows = batchRows.filter(
+        (row) => inScope(scope, row.partner) && (partner ?? row.partner) === row.partner,
+      )
+      if (contentId === undefined) return { kind: 'batches', batches: rows, next: undefined }
+      const records = rows.flatMap(recordsOf).filter((record) => record.contentId === contentId)
+      return { kind: 'records', records, next: undefined }
+    },
+    batch: async (batch, scope) => {
+      const row = batchRows.find((one) => one.batch === batch && inScope(scope, one.partner))
+      return row && batchOf(row)
+    },
+    records: async (batch, { from = 0, limit = 100, state }) => {
+      const row = batchRows.find((one) => one.batch === batch)
+      const all =
+        row === undefined ? [] : recordsOf(row).filter((record) => (state ?? record.state) === record.state)
+      return {
+        records: all.slice(from, from + limit),
+        next: from + limit < all.length ? from + limit : undefined,
+      }
+    },
+    waiting: async ({ kind }, scope) => {
+      const records = (kind === 'deadLetters' ? letters : parked).filter(({ partner }) =>
+        inScope(scope, partner),
+      )
+      const reasons = Map.groupBy(records, ({ reason = '' }) => reason)
+      return {
+        records,
+        reasons: [...reasons].map(([reason, own]) => ({ reason, records: own.length })),
+        next: undefined,
+      }
+    },
+    retry: async (batch) => {
+      calls.push(`retry ${batch}`)
+      return 2
+    },
+    dismiss: async (batch, positions) => {
+      calls.push(`dismiss ${batch} ${positions?.join() ?? 'all'}`)
+      return positions?.length ?? 1
+    },
+  }
+}

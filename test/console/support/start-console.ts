@@ -1,0 +1,240 @@
+import { createHash } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+
+import { request } from 'undici'
+
+import type { ConsoleOptions } from '../../../src/console/server.ts'
+import { createConsole } from '../../../src/console/server.ts'
+import type { Explained, PartnerDetails, StageDesk, TriedBatch } from '../../../src/console/ports.ts'
+import type { ListedOperator } from '../../../src/rollout/operators.ts'
+import { createSampleData, MARKUP, NOW_MS } from './sample-data.ts'
+
+export const tokenOf = (name: string): string => `token of ${name}`.replaceAll(' ', '-')
+
+const operator = (
+  name: string,
+  role: ListedOperator['role'],
+  more: Partial<ListedOperator> = {},
+): ListedOperator => ({
+  ...{ name, role, ...more },
+  tokenSha256: createHash('sha256').update(tokenOf(name)).digest('hex'),
+})
+
+/** One of each role that sees all, and those who see one partner only. */
+export const people: readonly ListedOperator[] = [
+  operator('olga', 'operator', { reveal: true }),
+  operator('otto', 'operator'),
+  operator('anna', 'approver'),
+  operator('vera', 'viewer'),
+  operator('zoe', 'operator', { partners: ['zenith'] }),
+  operator('zack', 'viewer', { partners: ['zenith'], reveal: true }),
+]
+
+const stageOf = (partner: string): PartnerDetails => ({
+  partner,
+  stage: 'canary',
+  percent: 20,
+  source: 'store',
+  revision: 7,
+  sinceMs: NOW_MS - 5 * 86_400_000,
+  by: 'olga',
+  reason: partner === 'acme' ? MARKUP : 'first schools',
+  notes: [],
+  pending:
+    partner === 'acme'
+      ? {
+          text: 'v3 waits for the approval of another operator until 2026-11-27',
+          by: 'otto',
+          needsApproval: true,
+        }
+      : undefined,
+  next: 'v3',
+  advice: {
+    verdict: 'inconclusive',
+    missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],
+  },
+  canary: { percent: 20, always: ['3001', '3002'], never: [] },
+  evidence: [
+    'at this stage: 5 days',
+    'seen: about 1,240 different records in 130 batches of about 12 schools, with 6 attendance codes',
+  ],
+  configuration: `id: ${partner}\nmatch:\n  subscriptionKeySha256: [secret]\nstage: shadow\n`,
+})
+
+/** Stages that never change; `calls` has what was asked. */
+export function createSampleStages(calls: string[]): StageDesk {
+  const partners = ['acme', 'zenith']
+  return {
+    list: async () => partners.map(stageOf),
+    show: async (partner) => (partners.includes(partner) ? stageOf(partner) : undefined),
+    change: async (actor, partner, step) => {
+      calls.push(`${step.kind} ${partner} by ${actor.name}: ${step.reason}`)
+      const message = `${partner}: canary with 20 % of the units on V3 -> shadow (revision 8).`
+      return { outcome: 'done', message, document: { result: 'done', message } }
+    },
+    history: async ({ partner }) =>
+      ['acme', 'zenith', ''].flatMap((of, at) =>
+        partner === undefined || partner === of
+          ? [
+              {
+                ...{
+                  entry: 3 - at,
+                  atMs: NOW_MS - at * 86_400_000,
+                  by: 'olga',
+                  partner: of,
+                  action: 'set' as const,
+                },
+                from: { stage: 'shadow' as const, percent: 0, always: [], never: [] },
+                to: { stage: 'canary' as const, percent: 20, always: [], never: [] },
+                ...{ revision: 7 - at, reason: MARKUP },
+              },
+            ]
+          : [],
+      ),
+    note: async (action, by, what) => {
+      calls.push(`note ${action} by ${by}: ${what}`)
+    },
+  }
+}
+
+/** What would become of a batch that a hostile client has written. */
+const triedBatch = (file: Buffer): TriedBatch => ({
+  bytes: file.byteLength,
+  isSound: true,
+  isBody: true,
+  records: [
+    { part: 1, contentId: '1', v3: '{"Qualifier":{"Comment":"late"}}' },
+    { part: 2, contentId: MARKUP, v3: undefined },
+  ],
+  findings: [
+    {
+      severity: 'error',
+      code: 'ADP_FIELD',
+      part: 2,
+      offset: 12,
+      message: 'Learner must be a guid.',
+      remedy: 'Correct it.',
+    },
+    {
+      severity: 'note',
+      code: 'quotedBoundary',
+      message: 'The boundary is quoted.',
+      remedy: 'Nothing is needed.',
+    },
+  ],
+})
+
+const explained = (position: number, isRevealed: boolean): Explained =>
+  position === 7
+    ? { kind: 'refused', faults: [{ code: 'ADP_FIELD', message: 'Learner must be a guid.' }] }
+    : {
+        kind: 'posted',
+        fields: [
+          { path: 'ExternalID', from: undefined, rule: 'all zero', value: '"00000000"', isMasked: false },
+          {
+            ...{ path: 'Qualifier/Comment', from: 'Comment', rule: 'as it is', isMasked: !isRevealed },
+            value: isRevealed ? JSON.stringify(`dentist ${MARKUP}`) : 'a text',
+          },
+        ],
+        unmapped: 1,
+        unmappedFields: 'report',
+      }
+
+/** A console over a real socket, with parts that only say what they were asked. */
+export async function startConsole(options: Partial<ConsoleOptions> = {}) {
+  const calls: string[] = []
+  const errors: unknown[] = []
+  let broken: Error | undefined
+  let received = 0
+  const sample = createSampleData(calls)
+  const overview: typeof sample.overview = async (...given) => {
+    if (broken !== undefined) throw broken
+    const found = await sample.overview(...given)
+    const balances = found.balances.map((one) => ({
+      ...one,
+      received: one.received + received,
+      confirmed: one.confirmed + received,
+    }))
+    return { ...found, balances }
+  }
+  const data = { ...sample, overview }
+  const { server, createLink } = createConsole({
+    settings: { host: '127.0.0.1', hosts: [] },
+    operators: () => people,
+    systemUser: 'alice',
+    nowMs: Date.now,
+    onError: (error) => errors.push(error),
+    ports: {
+      data,
+      stages: createSampleStages(calls),
+      tryBatch: async (partner, file) => {
+        calls.push(`try ${file.byteLength} of ${partner}`)
+        return triedBatch(file)
+      },
+      sandbox: {
+        read: async () => ({
+          effects: [{ seq: 1, face: 'V3', learner: 'learner', event: 'event', externalId: MARKUP }],
+          faults: 0,
+        }),
+        setFaults: async (faults) => {
+          calls.push(`faults ${faults.length}`)
+        },
+      },
+      explain: async (_batch, position, isRevealed) => explained(position, isRevealed),
+    },
+    ...options,
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const ask = async (path: string, { form, ...given }: Asked = {}): Promise<Answered> => {
+    const reply = await request(`${url}${path}`, {
+      method: form === undefined ? 'GET' : 'POST',
+      ...given,
+      headers: {
+        accept: 'text/html',
+        ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...given.headers,
+      },
+      ...(form === undefined ? {} : { body: new URLSearchParams(form).toString() }),
+    })
+    return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
+  }
+  /** Signs in; gives what sends further requests as that person. */
+  const enter = async (name: string) => {
+    const { headers } = await ask('/login', { form: { token: tokenOf(name) } })
+    const cookie = String(headers['set-cookie']).split(';')[0] ?? ''
+    const page = await ask('/partners', { headers: { cookie } })
+    const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? ''
+    const as = (path: string, asked: Asked = {}) =>
+      ask(path, {
+        ...asked,
+        headers: { cookie, ...asked.headers },
+        ...(asked.form === undefined ? {} : { form: { csrf, ...asked.form } }),
+      })
+    return { cookie, csrf, ask: as }
+  }
+  return {
+    ...{ url, calls, errors, ask, enter, createLink },
+    breakData: (error: Error) => (broken = error),
+    addReceived: (records: number) => (received += records),
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+export type RunningConsole = Awaited<ReturnType<typeof startConsole>>
+
+interface Asked {
+  readonly form?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH' | 'OPTIONS' | 'HEAD' | 'TRACE'
+  readonly body?: string
+}
+
+interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
