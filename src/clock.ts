@@ -56,7 +56,7 @@ export async function inTime<Result>(
 }
 
 /** Work that is repeated while the adapter runs, and done a last time at its end. */
-export interface PeriodicTask {
+interface PeriodicTask {
   start(): void
   /** Does it a last time, and resolves once that is done or `stopMs` have passed. */
   stop(): Promise<void>

@@ -14,7 +14,7 @@ interface ErrorRule {
 const request = (status: number): ErrorRule => ({ class: 'request', status, retryable: false, exposed: true })
 const record = (status: number): ErrorRule => ({ class: 'record', status, retryable: false, exposed: true })
 
-/** The one table of error codes: what each means for the reply (batch-wire 5; protocol.md lists them for users). */
+/** The one table of error codes: what each means for the reply (batch-wire 5; replies.md lists them for clients). */
 export const errorRules = {
   // The envelope: answered once, nothing was posted (batch-wire 1).
   ADP_MEDIA_TYPE: request(415),

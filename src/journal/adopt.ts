@@ -3,7 +3,7 @@ import { existsSync, renameSync } from 'node:fs'
 import { sql } from 'kysely'
 
 import { readAge } from './retention.ts'
-import { findContradiction, keepPlace, readHighWater } from './high-water.ts'
+import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
 import { replaceMark } from './high-water.ts'
 import { readMeta, writeMeta } from './schema.ts'
 import { openStore, sqlitePathOf } from './open-store.ts'
@@ -74,24 +74,28 @@ export async function adoptJournal(
   const setAside = usable ? [] : setFilesAside(options.url, nowMs)
   const store = openAny(options, false)
   try {
-    const adopted = await store.exclusively(async (db) => {
-      await migrate(db, store.dialect)
-      const before = Number((await readMeta(db, 'read_back_until')) ?? 0)
-      const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
-      // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
-      // journal, which stays the same one.
-      if (store.dialect === 'sqlite') await writeMeta(db, 'identity', newIdentity())
-      await keepPlace(db, store.dialect, { anew: true })
-      await writeMeta(db, 'read_back_until', String(readBackUntilMs))
-      await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
-      return { readBackUntilMs, mark: await readHighWater(db, store.dialect) }
-    })
-    const { readBackUntilMs, mark } = adopted
-    if (store.markFile !== undefined && mark !== undefined) replaceMark(store.markFile.path, mark)
-    return { readBackUntilMs, setAside }
+    return { readBackUntilMs: await adoptStore(store, replayForMs, nowMs), setAside }
   } finally {
     await store.close()
   }
+}
+
+/** `adoptJournal` for a database that can be used; gives `readBackUntilMs`. */
+export async function adoptStore(store: Store, replayForMs: number, nowMs: number): Promise<number> {
+  const { readBackUntilMs, mark } = await store.exclusively(async (db) => {
+    await migrate(db, store.dialect)
+    const before = Number((await readMeta(db, 'read_back_until')) ?? 0)
+    const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
+    // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
+    // journal, which stays the same one.
+    if (store.dialect === 'sqlite') await writeMeta(db, 'identity', newIdentity())
+    await keepPlace(db, store.dialect, { anew: true })
+    await writeMeta(db, 'read_back_until', String(readBackUntilMs))
+    await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
+    return { readBackUntilMs, mark: await readHighWater(db, store.dialect) }
+  })
+  if (store.markFile !== undefined && mark !== undefined) replaceMark(store.markFile.path, mark)
+  return readBackUntilMs
 }
 
 function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {

@@ -16,9 +16,7 @@ import {
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-import { type Kysely, sql } from 'kysely'
-
-import { type Dialect, hasTables, type JournalTables, readMeta, SLOTS, writeMeta } from './schema.ts'
+import type { AdapterError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
 /**
@@ -40,6 +38,9 @@ export interface MarkFilePlace {
   readonly required: boolean
 }
 
+/** Slots of commits. What one instance has lost in a failover is not made up by what the others add, as far as there are not more. */
+export const SLOTS = 16
+
 /** The slot in which an instance counts its commits. */
 export const slotOf = (instance: number): number => instance % SLOTS
 
@@ -47,16 +48,21 @@ export const totalOf = (counts: CommitCounts): number =>
   [...counts.values()].reduce((total, count) => total + count, 0)
 
 /** How many of the known commits are not among those found. */
-const missingOf = (found: CommitCounts, known: CommitCounts): number =>
+export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
 /** How far this process knows its journal to have come. */
 export interface HighWater {
+  /** The slot of its last commit; undefined: it has made none. */
+  lastSlot(): number | undefined
   /**
-   * Checks what a transaction found once it had counted itself: the same journal, with all commits of its instance. Error:
-   * `ADP_JOURNAL_DAMAGED`.
+   * Checks what a transaction found once it had counted itself: the same journal, with all commits of its instance and, in `before`, with
+   * those of `lastSlot`: a database that forgot an instance gives it another number. Error: `ADP_JOURNAL_DAMAGED`.
    */
-  check(found: { readonly identity: string | undefined; readonly commits: number }, instance: number): void
+  check(
+    found: { readonly identity: string | undefined; readonly commits: number; readonly before: number },
+    instance: number,
+  ): void
   /** A transaction that found this count is durable. */
   reached(instance: number, commits: number): void
   close(): void
@@ -65,15 +71,26 @@ export interface HighWater {
 /** Creates the memory of a journal that was opened with `start`; `file` remembers it beyond this process. */
 export function createHighWater(start: HighWaterMark, file: MarkFile | undefined): HighWater {
   const known = new Map(start.commits)
+  let last: number | undefined
+  /** Once commits are gone, others may count the slot up again: what was noticed holds for this process. */
+  let damage: AdapterError | undefined
+  const knownOf = (slot: number): number => known.get(slot) ?? 0
   return {
-    check: ({ identity, commits }, instance) => {
+    lastSlot: () => last,
+    check: ({ identity, commits, before }, instance) => {
+      if (damage !== undefined) throw damage
       if (identity !== start.identity)
         throw damagedJournal('another journal has taken its place while it was in use')
-      const missing = (known.get(slotOf(instance)) ?? 0) + 1 - commits
-      if (missing > 0) throw damagedJournal(`it went back by ${missing} commit(s) while it was in use`)
+      const slot = slotOf(instance)
+      const missingBefore = last === undefined || last === slot ? 0 : knownOf(last) - before
+      const missing = Math.max(missingBefore, knownOf(slot) + 1 - commits)
+      if (missing <= 0) return
+      damage = damagedJournal(`it went back by ${missing} commit(s) while it was in use`)
+      throw damage
     },
     reached: (instance, commits) => {
-      known.set(slotOf(instance), commits)
+      last = slotOf(instance)
+      known.set(last, commits)
       try {
         file?.write({ identity: start.identity, commits: known })
       } catch {
@@ -88,7 +105,7 @@ export function createHighWater(start: HighWaterMark, file: MarkFile | undefined
 type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
 /** A mark file that is open for writing. */
-interface MarkFile {
+export interface MarkFile {
   /** Overwrites the mark without an fsync: after a power cut it may lag behind the journal, but it never leads. */
   write(mark: HighWaterMark): void
   close(): void
@@ -185,90 +202,6 @@ function syncFolder(path: string): void {
   } finally {
     closeSync(folder)
   }
-}
-
-/**
- * What contradicts that this is the journal that its mark was written for; undefined: nothing does. A mark that lags is fine: it
- * is written after the commit and not synced.
- */
-export async function findContradiction({
-  db,
-  dialect,
-  markFile,
-}: {
-  readonly db: Kysely<JournalTables>
-  readonly dialect: Dialect
-  readonly markFile: MarkFilePlace | undefined
-}): Promise<string | undefined> {
-  const found = markFile === undefined ? undefined : await compareMark(db, dialect, markFile)
-  return found ?? findMovedDatabase(db, dialect)
-}
-
-async function compareMark(
-  db: Kysely<JournalTables>,
-  dialect: Dialect,
-  { path, required }: MarkFilePlace,
-): Promise<string | undefined> {
-  // In this order: commits that are made meanwhile are in the tables, never in the mark alone.
-  const before = readMark(path)
-  const kept = await readHighWater(db, dialect)
-  const mark = before === 'missing' ? readMark(path) : before
-  if (mark === 'unreadable') return `its mark file ${path} cannot be read`
-  if (mark === 'missing') {
-    const isNew = kept === undefined || totalOf(kept.commits) === 0
-    return isNew || !required
-      ? undefined
-      : `its mark file ${path} is missing, so an old copy cannot be distinguished from the journal`
-  }
-  const count = `its mark file ${path} counts ${totalOf(mark.commits)} commit(s)`
-  if (kept === undefined) return `it is empty, and ${count}`
-  if (kept.identity !== mark.identity) return `it is another journal than the one of its mark file ${path}`
-  const missing = missingOf(kept.commits, mark.commits)
-  if (missing === 0) return undefined
-  return `it is an old copy with ${totalOf(kept.commits)} commit(s), and ${count}, ${missing} of which it lacks`
-}
-
-/** Reads how far the tables have come; undefined: there are none. */
-export async function readHighWater(
-  db: Kysely<JournalTables>,
-  dialect: Dialect,
-): Promise<HighWaterMark | undefined> {
-  if (!(await hasTables(db, dialect))) return undefined
-  const { rows } = await sql<{
-    slot: number
-    commits: number
-  }>`select slot, commits from journal_commits`.execute(db)
-  return {
-    identity: (await readMeta(db, 'identity')) ?? '',
-    commits: new Map(rows.map(({ slot, commits }) => [slot, commits])),
-  }
-}
-
-/** The name in `journal_meta`: which database of PostgreSQL the journal is in, by the numbers that a dump does not carry along. */
-const PLACE = 'database'
-
-async function readPlace(db: Kysely<JournalTables>): Promise<string> {
-  const { rows } = await sql<{ place: string }>`
-    select oid || '/' || 'journal_meta'::regclass::oid as place from pg_database
-    where datname = current_database()`.execute(db)
-  return rows[0]?.place ?? ''
-}
-
-async function findMovedDatabase(db: Kysely<JournalTables>, dialect: Dialect): Promise<string | undefined> {
-  if (dialect === 'sqlite' || !(await hasTables(db, dialect))) return undefined
-  const kept = await readMeta(db, PLACE)
-  if (kept === undefined || kept === (await readPlace(db))) return undefined
-  return 'it was restored from a dump or copied from another database, so commits that were made since are missing'
-}
-
-/** Keeps in which database of PostgreSQL the journal is; the first time, or anew. */
-export async function keepPlace(
-  db: Kysely<JournalTables>,
-  dialect: Dialect,
-  { anew }: { readonly anew: boolean },
-): Promise<void> {
-  if (dialect === 'sqlite' || (!anew && (await readMeta(db, PLACE)) !== undefined)) return
-  await writeMeta(db, PLACE, await readPlace(db))
 }
 
 /**

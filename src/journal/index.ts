@@ -18,7 +18,7 @@ export type {
 } from './journal.ts'
 export { isDamagedBatch } from './store-error.ts'
 export { openJournalLater } from './late-journal.ts'
-export { recordStates } from './lifecycle.ts'
+export { recordStates, stateCodes, toRetry } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
@@ -38,15 +38,27 @@ export {
   readLostInstances,
   readUncleanEnd,
 } from './instances.ts'
-export type { JournalTables } from './schema.ts'
-export { unsettledRows } from './read-records.ts'
-export { decrypt, encrypt, type JournalKey } from './seal.ts'
+export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
+export { type JournalTables, readMeta } from './schema.ts'
+export { isDue, readBalances, unsettledRows } from './read-records.ts'
+export {
+  createKeyHash,
+  decrypt,
+  encrypt,
+  hashMarkId,
+  type JournalKey,
+  NO_KEY,
+  type Sealed,
+  unseal,
+  type Unsealing,
+} from './seal.ts'
 export {
   type BatchReport,
   type BatchSummary,
   type CheckedBalance,
   type JournalInspector,
   openInspector,
+  remedyFor,
   type RecordSummary,
 } from './inspect.ts'
 

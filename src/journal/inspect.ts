@@ -296,7 +296,8 @@ const remedies: Readonly<Record<string, string>> = {
   noToken: `The token endpoint gave no token for a day. Check the partner's client credentials. ${sendNew}`,
   superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
   gaveWay: `There were no credentials to finish it, and a newer mark for the same learner and event replaced it. Set journal.keys, so that credentials are stored.`,
-  overwritten: 'Another client has written a mark since. Compare both in the service and keep the right one.',
+  overwritten:
+    'A mark stands that was written since, by another client, or by an older record whose answer was lost too. Compare both in the service and keep the right one.',
   notConnected:
     'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
   unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch when it does.',
@@ -312,10 +313,11 @@ const remedies: Readonly<Record<string, string>> = {
   unreadableReply: sendNew,
   serverError: sendNew,
   otherRecord: sendNew,
+  notReadBack: sendNew,
 }
 
 /** The remedy for a record. */
-function remedyFor(state: RecordState, reason: string | undefined): string {
+export function remedyFor(state: RecordState, reason: string | undefined): string {
   const known = reason === undefined ? undefined : remedies[reason]
   if (known !== undefined) return known
   return state === 'unknown' ? sendNew : rightId('The service refused the record.')

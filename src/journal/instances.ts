@@ -23,23 +23,33 @@ export function ownIdentity(): ProcessIdentity {
 }
 
 /** The machine's information about a process number. */
-interface ProcessSight {
+export interface ProcessSight {
   /** A process has the number. */
   readonly alive: boolean
   /** When that process started; undefined where it cannot be read, empty for one that has ended and is not buried yet. */
   readonly started: string | undefined
 }
 
+/** A process and the machine that it runs on. */
+export interface Processes {
+  readonly own: ProcessIdentity
+  readonly look: (pid: number) => ProcessSight
+}
+
+/** This process, as the operating system knows it. */
+export const ownProcesses = (): Processes => ({ own: ownIdentity(), look: lookAt })
+
 /**
  * True where it is sure that the process is gone: it ran here, and its number is free or belongs to another by now. False
- * for one of another machine or container, or one that is hidden from this user: its lease tells. `sight` is of its number.
+ * for one of another machine or container, or one that is hidden from this user: its lease tells.
  */
 export function isGone(
   process: ProcessIdentity,
   own: ProcessIdentity,
-  sight: ProcessSight = lookAt(process.pid),
+  look: Processes['look'] = lookAt,
 ): boolean {
   if (process.host !== own.host || process.boot !== own.boot) return false
+  const sight = look(process.pid)
   if (!sight.alive) return true
   if (process.started === '' || sight.started === undefined) return false
   return sight.started !== process.started
@@ -151,8 +161,9 @@ export async function dropGone(
   db: Kysely<JournalTables>,
   database: Now,
   own: ProcessIdentity,
+  look?: Processes['look'],
 ): Promise<void> {
-  const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own))
+  const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own, look))
   if (gone.length === 0) return
   // Before the rows of instances, as all do: two transactions may find the same ones.
   await noteUncleanEnd(db, database, 'killed')

@@ -183,6 +183,8 @@ export interface ReopenResult {
   /** The lease under which the records were opened. */
   readonly lease: number
   readonly after: Predecessors
+  /** Of those of them that were unknown, why. Undefined: none. */
+  readonly unknown?: ReadonlyMap<number, string>
 }
 
 /** An orphaned batch; for each of its open records the nearest older open record in another batch. */

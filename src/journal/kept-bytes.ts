@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
+import { bytesOf } from './core/rows.ts'
 import type { NewBatch } from './journal.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -96,14 +97,6 @@ export function createKeptBytes(
     },
   }
 }
-
-/** Rows of a batch and of a record, beside the request. */
-const BYTES_PER_BATCH = 4_096
-const BYTES_PER_RECORD = 128
-
-/** What a batch counts with. */
-export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
-  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length
 
 export const tooMuchKept = (): AdapterError =>
   new AdapterError(

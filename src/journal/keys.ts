@@ -72,33 +72,45 @@ export interface MacKey {
   readonly key: Uint8Array
   /** The key without a key of the journal: that of rows from before it had one. */
   readonly unkeyed: Uint8Array
-  /** False: the journal has no keys, so a user who may write the database can make a MAC. */
+  /** False: the trail began without a key of the journal, so a user who may write the database can make a MAC. */
   readonly keyed: boolean
-  /** True while the audit trail was not put under the key yet. What the seal says cannot be written without a key of the journal. */
-  awaitsTrail(db: Kysely<JournalTables>): Promise<boolean>
-  /** Says in the seal that the trail is under the key from now on: one that is not is forged. */
-  sealTrail(db: Kysely<JournalTables>): Promise<void>
   /** Puts the sealed key back where it was deleted: without it a command makes MACs that no instance takes. */
   restore(db: Kysely<JournalTables>): Promise<void>
 }
 
+/** The end of the audit trail of stages, as its one row has it; each change of a stage locks that. */
+export interface TrailEnd {
+  readonly entries: number
+  readonly last_mac: string
+  /** The first row of the trail whose MAC needs a key of the journal; null: none. */
+  readonly keyed_from: number | null
+  /** How many rows `rollout_stages` has. */
+  readonly partners: number
+  /** When the trail was last continued from rows that did not fit its end; null: never. */
+  readonly repaired_ms: number | null
+}
+
+/** The MAC of values in their order; `kind` keeps those of different tables apart. */
+export function macOf(key: Uint8Array, kind: string, values: readonly (string | number | null)[]): string {
+  return createHmac('sha256', key)
+    .update(JSON.stringify([kind, ...values]))
+    .digest('hex')
+}
+
+export const macOfEnd = (key: Uint8Array, end: TrailEnd): string =>
+  macOf(key, 'head', [end.entries, end.last_mac, end.keyed_from, end.partners, end.repaired_ms])
+
 /** The name in `journal_meta`: the id of a key, and what it has sealed. */
 const NAME = 'mac_key'
 
-/** What is bound to the sealed key: whether the trail is under it. */
-type Bound = 'mac_key' | 'mac_key of the trail'
-
-interface Unsealed {
-  readonly key: Uint8Array
-  readonly bound: Bound
-  readonly by: JournalKey
-}
+/** What is bound to the sealed key. */
+const BOUND = 'mac_key of the trail'
 
 /**
  * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. Where an older key has sealed them
- * they are sealed anew with the first. Without any key, they are derived from the salt. Error: `ADP_CONFIGURATION` without the key that
- * has sealed them. `forInstance`: without it nothing is written, so that a command whose file has a key that no instance has read yet makes
- * no MAC that they cannot check.
+ * they are sealed anew with the first. It is made for a trail that has not begun, and never later: a trail that was not begun under it has
+ * one that is derived from the salt. Error: `ADP_CONFIGURATION` without the key that has sealed it. `forInstance`: without it nothing is
+ * written, so that a command whose file has a key that no instance has read yet makes no MAC that they cannot check.
  */
 export async function openMacKey(
   exclusively: Exclusively,
@@ -109,51 +121,44 @@ export async function openMacKey(
   const unkeyed = createHmac('sha256', salt).update('markbridge stages').digest()
   return exclusively(async (db) => {
     const kept = await readMeta(db, NAME)
-    const [first] = keys
-    if (kept === undefined && (first === undefined || !forInstance)) return withoutKey(unkeyed)
-    const opened: Unsealed =
-      kept === undefined && first !== undefined
-        ? { key: randomBytes(32), bound: 'mac_key', by: first }
-        : await unseal(kept ?? '', keys)
-    const isNew = forInstance && first !== undefined && (kept === undefined || opened.by.id !== first.id)
-    const own = isNew ? { ...opened, by: first } : opened
-    if (isNew) await writeMeta(db, NAME, await sealed(own))
+    const first = forInstance ? keys[0] : undefined
+    const key =
+      kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(kept, keys)
+    if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
+    const text = first === undefined || sealerOf(kept) === first.id ? kept : await seal(key, first)
+    if (text !== undefined && text !== kept) await writeMeta(db, NAME, text)
     return {
-      key: own.key,
+      key,
       unkeyed,
       keyed: true,
-      awaitsTrail: async (now) => {
-        if (own.bound === 'mac_key of the trail') return false
-        const text = await readMeta(now, NAME)
-        return text !== undefined && (await unseal(text, keys)).bound === 'mac_key'
-      },
-      sealTrail: async (now) => writeMeta(now, NAME, await sealed({ ...own, bound: 'mac_key of the trail' })),
       restore: async (now) => {
-        if ((await readMeta(now, NAME)) !== undefined) return
-        await writeMeta(now, NAME, await sealed({ ...own, bound: 'mac_key of the trail' }))
+        if (text !== undefined && (await readMeta(now, NAME)) === undefined) await writeMeta(now, NAME, text)
       },
     }
   })
 }
 
-function withoutKey(unkeyed: Uint8Array): MacKey {
-  const nothing = (): Promise<void> => Promise.resolve()
-  const awaitsTrail = (): Promise<boolean> => Promise.resolve(false)
-  return { key: unkeyed, unkeyed, keyed: false, awaitsTrail, sealTrail: nothing, restore: nothing }
+/** Puts the end of a trail that has not begun under a key; undefined: it has begun. What is not under the key after that is forged. */
+async function beginTrail(db: Kysely<JournalTables>, key: Uint8Array): Promise<Uint8Array | undefined> {
+  const end = { entries: 0, last_mac: '', keyed_from: 1, partners: 0, repaired_ms: null }
+  const { rows } = await sql`update rollout_head set keyed_from = 1, mac = ${macOfEnd(key, end)}
+    where entries = 0 and mac = '' and last_mac = '' and not exists (select 1 from rollout_audit) returning id`.execute(
+    db,
+  )
+  return rows.length === 0 ? undefined : key
 }
 
-async function sealed({ key, bound, by }: Unsealed): Promise<string> {
-  return `${by.id} ${(await encrypt(key, by, `${bound}/${by.id}`)).toString('base64')}`
+async function seal(key: Uint8Array, by: JournalKey): Promise<string> {
+  return `${by.id} ${(await encrypt(key, by, `${BOUND}/${by.id}`)).toString('base64')}`
 }
 
-async function unseal(kept: string, keys: readonly JournalKey[]): Promise<Unsealed> {
-  const end = kept.lastIndexOf(' ')
-  const by = keys.find(({ id }) => id === kept.slice(0, end))
-  if (by === undefined) throw missingKey(kept.slice(0, end))
-  const bytes = Buffer.from(kept.slice(end + 1), 'base64')
-  for (const bound of ['mac_key of the trail', 'mac_key'] as const) {
-    const key = await decrypt(bytes, by, `${bound}/${by.id}`).catch(() => undefined)
-    if (key !== undefined) return { key, bound, by }
-  }
-  throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
+const sealerOf = (kept = ''): string => kept.slice(0, kept.lastIndexOf(' '))
+
+async function unseal(kept: string, keys: readonly JournalKey[]): Promise<Uint8Array> {
+  const sealer = sealerOf(kept)
+  const by = keys.find(({ id }) => id === sealer)
+  if (by === undefined) throw missingKey(sealer)
+  return decrypt(Buffer.from(kept.slice(sealer.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => {
+    throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
+  })
 }

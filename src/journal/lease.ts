@@ -70,9 +70,13 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     const before = readClocks()
     const until = sql`${store.nowMs()} + ${sql.lit(leaseMs)}`
     // Others watch this value change: it is never the one before, whatever the wall clock does.
+    // An older copy that took the place of the database may have given the number to another process.
+    const { boot, pid, started } = identity
     const { numAffectedRows } = await sql`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
-      where id = ${instance} and lost = 0`.execute(db)
+      where id = ${instance} and lost = 0 and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(
+      db,
+    )
     if (numAffectedRows === 1n) {
       sent = before
       return

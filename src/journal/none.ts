@@ -32,8 +32,9 @@ interface OpenBatch {
   open: number
 }
 
-/** Keys whose latest marks are remembered, those that were confirmed last, and how many marks of each. */
-const REMEMBERED_KEYS = 20_000
+/** The marks of this many keys are always remembered, those of twice as many at most; the least recently confirmed keys go first. */
+const REMEMBERED_KEYS = 2_500
+/** Marks that are remembered of each key. */
 const REMEMBERED_MARKS = 3
 
 /** The lease of a journal without other instances: it always holds. */
@@ -52,15 +53,16 @@ export function createNoJournal(): Journal {
   /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest marks of each key, oldest first. */
-  const marks = new Map<string, readonly KnownMark[]>()
+  /** The latest marks of each key, oldest first, and those of before. */
+  let marks = new Map<string, readonly KnownMark[]>()
+  let earlierMarks = marks
+  const marksOf = (key: string): readonly KnownMark[] | undefined => marks.get(key) ?? earlierMarks.get(key)
   const remember = (key: string, mark: KnownMark): void => {
-    const known = marks.get(key)
-    if (known !== undefined) marks.delete(key)
+    const known = marksOf(key)
     marks.set(key, known === undefined ? [mark] : [...known, mark].slice(-REMEMBERED_MARKS))
-    if (marks.size <= REMEMBERED_KEYS) return
-    const [oldest = ''] = marks.keys()
-    marks.delete(oldest)
+    if (marks.size < REMEMBERED_KEYS) return
+    earlierMarks = marks
+    marks = new Map()
   }
 
   const totalsOf = (partner: string): Record<RecordState, number> => {
@@ -147,7 +149,7 @@ export function createNoJournal(): Journal {
     load: () => Promise.resolve(undefined),
     knownMarks: (record) => {
       const entry = entryOf(record)
-      const known = entry === undefined ? [] : (marks.get(entry.key) ?? [])
+      const known = entry === undefined ? [] : (marksOf(entry.key) ?? [])
       const isNewer = (one: RecordRef): boolean =>
         one.batch > record.batch || (one.batch === record.batch && one.position > record.position)
       const newer = entry?.newer === undefined ? 'none' : 'open'

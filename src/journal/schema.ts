@@ -3,16 +3,17 @@ import { randomBytes } from 'node:crypto'
 import { type Generated, type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
+import { SLOTS } from './high-water.ts'
 
 /** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
 
 /**
- * The tables that queries are built for; those of records are asked with SQL of their own (sql.ts). The same for SQLite and PostgreSQL
+ * The tables that queries are built for; all others are asked with SQL of their own. The same for SQLite and PostgreSQL
  * (docs/decisions/006-journal.md). Times are milliseconds since the epoch; flags are 0 or 1, since SQLite has no booleans; digests and
  * hashes are hexadecimal text, so that lists of rows are JSON.
  */
-export interface JournalTables extends RolloutTables {
+export interface JournalTables {
   /**
    * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
    * other. `read_back_until`: until then (ms since the epoch) new records are looked for in V3 before they are posted;
@@ -32,101 +33,6 @@ export interface JournalTables extends RolloutTables {
     readonly lost: Generated<number>
   }
 }
-
-/** The tables of stages (src/rollout/store) and of what comparison has seen (src/rollout/evidence). Times are milliseconds since the epoch by the clock of the database. */
-interface RolloutTables {
-  readonly rollout_stages: StageTable
-  readonly rollout_audit: AuditTable
-  readonly rollout_head: HeadTable
-  readonly rollout_acks: AcknowledgementTable
-  /** When an instance last relayed a batch to V2 that the journal does not know. */
-  readonly rollout_unrecorded: { readonly partner: string; readonly at_ms: number }
-  readonly rollout_evidence: { readonly name: string; readonly text: string }
-  readonly evidence_periods: PeriodTable
-  readonly evidence_hashes: HashTable
-  /** Counts of a period by name. */
-  readonly evidence_counts: { readonly period: number; readonly name: string; readonly count: number }
-}
-
-/** Up to 90 days of what was seen of a partner and compared at one revision of its stage. */
-interface PeriodTable {
-  readonly id: Generated<number>
-  readonly partner: string
-  readonly stage: string
-  readonly revision: number
-  /** 1, 2, 3, … */
-  readonly period: number
-  readonly since_ms: number
-  readonly last_ms: number
-  /** The days of records that it counts: from the first on, before the second. Together the periods count each day once. */
-  readonly from_day: string
-  readonly until_day: string
-  /** Null: it was destroyed, and the hashes with it. */
-  readonly hash_key: Uint8Array | null
-  /** 1: `hash_key` is sealed. */
-  readonly sealed: Generated<number>
-  /** What the hashes added up to when they were deleted; JSON. */
-  readonly kept: string | null
-}
-
-/** A learner and day or a request that was compared, or a record that was written, as a hash under the key of its period. */
-interface HashTable {
-  readonly period: number
-  readonly hash: Uint8Array
-  /** Null for a request. */
-  readonly school: Uint8Array | null
-  /** Bits of the checks that it went through or the side that it was written on, and of checks in which it differed. */
-  readonly checks: number
-  readonly differs: number
-}
-
-/** The stage of one partner. */
-interface StageTable {
-  readonly partner: string
-  /** JSON of `KeptStage` (src/rollout/store/stage-rows.ts). */
-  readonly content: string
-  /** Over all others. */
-  readonly mac: string
-}
-
-/** One change; rows are only added. */
-interface AuditTable {
-  /** 1, 2, 3, …, without gaps. */
-  readonly entry: number
-  readonly partner: string
-  readonly action: string
-  /** What else an `AuditEntry` has (src/rollout/store/audit-trail.ts); JSON. */
-  readonly content: string
-  /** Over the mac of the row before and all others. */
-  readonly mac: string
-}
-
-/** The one row with the end of the audit trail; each change of a stage locks it. */
-interface HeadTable {
-  readonly id: number
-  readonly entries: number
-  readonly last_mac: string
-  /** The first row of the trail whose mac needs a key of the journal; null: none. */
-  readonly keyed_from: number | null
-  /** How many rows `rollout_stages` has. */
-  readonly partners: number
-  /** When the trail was last continued from rows that did not fit its end; null: never. */
-  readonly repaired_ms: number | null
-  readonly mac: string
-}
-
-/** What an instance has last said of a partner. */
-interface AcknowledgementTable {
-  readonly instance: number
-  readonly partner: string
-  readonly revision: number
-  readonly pending_revision: number | null
-  readonly writes_v2: number
-  readonly writes_v3: number
-}
-
-/** Slots of commits. What one instance has lost in a failover is not made up by what the others add, as far as there are not more. */
-export const SLOTS = 16
 
 /** Brings the tables from the version before to its own. */
 type Migration = (dialect: Dialect) => readonly string[]

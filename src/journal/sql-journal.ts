@@ -6,7 +6,7 @@ import { ageingStepMs, openAgeing } from './retention.ts'
 import { createAvailability } from './availability.ts'
 import { type CommitGate, type Committed, createGroupCommit, type Operation } from './group-commit.ts'
 import { createKeyHash } from './seal.ts'
-import { ownIdentity } from './instances.ts'
+import { ownProcesses, type Processes } from './instances.ts'
 import type { Journal } from './journal.ts'
 import type { JournalDatabase } from './open-store.ts'
 import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
@@ -63,7 +63,11 @@ export interface JournalOptions {
   /** Default `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
+  /** Default: those of the operating system. */
+  readonly processes?: Processes
   readonly events?: JournalEvents
+  /** Waits for a commit of this kind of operation, within a span of a trace. */
+  readonly trace?: (<Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>) | undefined
 }
 
 /** A journal with a store, which also holds the rate limit that its instances share, and their stages. */
@@ -117,6 +121,7 @@ export async function openJournalOn(
 
 async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, clock = backgroundClock, events } = options
+  const { processes = ownProcesses() } = options
   const { timeoutMs = TIMEOUT_MS, settleTimeoutMs = 60_000, leaseMs = 10_000 } = options
   const keepRecordsMs = Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS)
   const unsealing = { keys, plaintextAccepted: options.plaintext === 'accept' }
@@ -130,7 +135,6 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const ageing = await openAgeing({ store, clock, replayForMs })
   /** A wall clock that is set forward does not end the time in which new records are read back. */
   const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs
-  const identity = ownIdentity()
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
@@ -139,7 +143,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   /** Commits an empty group; `availability` gets the result. */
   let probe = (): void => undefined
   const lease = await takeLease({
-    ...{ store, clock, leaseMs, identity },
+    ...{ store, clock, leaseMs, identity: processes.own },
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
@@ -181,11 +185,16 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       return committed
     },
   })
+  const { trace } = options
+  const submit: typeof group.submit = (operation, waitMs) =>
+    trace === undefined
+      ? group.submit(operation, waitMs)
+      : trace(operation.kind, () => group.submit(operation, waitMs))
   const findAbandoned = createFindAbandoned(store, group)
   const knownMarks = createKnownMarks(db, hashKeys)
   const kept = createKeptBytes(db, options.kept ?? keptLimits)
   await kept.refresh()
-  const takeOver = createTakeOver({ store, clock, own: identity })
+  const takeOver = createTakeOver({ store, clock, processes })
   const note = (batches: readonly number[]): void => {
     // Not noted, a batch is found again: its client gets the stored answer.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
@@ -255,7 +264,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
       // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
-      const result = await group.submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
+      const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)
       return result
@@ -265,13 +274,13 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       do {
         const part = outcomes.slice(from, (from += SETTLED_AT_ONCE))
         const operation = { kind: 'settle', batch, lease: under, outcomes: part } as const
-        if ((await group.submit(operation, settleTimeoutMs)) === 'lost') throw lost()
+        if ((await submit(operation, settleTimeoutMs)) === 'lost') throw lost()
       } while (from < outcomes.length)
       if (outcomes.some(({ state }) => state === 'confirmed')) kept.accepted(batch)
     },
     forget: async (batch, open, under) => {
       const operation = { kind: 'forget', batch, open, lease: under } as const
-      if ((await group.submit(operation, settleTimeoutMs)) === 'lost') throw lost()
+      if ((await submit(operation, settleTimeoutMs)) === 'lost') throw lost()
       kept.forgotten(batch)
     },
     reopen: async (batch, positions, credentials, how) => {
@@ -283,7 +292,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         beforeRelay: how === 'beforeRelay',
       } as const
       // Records that are opened after this has failed are found as abandoned.
-      return group.submit(operation, timeoutMs)
+      return submit(operation, timeoutMs)
     },
     load: (batch) => ask(() => readBatch(db, batch, unsealing)),
     blocking: (batches) => ask(() => readBlocking(db, batches)),

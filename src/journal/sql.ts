@@ -115,7 +115,7 @@ export function createStatements(dialect: Dialect) {
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
-      returning commits, last_batch as "lastBatch", (select id from journal_instances where id = $4 and lost = 0) as instance,
+      returning commits, last_batch as "lastBatch", (select commits from journal_commits where slot = $5) as before, (select id from journal_instances where id = $4 and lost = 0) as instance,
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',
@@ -139,7 +139,7 @@ export function createStatements(dialect: Dialect) {
       from journal_batches where ${isListed('id', '$1')}`,
     recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder"
       from ${rows(['batch bigint', 'position integer'])} join journal_records r on r.batch = u.batch and r.position = u.position`,
-    recordsOf: `select position, state, active, superseded, key from journal_records where batch = $1 order by position`,
+    recordsOf: `select position, state, active, superseded, reason, key from journal_records where batch = $1 order by position`,
     // What newer records of these keys may supersede, up to a place.
     older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
       from ${elements('$1')} cross join (${supersedable}) s

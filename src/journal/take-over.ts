@@ -7,6 +7,7 @@ import {
   isGone,
   LEASES_MISSED,
   noteUncleanEnd,
+  type Processes,
   type ProcessIdentity,
   type UncleanEnd,
 } from './instances.ts'
@@ -18,7 +19,7 @@ import type { JournalTables } from './schema.ts'
 interface TakeOverOptions {
   readonly store: Store
   readonly clock: WallClock
-  readonly own: ProcessIdentity
+  readonly processes: Processes
 }
 
 /** The row of an instance. */
@@ -46,7 +47,7 @@ interface Sighting {
 export function createTakeOver({
   store,
   clock,
-  own,
+  processes: { own, look },
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
   return (instance) =>
@@ -65,12 +66,12 @@ export function createTakeOver({
         const seen = last.get(id)
         const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
         sightings.set(id, { leaseUntil, sinceMs })
-        if (isGone(one, own)) gone.killed.push(one)
+        if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
       // The lease has expired: batches taken now would have no owner.
       if (!all.some(({ id }) => id === instance)) return []
-      await dropGone(db, store, own)
+      await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {
         if (gone[kind].length > 0) await noteUncleanEnd(db, store, kind)
         for (const one of gone[kind]) {

@@ -1,7 +1,7 @@
 import type { ServiceModel } from '../odata/csdl.ts'
 import {
-  assumed,
   bool,
+  collectionOf,
   complex,
   datetimeoffset,
   entity,
@@ -36,15 +36,11 @@ export const attendanceV2Model: ServiceModel = {
     {
       namespace,
       enumTypes: [],
-      complexTypes: [complex('AttendanceHistory', { ExternalID: guid, ...flatFields }, { assumed: true })],
+      complexTypes: [complex('AttendanceHistory', { ExternalID: guid, ...flatFields })],
       entityTypes: [
         entity('AttendanceRecord', {
           ...flatFields,
-          AttendanceHistorys: assumed({
-            type: `${namespace}.AttendanceHistory`,
-            collection: true,
-            nullable: false,
-          }),
+          AttendanceHistorys: collectionOf(`${namespace}.AttendanceHistory`),
         }),
       ],
       functions: [],

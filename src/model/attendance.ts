@@ -1,7 +1,6 @@
 import type { ComplexType, EntityType, FunctionDeclaration } from '../odata/csdl.ts'
 import { lookup } from './identity.ts'
 import {
-  assumed,
   bool,
   complex,
   datetimeoffset,
@@ -14,17 +13,14 @@ import {
 } from './notation.ts'
 import { typedReference } from './shared.ts'
 
-/** `{ExternalID, Type}`: how a V3 record points at another entity (service.md 2.10). The names are assumed. */
-const reference = (name: string): ComplexType => ({ ...typedReference(name), assumed: true })
-
-/** Complex types of the attendance domain (service.md 2.10; service-facts 7). */
+/** Complex types of the attendance domain (service.md 2.10; service-facts 7). Their names are assumed. */
 export const attendanceComplexTypes: readonly ComplexType[] = [
-  reference('RecordedByRef'),
-  reference('AttendeeRef'),
-  reference('EventRef'),
-  reference('AttendanceCodeRef'),
-  reference('StatutoryAttendanceCodeRef'),
-  complex('Qualifier', { MinutesLate: int32, Comment: string }, { assumed: true }),
+  typedReference('RecordedByRef'),
+  typedReference('AttendeeRef'),
+  typedReference('EventRef'),
+  typedReference('AttendanceCodeRef'),
+  typedReference('StatutoryAttendanceCodeRef'),
+  complex('Qualifier', { MinutesLate: int32, Comment: string }),
 ]
 
 const mark = {
@@ -43,22 +39,23 @@ const mark = {
 /** One mark, or one session without a mark (service.md 2.10). The type of `fabricated` is not stated. */
 const attendanceRecord: EntityType = entity('AttendanceRecord', {
   ...mark,
-  fabricated: assumed(string),
+  fabricated: string,
 })
 
 /** One change of a mark; replaces V2's inline AttendanceHistorys (service-facts 4). The shape is assumed. */
-const statutoryAttendanceRecordHistory: EntityType = entity(
-  'StatutoryAttendanceRecordHistory',
-  { AttendanceRecord: guid, ...mark },
-  { assumed: true },
-)
+const statutoryAttendanceRecordHistory: EntityType = entity('StatutoryAttendanceRecordHistory', {
+  AttendanceRecord: guid,
+  ...mark,
+})
 
 /** A morning or afternoon session, whose id a writer reads first (service-facts 4). The shape is assumed. */
-const statutoryAttendanceSession: EntityType = entity(
-  'StatutoryAttendanceSession',
-  { Description: string, Session: string, Start: datetimeoffset, End: datetimeoffset, Type: string },
-  { assumed: true },
-)
+const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSession', {
+  Description: string,
+  Session: string,
+  Start: datetimeoffset,
+  End: datetimeoffset,
+  Type: string,
+})
 
 /** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. The name of the type is assumed. */
 const attendanceLookup: EntityType = lookup('AttendanceLookup', {

@@ -1,4 +1,4 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
+import type { EntityType } from '../odata/csdl.ts'
 import {
   bool,
   collectionOf,
@@ -6,7 +6,6 @@ import {
   datetimeoffset,
   entity,
   int32,
-  named,
   nav,
   ref,
   string,
@@ -158,10 +157,3 @@ const contactSide: readonly EntityType[] = [
 
 /** Contacts and family of a learner, special category data (service.md 2.7). */
 export const contactsEntityTypes: readonly EntityType[] = [...learnerSide, ...reachable, ...contactSide]
-
-export const contactsComplexTypes: readonly ComplexType[] = [
-  ...named('LearnerContactMatchResult', 'HomeLanguage', 'HomeLanguageRef', 'OccupationRef', 'Notes'),
-  ...named('OccupationReference', 'LocationTypeRef', 'EmailLocationTypeRef', 'ContactAddressTypeRef'),
-  ...named('AddressTypeRef', 'LearnerContactRelationshipTypeRef', 'LearnerContactDetail'),
-  ...named('ContactLearnerRelationshipTypeRef', 'LearnerDetail'),
-]

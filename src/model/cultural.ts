@@ -1,5 +1,5 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
-import { bool, datetimeoffset, entity, named, nav, ref, string } from './notation.ts'
+import type { EntityType } from '../odata/csdl.ts'
+import { bool, datetimeoffset, entity, nav, ref, string } from './notation.ts'
 import { period, typedEntity } from './shared.ts'
 
 /** Cultural domain, special category data (service.md 2.5). */
@@ -54,12 +54,4 @@ export const culturalEntityTypes: readonly EntityType[] = [
     CountryOfIssue: ref('CountryOfIssue'),
   }),
   entity('LearnerNewcomerPeriod', { ...period }),
-]
-
-export const culturalComplexTypes: readonly ComplexType[] = [
-  ...named('CountryOfBirth', 'EthnicityRef', 'EthnicDataSourceRef', 'ReligionRef', 'AsylumSeekerRef'),
-  ...named('WelshDataSourceRef', 'TaughtWelshRef', 'SpeaksWelshWithSiblings', 'SpeaksWelshWithParents'),
-  ...named('SpeaksWelshAtHome', 'SpeaksWelshRef', 'NationalIdentifierRef', 'LanguageRef', 'LanguageUseRef'),
-  ...named('SourceOfInformation', 'TravellerAccommodationTypeRef', 'TravellerSourceRef'),
-  ...named('LanguageProficiencyRef', 'CountryOfIssue'),
 ]

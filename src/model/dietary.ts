@@ -1,5 +1,5 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
-import { bool, collectionOf, datetimeoffset, entity, named, nav, ref, string } from './notation.ts'
+import type { EntityType } from '../odata/csdl.ts'
+import { bool, collectionOf, datetimeoffset, entity, nav, ref, string } from './notation.ts'
 import { period, typedEntity } from './shared.ts'
 
 /** Dietary domain, special category data (service.md 2.6). */
@@ -21,5 +21,3 @@ export const dietaryEntityTypes: readonly EntityType[] = [
   entity('MealPatterns', { ...period, MealPatternDiningSessions: collectionOf('MealPatternDiningSession') }),
   entity('FreeSchoolMilkEligibility', { ...period }),
 ]
-
-export const dietaryComplexTypes: readonly ComplexType[] = named('UKCountryRef', 'MealPatternDiningSession')

@@ -1,17 +1,5 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
-import {
-  assumed,
-  bool,
-  collectionOf,
-  datetimeoffset,
-  decimal,
-  entity,
-  guid,
-  named,
-  nav,
-  ref,
-  string,
-} from './notation.ts'
+import type { EntityType } from '../odata/csdl.ts'
+import { bool, collectionOf, datetimeoffset, decimal, entity, guid, nav, ref, string } from './notation.ts'
 import { period } from './shared.ts'
 
 const grants: readonly EntityType[] = [
@@ -27,9 +15,9 @@ const grants: readonly EntityType[] = [
     LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
     LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
     // Service.md 2.8 has none of them here; the list that service.md 1.1 expands on this type does.
-    ChildProtectionPlans: assumed(nav('LearnerChildProtectionPlan')),
-    IncareDetails: assumed(nav('LearnerInCareDetail')),
-    PersonalEducationPlans: assumed(nav('PersonalEducationPlan')),
+    ChildProtectionPlans: nav('LearnerChildProtectionPlan'),
+    IncareDetails: nav('LearnerInCareDetail'),
+    PersonalEducationPlans: nav('PersonalEducationPlan'),
   }),
   entity('Post16SupportSchemeAward', {
     DateAwarded: string,
@@ -104,10 +92,4 @@ export const grantsWelfareEntityTypes: readonly EntityType[] = [
   ...welfare,
   ...consent,
   ...pupilPremium,
-]
-
-export const grantsWelfareComplexTypes: readonly ComplexType[] = [
-  ...named('Post16SupportSchemeRef', 'EarlyYearsPupilPremiumFundingBasisRef', 'AcademicYear'),
-  ...named('ServiceChildrenRef', 'ServiceChildSourceRef', 'PersonalEducationPlanContributor'),
-  ...named('PersonalEducationPlanDocument', 'YouthSupportService', 'ConsentTypeRef', 'ConsentStatusRef'),
 ]

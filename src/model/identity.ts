@@ -1,4 +1,4 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
+import type { EntityType } from '../odata/csdl.ts'
 import {
   bool,
   datetimeoffset,
@@ -6,7 +6,6 @@ import {
   guid,
   int32,
   keyedEntity,
-  named,
   nav,
   ref,
   required,
@@ -108,5 +107,3 @@ export const identityEntityTypes: readonly EntityType[] = [
   learnerPersonal,
   previousName,
 ]
-
-export const identityComplexTypes: readonly ComplexType[] = named('ReasonForChangeRef')

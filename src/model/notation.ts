@@ -1,6 +1,5 @@
 import type {
   ComplexType,
-  Documented,
   EntityType,
   NavigationProperty,
   PrimitiveType,
@@ -12,7 +11,7 @@ import type {
 export const serviceNamespace = 'Svc'
 
 /** A field before it has a name: a structural property, or a navigation property marked by `navigation`. */
-export interface Field extends TypeRef, Documented {
+export interface Field extends TypeRef {
   readonly nullable: boolean
   readonly scale?: number | 'variable'
   readonly navigation?: 'plain' | 'contained'
@@ -64,9 +63,6 @@ export const contained = (typeName: string): Field => ({
 /** The same field, required. */
 export const required = (field: Field): Field => ({ ...field, nullable: false })
 
-/** The same field, marked as a plausible assumption about the service. */
-export const assumed = (field: Field): Field => ({ ...field, assumed: true })
-
 function split(fields: Fields): {
   readonly properties: readonly Property[]
   readonly navigation: readonly NavigationProperty[]
@@ -81,27 +77,15 @@ function split(fields: Fields): {
 }
 
 /** A complex type from its fields, in the order they are given. */
-export function complex(name: string, fields: Fields, about: Documented = {}): ComplexType {
-  return { name, ...split(fields), ...about }
-}
+export const complex = (name: string, fields: Fields): ComplexType => ({ name, ...split(fields) })
 
 /** An entity type keyed by ExternalID, which is added first (service.md 2). */
-export function entity(name: string, fields: Fields, about: Documented = {}): EntityType {
-  return keyedEntity(name, ['ExternalID'], { ExternalID: required(guid), ...fields }, about)
-}
+export const entity = (name: string, fields: Fields): EntityType =>
+  keyedEntity(name, ['ExternalID'], { ExternalID: required(guid), ...fields })
 
 /** An entity type with a key of its own. */
-export function keyedEntity(
-  name: string,
-  key: readonly string[],
-  fields: Fields,
-  about: Documented = {},
-): EntityType {
-  return { name, key, ...split(fields), ...about }
-}
-
-/** Types that service.md only names: an id, a code and a text, as the service's lookups have (service.md 2.11). */
-export function named(...names: readonly string[]): readonly ComplexType[] {
-  const fields = { ExternalID: required(guid), Code: string, Description: string }
-  return names.map((name) => complex(name, fields, { assumed: true }))
-}
+export const keyedEntity = (name: string, key: readonly string[], fields: Fields): EntityType => ({
+  name,
+  key,
+  ...split(fields),
+})

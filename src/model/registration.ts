@@ -1,5 +1,5 @@
-import type { ComplexType, EntityType } from '../odata/csdl.ts'
-import { bool, contained, datetimeoffset, entity, int32, named, nav, ref, string } from './notation.ts'
+import type { EntityType } from '../odata/csdl.ts'
+import { bool, contained, datetimeoffset, entity, int32, nav, ref, string } from './notation.ts'
 import { period } from './shared.ts'
 
 const registration: readonly EntityType[] = [
@@ -64,9 +64,3 @@ const history: readonly EntityType[] = [
 
 /** Registration, transport and school history (service.md 2.9). */
 export const registrationEntityTypes: readonly EntityType[] = [...registration, ...transport, ...history]
-
-export const registrationComplexTypes: readonly ComplexType[] = [
-  ...named('GroundsForRemovalRef', 'DestinationEstablishment', 'EnrolmentStatusRefObj', 'BoarderStatusRef'),
-  ...named('ModeOfTravelRef', 'TravelRouteRef', 'RegisteredSureStartRef', 'AttendedSureStartRef'),
-  ...named('PreSchoolExperienceRef', 'ReasonForLeavingRefObj', 'School'),
-]

@@ -8,7 +8,6 @@ import {
   entity,
   guid,
   int32,
-  named,
   nav,
   navOne,
   ref,
@@ -126,8 +125,4 @@ export const senComplexTypes: readonly ComplexType[] = [
   typedReference('SENGroupingAndSupportRef'),
   typedReference('SENCurriculumAndTeachingMethodRef'),
   typedReference('SENAdviceAndAssessmentRef'),
-  ...named('LearnerSENNeedTypeNote', 'SENNeedTypeRef', 'SENProvisionAttachment', 'SENProvisionTypeRef'),
-  ...named('SENStatusRef', 'Subject', 'Venue', 'LearnerPersonInvolved', 'Learner'),
-  ...named('EHCPAssessmentOutcomeRef', 'EHCPAssessmentRequestStatusRef', 'LAOfficer', 'EHCPNote'),
-  ...named('SENEventNote', 'SENEventTypeRef', 'SENStatement'),
 ]

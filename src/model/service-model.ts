@@ -1,49 +1,47 @@
-import type { EntitySet, ServiceModel } from '../odata/csdl.ts'
+import type { ComplexType, ServiceModel } from '../odata/csdl.ts'
 import { attendanceComplexTypes, attendanceEntityTypes, attendanceFunctions } from './attendance.ts'
-import { contactsComplexTypes, contactsEntityTypes } from './contacts.ts'
-import { culturalComplexTypes, culturalEntityTypes } from './cultural.ts'
-import { dietaryComplexTypes, dietaryEntityTypes } from './dietary.ts'
-import { grantsWelfareComplexTypes, grantsWelfareEntityTypes } from './grants-welfare.ts'
-import { identityComplexTypes, identityEntityTypes } from './identity.ts'
+import { contactsEntityTypes } from './contacts.ts'
+import { culturalEntityTypes } from './cultural.ts'
+import { dietaryEntityTypes } from './dietary.ts'
+import { serviceSets } from './entity-sets.ts'
+import { grantsWelfareEntityTypes } from './grants-welfare.ts'
+import { identityEntityTypes } from './identity.ts'
 import { medicalComplexTypes, medicalEntityTypes } from './medical.ts'
-import { serviceNamespace } from './notation.ts'
-import { registrationComplexTypes, registrationEntityTypes } from './registration.ts'
+import { complex, guid, required, serviceNamespace, string } from './notation.ts'
+import { registrationEntityTypes } from './registration.ts'
 import { senComplexTypes, senEntityTypes } from './sen.ts'
 import { enumTypes, sharedComplexTypes } from './shared.ts'
-import { subDomains } from './sub-domains.ts'
 
-const set = (name: string, entityType: string): EntitySet => ({
-  name,
-  entityType: `${serviceNamespace}.${entityType}`,
-})
-
-/** Sets with a path in service.md 1.1 and 1.2 or in service-facts 4, misspelt as there. */
-const documentedSets: readonly EntitySet[] = [
-  ...subDomains.map(({ entitySet, entityType }) => set(entitySet, entityType)),
-  set('StatutoryAttendanceSessions', 'StatutoryAttendanceSession'),
-  set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory'),
+const complexTypes: readonly ComplexType[] = [
+  ...sharedComplexTypes,
+  ...medicalComplexTypes,
+  ...senComplexTypes,
+  ...attendanceComplexTypes,
 ]
 
-/** Sets of the other top-level types of service.md 2, named as LearnerGroup's links name them where it does. */
-const assumedSets: readonly EntitySet[] = [
-  set('AttendanceLookups', 'AttendanceLookup'),
-  set('LearnerLookups', 'LearnerLookup'),
-  set('LearnerContactBasics', 'LearnerContactBasic'),
-  set('LearnerContactContactDetails', 'LearnerContactContactDetails'),
-  set('LearnerContactPersonals', 'LearnerContactPersonal'),
-  set('LearnerConsents', 'LearnerConsent'),
-  set('LearnerSENReviews', 'LearnerSENReview'),
-  set('LearnerSENEvents', 'LearnerSENEvent'),
-  set('LearnerSENStatements', 'LearnerSENStatement'),
-  set('LearnerEHCPs', 'LearnerEHCP'),
-  set('LearnerPupilPremiumAwards', 'LearnerPupilPremiumAwards'),
-  set('LearnerSchoolHistorys', 'LearnerSchoolHistory'),
-  set('LearnerGeneralNotes', 'LearnerGeneralNote'),
-  set('ContactBasics', 'ContactBasic'),
-  set('ContactContactDetails', 'ContactContactDetails'),
-  set('ContactPersonals', 'ContactPersonal'),
-  set('Contacts', 'Contact'),
-].map((entitySet) => ({ ...entitySet, assumed: true }))
+const entityTypes = [
+  ...identityEntityTypes,
+  ...medicalEntityTypes,
+  ...senEntityTypes,
+  ...culturalEntityTypes,
+  ...dietaryEntityTypes,
+  ...contactsEntityTypes,
+  ...grantsWelfareEntityTypes,
+  ...registrationEntityTypes,
+  ...attendanceEntityTypes,
+]
+
+/** Types that service.md only names: an id, a code and a text, as the service's lookups have (service.md 2.11). */
+function namedTypes(): ComplexType[] {
+  const declared = new Set([...complexTypes, ...enumTypes].map(({ name }) => `${serviceNamespace}.${name}`))
+  const used = new Set(
+    [...complexTypes, ...entityTypes].flatMap(({ properties }) => properties.map(({ type }) => type)),
+  )
+  const fields = { ExternalID: required(guid), Code: string, Description: string }
+  return [...used]
+    .filter((type) => !type.startsWith('Edm.') && !declared.has(type))
+    .map((type) => complex(type.slice(serviceNamespace.length + 1), fields))
+}
 
 /**
  * The whole V3 service of service.md 2 as data: one declaration for `$metadata`, the checking of queries and bodies,
@@ -55,35 +53,17 @@ export const serviceModel: ServiceModel = {
       namespace: serviceNamespace,
       alias: 'SIMS',
       enumTypes,
-      complexTypes: [
-        ...sharedComplexTypes,
-        ...identityComplexTypes,
-        ...medicalComplexTypes,
-        ...senComplexTypes,
-        ...culturalComplexTypes,
-        ...dietaryComplexTypes,
-        ...contactsComplexTypes,
-        ...grantsWelfareComplexTypes,
-        ...registrationComplexTypes,
-        ...attendanceComplexTypes,
-      ],
-      entityTypes: [
-        ...identityEntityTypes,
-        ...medicalEntityTypes,
-        ...senEntityTypes,
-        ...culturalEntityTypes,
-        ...dietaryEntityTypes,
-        ...contactsEntityTypes,
-        ...grantsWelfareEntityTypes,
-        ...registrationEntityTypes,
-        ...attendanceEntityTypes,
-      ],
+      complexTypes: [...complexTypes, ...namedTypes()],
+      entityTypes,
       functions: attendanceFunctions,
     },
   ],
   container: {
     namespace: serviceNamespace,
     name: 'Container',
-    entitySets: [...documentedSets, ...assumedSets],
+    entitySets: serviceSets.map(({ name, entityType }) => ({
+      name,
+      entityType: `${serviceNamespace}.${entityType}`,
+    })),
   },
 }

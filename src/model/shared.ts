@@ -5,7 +5,6 @@ import {
   datetimeoffset,
   entity,
   guid,
-  named,
   required,
   string,
   strings,
@@ -38,30 +37,24 @@ export const typedEntity = (name: string): EntityType => entity(name, { Type: st
 /** Complex types that several domains use. */
 export const sharedComplexTypes: readonly ComplexType[] = [
   complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
-  ...named('TitleRef', 'GenderRef', 'ResourceProviderRef', 'CareAuthorityRef'),
-  ...named('ReasonForLeavingRef', 'EnrolmentStatusRef'),
-  complex(
-    'Address',
-    {
-      ExternalID: required(guid),
-      BuildingName: string,
-      BuildingNumber: string,
-      Street: string,
-      Locality: string,
-      Town: string,
-      County: string,
-      PostCode: string,
-      Country: string,
-    },
-    { assumed: true },
-  ),
+  // The shape is assumed.
+  complex('Address', {
+    ExternalID: required(guid),
+    BuildingName: string,
+    BuildingNumber: string,
+    Street: string,
+    Locality: string,
+    Town: string,
+    County: string,
+    PostCode: string,
+    Country: string,
+  }),
 ]
 
 const enumeration = (name: string, members: readonly string[]): EnumType => ({
   name,
   flags: false,
   members: members.map((member, value) => ({ name: member, value })),
-  assumed: true,
 })
 
 /** The enumerations; service.md 2.11 shows no values, service-facts 7 and 15 name some of these. */

@@ -102,17 +102,6 @@ export interface TypeExpr extends Positioned {
   readonly typeName: string
 }
 
-export interface CaseBranch {
-  readonly when: Expr
-  readonly then: Expr
-}
-
-/** `case(cond:value,…)`, at least one branch (OData 4.01). */
-export interface CaseExpr extends Positioned {
-  readonly kind: 'case'
-  readonly branches: readonly CaseBranch[]
-}
-
 /** Where a path begins: a member of the current instance, or a variable. */
 export type PathRoot =
   | { readonly kind: 'member' }
@@ -147,11 +136,10 @@ export interface KeySegment extends Positioned {
   readonly parts: readonly KeyPart[]
 }
 
-/** `/$count`, with the filter and search of `$count($filter=…;$search=…)` where given. */
+/** `/$count`, with the filter of `$count($filter=…)` where given. */
 export interface CountSegment extends Positioned {
   readonly kind: '$count'
   readonly filter?: Expr
-  readonly search?: SearchExpr
 }
 
 /** `/$filter(…)` on a collection. */
@@ -215,14 +203,7 @@ export type Expr =
   | UnaryExpr
   | CallExpr
   | TypeExpr
-  | CaseExpr
   | PathExpr
-
-/** `$search`: words and phrases under NOT, AND, OR. Text in apostrophes is one `incomplete` node (OData 4.01 ABNF). */
-export type SearchExpr =
-  | ({ readonly kind: 'term' | 'incomplete'; readonly text: string } & Positioned)
-  | ({ readonly kind: 'not'; readonly operand: SearchExpr } & Positioned)
-  | ({ readonly kind: 'and' | 'or'; readonly operands: readonly SearchExpr[] } & Positioned)
 
 export interface OrderByItem extends Positioned {
   readonly expression: Expr
@@ -256,19 +237,15 @@ export interface SelectItem extends Positioned {
   readonly options: QueryOptions
 }
 
-export interface ComputeItem extends Positioned {
-  readonly expression: Expr
-  readonly alias: string
-}
-
 /** The parsed system query options of one request, or of one `$expand` or `$select` item; absent means not given. */
 export interface QueryOptions {
   readonly filter?: Expr
   readonly expand?: readonly ExpandItem[]
   readonly select?: readonly SelectItem[]
   readonly orderby?: readonly OrderByItem[]
-  readonly compute?: readonly ComputeItem[]
-  readonly search?: SearchExpr
+  /** As written: nothing here can answer it, and no item may have it. */
+  readonly compute?: string
+  readonly search?: string
   /** Not negative. */
   readonly top?: number
   /** Not negative. */

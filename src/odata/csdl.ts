@@ -20,13 +20,6 @@ export const primitiveFamilies = {
 
 export type PrimitiveType = keyof typeof primitiveFamilies
 
-/** The origin of a declaration; it does not change behaviour. */
-export interface Documented {
-  /** True where the name is known but the shape is a plausible assumption. */
-  readonly assumed?: boolean
-  readonly description?: string
-}
-
 /** The type of a value: a primitive type or the qualified name of a declared type, alone or as a collection of it. */
 export interface TypeRef {
   readonly type: string
@@ -34,7 +27,7 @@ export interface TypeRef {
 }
 
 /** A structural property: primitive, enumeration or complex. */
-export interface Property extends TypeRef, Documented {
+export interface Property extends TypeRef {
   readonly name: string
   /** For a collection: whether its items may be null. */
   readonly nullable: boolean
@@ -43,7 +36,7 @@ export interface Property extends TypeRef, Documented {
 }
 
 /** A link to other entities, expandable with `$expand`. */
-export interface NavigationProperty extends TypeRef, Documented {
+export interface NavigationProperty extends TypeRef {
   readonly name: string
   /** Meaningful for a single target only. */
   readonly nullable: boolean
@@ -56,14 +49,14 @@ export interface EnumMember {
   readonly value: number
 }
 
-export interface EnumType extends Documented {
+export interface EnumType {
   readonly name: string
   /** True where a value may combine several members. */
   readonly flags: boolean
   readonly members: readonly EnumMember[]
 }
 
-export interface ComplexType extends Documented {
+export interface ComplexType {
   readonly name: string
   readonly properties: readonly Property[]
   readonly navigation: readonly NavigationProperty[]
@@ -80,7 +73,7 @@ export interface Parameter extends TypeRef {
 }
 
 /** A function; where bound, the first parameter is the binding parameter. */
-export interface FunctionDeclaration extends Documented {
+export interface FunctionDeclaration {
   readonly name: string
   readonly bound: boolean
   readonly parameters: readonly Parameter[]
@@ -98,7 +91,7 @@ export interface Schema {
   readonly functions: readonly FunctionDeclaration[]
 }
 
-export interface EntitySet extends Documented {
+export interface EntitySet {
   readonly name: string
   /** Qualified name of the entity type. */
   readonly entityType: string

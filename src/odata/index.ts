@@ -19,5 +19,4 @@ export { checkQuery } from './check/check-query.ts'
 
 export { compileComparator, compilePredicate, type VisitBudget } from './evaluate/compile-expression.ts'
 
-export { toServiceDocument, writeCsdlJson } from './metadata/write-csdl-json.ts'
-export { writeEdmx } from './metadata/write-edmx.ts'
+export { toServiceDocument, writeEdmx } from './metadata/write-edmx.ts'

@@ -9,7 +9,6 @@ import type {
   PathExpr,
   PathSegment,
   QueryOptions,
-  SearchExpr,
   SelectItem,
 } from './ast.ts'
 import { precedence } from './operators.ts'
@@ -71,9 +70,6 @@ function printNode(node: Expr): string {
     case 'cast':
     case 'isof':
       return `${node.kind}(${node.operand === undefined ? '' : `${printFilter(node.operand)},`}${node.typeName})`
-    case 'case':
-      // The blank keeps `12:34` from being read as a time of day.
-      return `case(${node.branches.map((branch) => `${printFilter(branch.when)}: ${printFilter(branch.then)}`).join(',')})`
     case 'path':
       return printPath(node)
   }
@@ -90,13 +86,6 @@ function printKeyPart({ name, value }: KeyPart): string {
   return name === undefined ? text : `${name}=${text}`
 }
 
-function printCount(segment: Extract<PathSegment, { kind: '$count' }>): string {
-  const options: string[] = []
-  if (segment.filter !== undefined) options.push(`$filter=${printFilter(segment.filter)}`)
-  if (segment.search !== undefined) options.push(`$search=${printSearch(segment.search)}`)
-  return options.length === 0 ? '$count' : `$count(${options.join(';')})`
-}
-
 function printSegment(segment: PathSegment): string {
   switch (segment.kind) {
     case 'property':
@@ -106,7 +95,7 @@ function printSegment(segment: PathSegment): string {
     case 'key':
       return `(${segment.parts.map(printKeyPart).join(',')})`
     case '$count':
-      return printCount(segment)
+      return segment.filter === undefined ? '$count' : `$count($filter=${printFilter(segment.filter)})`
     case '$filter':
       return `$filter(${printFilter(segment.predicate)})`
     case 'any':
@@ -180,10 +169,6 @@ function printValue(options: QueryOptions, name: keyof QueryOptions): string | u
   if (name === 'expand') return options.expand && printExpand(options.expand)
   if (name === 'select') return options.select && printSelect(options.select)
   if (name === 'orderby') return options.orderby && printOrderBy(options.orderby)
-  if (name === 'search') return options.search && printSearch(options.search)
-  if (name === 'compute') {
-    return options.compute?.map((item) => `${printFilter(item.expression)} as ${item.alias}`).join(',')
-  }
   return name === 'aliases' ? undefined : options[name]?.toString()
 }
 
@@ -222,27 +207,4 @@ export function printQuery(options: QueryOptions): string {
   return listOptions(options)
     .map(([name, value]) => `${name}=${encodeOption(value)}`)
     .join('&')
-}
-
-const plainWord = /^(?!(?:AND|OR|NOT)$)[^\s'()";][^\s()";]*$/
-
-const inParentheses = (node: SearchExpr): string =>
-  node.kind === 'and' || node.kind === 'or' ? `(${printSearch(node)})` : printSearch(node)
-
-/** Writes a `$search` expression as decoded text; words that are no plain words become phrases. */
-function printSearch(node: SearchExpr): string {
-  switch (node.kind) {
-    case 'term':
-      return plainWord.test(node.text) ? node.text : `"${node.text}"`
-    case 'incomplete':
-      return `'${node.text.replaceAll("'", "''")}'`
-    case 'not':
-      return `NOT ${inParentheses(node.operand)}`
-    case 'and':
-      return node.operands.map(inParentheses).join(' AND ')
-    case 'or':
-      return node.operands
-        .map((operand) => (operand.kind === 'or' ? inParentheses(operand) : printSearch(operand)))
-        .join(' OR ')
-  }
 }

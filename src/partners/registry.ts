@@ -79,11 +79,12 @@ function findFirst(
   request: IncomingMessage,
   subscriptionKey: string,
 ): Partner | undefined {
-  const keyHash = hash('sha256', subscriptionKey)
+  let keyHash: string | undefined
   let path: string | undefined
   return partners.find(({ match }) => {
     if ('any' in match) return true
-    if ('subscriptionKeySha256' in match) return match.subscriptionKeySha256.includes(keyHash)
+    if ('subscriptionKeySha256' in match)
+      return match.subscriptionKeySha256.includes((keyHash ??= hash('sha256', subscriptionKey)))
     if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
     // Whole segments only, in any case as the routes: `/acme` is not a prefix of `/acme-two/V2`.
     path ??= `${pathOf(request).toLowerCase()}/`

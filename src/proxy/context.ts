@@ -4,6 +4,7 @@ import type { AddressList } from '../http/address.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
 import type { Authorisation, Client, Partner } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/index.ts'
+import type { Tracing } from '../observability/tracing.ts'
 import type { LiveGuards, LiveStages } from '../rollout/index.ts'
 import type { LiveSeen } from '../rollout/evidence/seen-writes.ts'
 import type { LiveComparison } from '../compare/live/index.ts'
@@ -37,6 +38,8 @@ export interface ProxyContext extends WriteContext {
   /** Compares exchanges off the way of their clients. */
   readonly comparison: LiveComparison
   readonly recording: LiveRecording
+  /** Undefined: nothing is traced. */
+  readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   /** Sends on what V2 serves. */
   readonly relays: Relays
   /** Turn absolute links of replies into links of the adapter. */

@@ -6,7 +6,7 @@ import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'
 import type { RequestKind, Side, StageEntry } from '../rollout/index.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { Answered, Plan, PlannedRequest, ReplyReading, WriteRequest } from '../writes/index.ts'
+import type { Answered, Plan, PlannedRequest, ReplyReading } from '../writes/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
@@ -46,7 +46,6 @@ export type Replied =
   /** A write that V2 was sent. */
   | {
       readonly kind: 'relayed'
-      readonly form: WriteRequest
       /** Decompressed; undefined: it cannot be read. */
       readonly body: Buffer | undefined
       readonly plan: Plan | undefined

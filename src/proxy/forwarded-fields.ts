@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 
 import { type AddressList, plainAddress } from '../http/address.ts'
 import { endToEndFields } from '../http/hop-by-hop.ts'
-import type { ReplyHead } from '../upstream/index.ts'
+import { fieldsOf, type ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
 /** Fields that name the client of a request, its address, or its hops. */
@@ -71,24 +71,33 @@ const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-sub
 
 /**
  * The fields of a request for the next hop (RFC 9110 7.6.1), in the client's order and case; `Host` is left to the connection.
- * `credentials` take the place of the client's own; `identity`: ask for a body that is not encoded.
+ * `credentials` take the place of the client's own; `identity`: ask for a body that is not encoded; `added` take the place of fields of the
+ * same names.
  */
 export function toUpstreamFields(
   request: IncomingMessage,
-  { credentials, identity }: { readonly credentials: V3Credentials | undefined; readonly identity: boolean },
+  {
+    credentials,
+    identity,
+    added = [],
+  }: {
+    readonly credentials: V3Credentials | undefined
+    readonly identity: boolean
+    readonly added?: readonly string[] | undefined
+  },
 ): string[] {
   const { rawHeaders, headers } = request
-  const fields = fieldsOf(endToEndFields(rawHeaders, KEPT), (name) => {
+  const fields = passing(endToEndFields(rawHeaders, KEPT), (name) => {
     // Fields that `replaceForwarding` has removed are not among the parsed ones any more.
     if (headers[name] === undefined || REPLACED.has(name)) return false
-    if (identity && name === 'accept-encoding') return false
+    if ((identity && name === 'accept-encoding') || added.includes(name)) return false
     return credentials === undefined || !CREDENTIALS.has(name)
   })
   for (const name of FORWARDED) {
     const value = headers[name]
     if (typeof value === 'string') fields.push(name, value)
   }
-  fields.push('x-forwarded-port', portOf(request))
+  fields.push('x-forwarded-port', portOf(request), ...added)
   if (identity) fields.push('accept-encoding', 'identity')
   if (credentials !== undefined) {
     fields.push('ocp-apim-subscription-key', credentials.subscriptionKey)
@@ -104,15 +113,15 @@ function portOf({ headers }: IncomingMessage): string {
 }
 
 /** The fields of a reply for the client; those that hold one of the credentials in `withheld` stay behind. */
-export function toClientFields({ fields }: ReplyHead, withheld: readonly string[]): string[] {
-  const own = endToEndFields(fields)
+export function toClientFields(head: ReplyHead, withheld: readonly string[]): string[] {
+  const own = endToEndFields(fieldsOf(head))
   return withheld.length === 0
     ? own
-    : fieldsOf(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
+    : passing(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
 }
 
 /** The fields of a list of names and values that pass; names are compared in lower case. */
-function fieldsOf(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
+function passing(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const [name = '', value = ''] = [raw[at], raw[at + 1]]

@@ -8,6 +8,7 @@ import { bodyArrival, hasBody, isFramed, Pieces } from '../http/body.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,
+  type CallTrace,
   createConnections,
   overloaded,
   type QueueKey,
@@ -107,6 +108,8 @@ export interface ForwarderOptions {
     readonly status: number | undefined
     readonly durationMs: number
   }) => void
+  /** Begins the span of a call. */
+  readonly trace?: (() => CallTrace | undefined) | undefined
   /** Called where a request has no whole reply. */
   readonly onFailure: (reason: 'unreachable' | 'lost' | 'brokenReply') => void
   /** Called where a request gets no connection. */
@@ -146,8 +149,17 @@ export function createForwarder(options: ForwarderOptions) {
         }
         await budget?.take()
         const links = call.links?.map((link) => ({ ...link, from: target + link.from }))
-        const fields = toUpstreamFields(request, { credentials, identity: links !== undefined })
+        const trace = options.trace?.()
+        const fields = toUpstreamFields(request, {
+          credentials,
+          identity: links !== undefined,
+          added: trace?.fields,
+        })
         const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
+        if (trace !== undefined)
+          void forwarded.outcome.then((outcome) =>
+            trace.end('status' in outcome ? outcome.status : undefined),
+          )
         const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
         if (isUpload) {
           const { timeouts } = options
@@ -163,7 +175,9 @@ export function createForwarder(options: ForwarderOptions) {
           }
           connections.enter(wait, use, () => streamed.abort(overloaded('connection')))
         } else {
-          const posted = new StreamCall(forwarded, clock, options.timeouts.headersMs)
+          const posted = new StreamCall(forwarded, (expire) =>
+            clock.after(options.timeouts.headersMs, expire),
+          )
           forwarded.follow(posted)
           const { method = 'GET', url = '/' } = request
           connections.dispatch(

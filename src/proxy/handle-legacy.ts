@@ -108,17 +108,20 @@ async function relayWrite(
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
     observer.decoded(plan)
     const reading = { slices, onBytes }
-    const send: Send = async (onReplyEnd) => {
+    const send: Send = async ({ expectHeld, onReplyEnd } = {}) => {
       const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
       const outcome = await context.relays.of(v2).forward(request, response, {
         ...call,
         body: sent,
-        beforeSend: () => expectCurrent(entry),
+        beforeSend: () => {
+          expectCurrent(entry)
+          expectHeld?.()
+        },
         captureBytes,
         keepGoing: captureBytes > 0,
         onReplyEnd,
       })
-      await observer.replied({ kind: 'relayed', form, body, plan, outcome, reading })
+      await observer.replied({ kind: 'relayed', body, plan, outcome, reading })
       return outcome
     }
     const planned = body && plan && { request: form, body, receivedMs, plan, slices }
@@ -130,8 +133,13 @@ async function relayWrite(
   }
 }
 
-/** Sends a write to V2, once. `onReplyEnd`: the last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
-type Send = (onReplyEnd?: ForwardCall['onReplyEnd']) => Promise<ForwardOutcome>
+/** Sends a write to V2, once. */
+type Send = (known?: {
+  /** Undefined: the journal does not know it. */
+  readonly expectHeld?: RelayedBatch['expectHeld'] | undefined
+  /** The last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
+  readonly onReplyEnd?: ForwardCall['onReplyEnd']
+}) => Promise<ForwardOutcome>
 
 /** The body of a request without its compression; undefined: it cannot be read, or is larger than `maxBytes`. */
 async function decompressed(
@@ -168,7 +176,7 @@ async function relayKnown(
   const { client, entry, response, observer } = exchange
   const { partner } = client
   const { plan } = planned
-  const readMark = createV2MarkReader(v2, exchange)
+  const readMark = createV2MarkReader(context, v2, exchange)
   const begin = (resendOf: number | undefined): ReturnType<typeof beginRelayed> =>
     beginRelayed(context, client, planned, {
       known,
@@ -194,10 +202,13 @@ async function relayKnown(
   const { ended } = begun
   let end: RelayEnd = { kind: 'notSent' }
   try {
-    const outcome = await send(async (reply) => {
-      // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
-      const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
-      await Promise.race([ended({ kind: 'answered', reply }), late])
+    const outcome = await send({
+      expectHeld: begun.kind === 'new' ? begun.expectHeld : undefined,
+      onReplyEnd: async (reply) => {
+        // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
+        const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
+        await Promise.race([ended({ kind: 'answered', reply }), late])
+      },
     })
     if (outcome.kind === 'answered' && outcome.reply !== undefined)
       end = { kind: 'answered', reply: outcome.reply }
@@ -265,17 +276,29 @@ function createV3MarkReader(
 }
 
 /** Creates what reads a mark of V2 with a client's own credentials, beside the path of the client's request. */
-function createV2MarkReader(v2: URL, { target, client }: Exchange): ReadMarkOfV2 {
+function createV2MarkReader({ tracing }: ProxyContext, v2: URL, { target, client }: Exchange): ReadMarkOfV2 {
   const set = target.rawPath.replace(/\/[^/]*\/?$/, '/AttendanceRecords')
   const { authorization, subscriptionKey } = client.client
   return async (record, timeoutMs) => {
     const url = new URL(`${v2.href.replace(/\/$/, '')}${set}`)
     url.search = `?$filter=${encodeURIComponent(toV2ReadBackFilter(record))}`
     const headers = { authorization, 'ocp-apim-subscription-key': subscriptionKey }
-    const json = await getJson(url, headers, timeoutMs)
-    return json === undefined ? { kind: 'overdue' } : { kind: 'read', json: toV3Page(json) }
+    const trace = tracing?.call('V2 read')
+    const [, traceparent] = trace?.fields ?? []
+    const traced = traceparent === undefined ? headers : { ...headers, traceparent }
+    const reply = await getJson(url, traced, timeoutMs)
+    trace?.end(reply?.status)
+    if (reply === undefined) return { kind: 'overdue' }
+    const { status, json } = reply
+    if (isDenied(status)) return { kind: 'refused', error: { status, form: 'unreadable', entries: [] } }
+    const isPage = status >= 200 && status < 300 && json !== undefined
+    return isPage ? { kind: 'read', json: toV3Page(json) } : { kind: 'broken', status }
   }
 }
+
+/** What V2 may deny to some credentials alone. */
+const isDenied = (status: number): boolean =>
+  status >= 400 && status < 500 && status !== 408 && status !== 429
 
 /** A write ends on the side where it began. */
 async function answerFromV3(

@@ -3,7 +3,6 @@ import type { ServerResponse } from 'node:http'
 import type { WireReply } from '../compare/live/index.ts'
 import { AdapterError } from '../errors.ts'
 import { untilGone } from '../http/server.ts'
-import { acceptedType } from '../http/media-type.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import { ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -19,7 +18,6 @@ import {
   type ReadSession,
 } from '../reads/index.ts'
 import {
-  metadataTypes,
   readGuidKey,
   toV3RegistrationQuery,
   writeLegacyMetadata,
@@ -147,32 +145,15 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
 const lengthOf = (body: readonly string[]): number =>
   body.reduce((bytes, piece) => bytes + Buffer.byteLength(piece), 0)
 
-/** `GET …/V2/Attendance/$metadata`: the flat type, in XML or JSON; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
+/** `GET …/V2/Attendance/$metadata`: the flat type; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
 export const handleReadMetadata: Handle = (_context, exchange) => {
-  const { response } = exchange
-  const type = metadataTypeOf(exchange)
-  if (type === undefined)
+  // Accept is disregarded (RFC 9110 12.5.1): clients send that of data with every request.
+  if (!/^(application\/)?xml$/i.test(formatOf(exchange) ?? 'xml'))
     throw new AdapterError(
       'ADP_NOT_ACCEPTABLE',
-      `$metadata is offered as ${metadataTypes.join(' and ')}. Accept one of them.`,
+      '$metadata is offered as application/xml. Leave out $format.',
     )
-  response.setHeader('Vary', 'Accept')
-  sendRead(response, [writeLegacyMetadata(type)], type)
-}
-
-/** `$format` wins over `Accept` (OData protocol 8.2.1). */
-function metadataTypeOf(exchange: Exchange): (typeof metadataTypes)[number] | undefined {
-  const format = formatOf(exchange)?.toLowerCase()
-  if (format === undefined) {
-    // ASP.NET answers a browser and a proxy generator of old with the XML as well.
-    const accepted = acceptedType(exchange.request.headers.accept, [
-      ...metadataTypes,
-      'text/xml',
-      'text/html',
-    ])
-    return accepted === 'text/xml' || accepted === 'text/html' ? 'application/xml' : accepted
-  }
-  return metadataTypes.find((type) => type === format || type === `application/${format}`)
+  sendRead(exchange.response, [writeLegacyMetadata()], 'application/xml')
 }
 
 function formatOf({ target }: Exchange): string | undefined {

@@ -1,8 +1,13 @@
-import type { OfferedExchange, ServedRecord } from '../compare/live/index.ts'
+import {
+  type ExchangeKind,
+  keptFieldsOf,
+  type OfferedExchange,
+  type ServedRecord,
+} from '../compare/live/index.ts'
 import { AdapterError, errorRules } from '../errors.ts'
 import type { BatchTally } from '../observability/events.ts'
 import { isWriteKind, type RequestKind, type Side, type TrialResult } from '../rollout/index.ts'
-import { isGenericClient, type PartReply } from '../v2/index.ts'
+import type { PartReply } from '../v2/index.ts'
 import { type Plan, type ReplyReading, statusesOfParts } from '../writes/index.ts'
 import type { ProxyContext } from './context.ts'
 import type { ExchangeObserver, Received, Replied } from './exchange.ts'
@@ -10,7 +15,7 @@ import type { ForwardOutcome } from './forwarder.ts'
 
 /**
  * Counts the records of a write for the advice on the next step of its partner, once the write is over and if a service has accepted the
- * credentials of its client by then. At `complete` nothing is counted, since no step follows.
+ * credentials of its client by then; on V3 those that V3 has confirmed or refused. At `complete` nothing is counted, since no step follows.
  */
 export function noteWrite(
   { seen }: Pick<ProxyContext, 'seen'>,
@@ -21,6 +26,7 @@ export function noteWrite(
   const partner = client.partner.id
   if (!isWriteKind(kind) || stage === 'complete') return {}
   let count = (): void => undefined
+  const settled = new Set<number>()
   return {
     decoded: (plan) => {
       if (plan === undefined) {
@@ -28,11 +34,16 @@ export function noteWrite(
         return
       }
       const records = () =>
-        plan.records.map(({ key, record }) => ({
+        plan.records.map(({ key, record }, position) => ({
           key: key === '' ? undefined : key,
           code: record?.AttendanceCode.ExternalID,
+          hasOutcome: side === 'v2' || (record !== undefined && settled.has(position)),
         }))
       count = () => seen.wrote({ partner, stage, revision, unit, side, receivedMs, records })
+    },
+    settled: (position, { status }) => {
+      // 409: a newer mark took the place of the record.
+      if (status !== 409 && ['good', 'refused'].includes(ofStatus(status))) settled.add(position)
     },
     ended: () => {
       if (isAccepted()) count()
@@ -202,15 +213,13 @@ function offerRead(
   kind: 'readFilter' | 'readKey' | 'registrations',
   isAccepted: () => boolean,
 ): Partial<ExchangeObserver> {
-  const { request, target, side } = exchange
-  const { accept = '', prefer } = request.headers
-  const asked = { query: target.query.slice(1), accept, prefer: [prefer ?? []].flat().join() }
   return {
     copyBytes: MAX_READ_BYTES,
     replied: (replied) => {
       if (replied.kind !== 'read' || !isAccepted()) return
       const { reply } = replied
-      comparison.offer({ ...commonOf(exchange), ...asked, kind, served: side, repliedMs: nowMs(), reply })
+      const served = exchange.side
+      comparison.offer({ ...commonOf(exchange, kind, nowMs()), request: toMessage(exchange), served, reply })
     },
   }
 }
@@ -224,12 +233,13 @@ function offerWrite(
   const parts = new Map<number, PartReply>()
   let settledMs: number | undefined
   const toOffered = (replied: Replied): OfferedExchange | undefined => {
-    const common = { ...commonOf(exchange), kind, repliedMs: settledMs ?? nowMs() }
+    const common = commonOf(exchange, kind, settledMs ?? nowMs())
     if (replied.kind === 'relayed') {
-      const { form, body, plan, outcome } = replied
+      const { body, plan, outcome } = replied
       const reply = outcome.kind === 'answered' ? outcome.reply : undefined
-      const isGeneric = isGenericClient(exchange.request.headers)
-      return reply && { ...common, served: 'v2', request: form, body, keys: keysOf(plan), isGeneric, reply }
+      return (
+        reply && { ...common, served: 'v2', request: toMessage(exchange, body), keys: keysOf(plan), reply }
+      )
     }
     // A batch that came before was offered then.
     if (replied.kind === 'read' || exchange.side === 'v2' || replied.answered.replayed) return undefined
@@ -276,10 +286,21 @@ function noteKeys(
   }
 }
 
-function commonOf({ client, entry, unit, receivedMs, target }: Received) {
+function commonOf<Kind extends ExchangeKind>(exchange: Received, kind: Kind, repliedMs: number) {
+  const { client, entry, unit, receivedMs, target } = exchange
   const { stage, revision } = entry
-  return { client, stage, revision, unit, receivedMs, path: target.rawPath }
+  const durationMs = repliedMs - receivedMs
+  return {
+    ...{ client, stage, revision, unit, kind, receivedMs, durationMs },
+    target: target.rawPath + target.query,
+  }
 }
+
+/** The request as it is compared. */
+const toMessage = ({ request }: Received, body?: Buffer) => ({
+  fields: keptFieldsOf({ fields: request.rawHeaders }),
+  body,
+})
 
 /** The keys of the records of a write, as far as they are known. */
 function keysOf(plan: Plan | undefined): readonly (string | undefined)[] {

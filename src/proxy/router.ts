@@ -136,7 +136,7 @@ export function createProxyApp(
   readiness: () => Readiness,
   metrics: MetricsPage,
 ): ProxyApp {
-  const { events } = context
+  const { events, tracing } = context
   const operations = createOperations(readiness, metrics)
   const app = express()
   app.disable('x-powered-by')
@@ -151,6 +151,16 @@ export function createProxyApp(
       return
     }
     replaceForwarding(request, context.trustedProxies)
+    if (tracing === undefined) await serveOrRefuse(request, response)
+    else await tracing.serve(request, response, () => serveOrRefuse(request, response))
+  })
+  // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
+  app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    answerFailure(cause, response, events)
+  })
+
+  const serveOrRefuse = async (request: Request, response: ProxyResponse): Promise<void> => {
     const leave = [context.inFlight.enter()]
     watchClient(context, request, response)
     try {
@@ -160,13 +170,7 @@ export function createProxyApp(
     } finally {
       afterReply(response, leave)
     }
-  })
-  // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
-  app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
-    answerFailure(cause, response, events)
-  })
-
+  }
   // Recognises the client once; its stage decides the side, and V3 needs more credentials than V2.
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
@@ -184,6 +188,7 @@ export function createProxyApp(
     try {
       const side = sideOf(context, entry, client.owner, kind === 'v3Path' ? undefined : marker, request)
       if (kind === 'otherV2') checkOther(context, side, request, response)
+      tracing?.describe({ kind, partner: client.partner.id, stage: entry.stage, side })
       const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
       const received = { request, response, target, prefix, client, entry, side, kind, unit, receivedMs }
       await serveObserved(context, received, route)

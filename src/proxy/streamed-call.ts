@@ -167,7 +167,7 @@ export class StreamedCall {
       if (!this.done) this.abort(lost('The connection was closed in the middle of a reply.'))
     })
     try {
-      sink.onHead({ status, reason, headers, fields: rawHeaders })
+      sink.onHead({ status, reason, headers, raw: rawHeaders })
     } catch (cause) {
       this.abort(toError(cause))
       return

@@ -42,9 +42,9 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
     const plan = await planWrites(form, body, partner, receivedMs, limits, slices)
     observer.decoded(plan)
     const planned = { request: form, body, receivedMs, plan, slices }
-    expectCurrent(entry)
     const reply = openReply(exchange, plan)
-    const answered = await answerWrites(context, authorisation, planned, reply)
+    const mayBegin = (): void => expectCurrent(entry)
+    const answered = await answerWrites(context, authorisation, planned, reply, mayBegin)
     await endReply(context, exchange, planned, answered)
   } finally {
     releaseAfterReply(held, response)

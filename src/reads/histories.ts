@@ -25,7 +25,7 @@ export function readHistories(
  * for in groups. `fetch` gives the JSON of a V3 answer to a raw query, undefined where V3 has no history.
  * Errors: those of `fetch`, `ADP_UPSTREAM_PROTOCOL` for a reply that is not a history or does not end.
  */
-export async function withHistories(
+async function withHistories(
   marks: readonly FlatReply[],
   fetch: (query: string) => Promise<unknown>,
 ): Promise<FlatRow[]> {

@@ -79,7 +79,8 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
       return { ...profile, wholeLength: before.length }
     return { ...profile, epoch: epoch + 1, wholeLength: before.length, cutLength: undefined }
   }
-  const known = profile.commentsShown ? profile : { ...profile, commentsShown: true }
+  // What was read back says nothing of replies: they may still repeat what was posted.
+  const known = profile.commentsShown || proven ? profile : { ...profile, commentsShown: true }
   if (isSameComment(before, after)) return known
   if (isCutComment(before, after)) return learnCut(known, after.length)
   return known.commentsOpaque ? known : { ...known, commentsOpaque: true }

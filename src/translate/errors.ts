@@ -22,8 +22,11 @@ const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent doe
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
 const MISSING = /not exist|not found|unknown|invalid|no such/i
 
-/** The errors that service.md 7 names, by code, by target, then by text; anything else passes through. */
-export const defaultErrorMapping: readonly ErrorMappingRule[] = [
+/**
+ * The errors that service.md 7 names, by code, by target, then by text; anything else passes through. Where V3 gives `details`, each of them
+ * is matched alone, and the code and the message around them are not.
+ */
+export const v2ErrorRules: readonly ErrorMappingRule[] = [
   { code: /^ATT_VAL_2$/i, to: NO_EVENT },
   { code: /^ATT_VAL_3$/i, to: NO_CODE },
   { target: /^\/?Event\b/, message: MISSING, to: NO_EVENT },
@@ -122,6 +125,8 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
   serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
   otherRecord: 'The answer is about another record. This one may have been applied: look it up first.',
+  notReadBack:
+    'The record was sent before, and there was no time to find out whether it was applied: send the same batch again for the answer.',
   stillTried:
     'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
   overwritten: 'No answer came, and another client has written a newer mark since: look it up first.',

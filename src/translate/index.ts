@@ -1,7 +1,7 @@
 export { codeIdOf, historyKey, toCodeQuery, toHistory, toHistoryQueries } from './expressions.ts'
 export { isReplyTo, type RecordMapping, toFlatRecord, toFlatReply, toV3Record } from './record.ts'
 export {
-  defaultErrorMapping,
+  v2ErrorRules,
   type ErrorMappingRule,
   type FailedOutcome,
   toV2Failure,
@@ -9,7 +9,6 @@ export {
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export {
-  metadataTypes,
   readGuidKey,
   toV3RegistrationPath,
   toV3RegistrationQuery,

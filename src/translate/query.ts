@@ -55,8 +55,8 @@ export interface ReadPlanner {
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Limits far above those of real clients and far below those that take time; list items have no options, as in the service. */
-const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
+/** Limits far above those of real clients and far below those that take time. */
+const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years, the most that a school keeps; each window takes at least one call. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const
@@ -95,8 +95,8 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     plan: (rawQuery, rules) => {
       const options = parseQuery(rawQuery, limits)
       checkForm(options)
-      if (options.filter === undefined) throw missingFilter()
       const typed = check(options)
+      if (options.filter === undefined) throw missingFilter()
       const windows = planWindows(typed)
       return {
         queries: (windows ?? [undefined]).map((window) => toV3Query(options, window, rules)),
@@ -290,11 +290,6 @@ export function toV3Expression(node: Expr, aliases: Aliases): Expr {
       return toV3Binary({ ...node, left: inner(node.left), right: inner(node.right) })
     case 'call':
       return { ...node, arguments: node.arguments.map(inner) }
-    case 'case':
-      return {
-        ...node,
-        branches: node.branches.map(({ when, then }) => ({ when: inner(when), then: inner(then) })),
-      }
     case 'cast':
       if (node.operand === undefined || !node.typeName.startsWith('Edm.'))
         return refuse('A cast to this type', node.position)
@@ -332,7 +327,6 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'
-  if (node.kind === 'case') return node.branches.some(({ then }) => isDate(then))
   return node.kind === 'call' ? node.name === 'date' : node.kind === 'literal' && node.type === 'Edm.Date'
 }
 

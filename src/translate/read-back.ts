@@ -110,14 +110,15 @@ export const readBackRules: readonly Rule[] = [
   { content: ['alike'], byV2: [true], then: 'unclear' },
   { identity: ['unknown'], time: ['later'], then: 'overwritten' },
   { time: ['older', 'longBefore'], then: 'absent' },
-  // The service gives each mark an id of its own, and this one was not edited after the record was sent.
-  { identity: ['sameId'], time: ['unclear', 'exact'], then: 'absent' },
+  // The service gives each mark an id of its own, and this one was not edited after the record was sent. What V2 was sent at once with it may
+  // have edited it in that moment, without the journal's knowledge.
+  { identity: ['sameId'], time: ['unclear', 'exact'], byV2: [false], then: 'absent' },
   { then: 'unclear' },
 ]
 
 /**
- * Decides what became of a record from the marks that were read, with the reasons of `readBackRules`. `posted.RecordedOn` is the time of
- * receipt, even if it was not sent. The booleans are not compared: the service derives them from the code.
+ * Decides what became of a record from the marks that were read, with the reasons of `readBackRules`. `posted.RecordedOn` is a time of
+ * the client where it gave one, else that of receipt, even if it was not sent. The booleans are not compared: the service derives them from the code.
  */
 export function decideReadBack(
   posted: V3Record,

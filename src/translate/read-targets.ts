@@ -9,7 +9,6 @@ import {
   QueryError,
   type QueryOptions,
   toServiceDocument,
-  writeCsdlJson,
   writeEdmx,
 } from '../odata/index.ts'
 
@@ -68,13 +67,8 @@ function withStatuses(item: ExpandItem): ExpandItem {
   return { ...item, options }
 }
 
-/** Media types of `$metadata`, the default one first. */
-export const metadataTypes = ['application/xml', 'application/json'] as const
-
 /** `$metadata` of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
-export function writeLegacyMetadata(type: (typeof metadataTypes)[number]): string {
-  return type === 'application/json' ? writeCsdlJson(attendanceV2Model) : writeEdmx(attendanceV2Model)
-}
+export const writeLegacyMetadata = (): string => writeEdmx(attendanceV2Model)
 
 /** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`, undefined: the document has no context. */
 export function writeLegacyServiceDocument(metadataUrl: string | undefined): string {

@@ -12,9 +12,9 @@ import type { Connections, ConnectionUser, ConnectionWait } from './connections.
 export interface ReplyHead {
   readonly status: number
   readonly reason: string
-  /** The fields as they were sent: name, value, name, value. */
-  readonly fields: readonly string[]
   readonly headers: IncomingHttpHeaders
+  /** As the client of HTTP gives them; see `fieldsOf`. */
+  readonly raw: Dispatcher.DispatchController['rawHeaders']
 }
 
 /** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
@@ -38,18 +38,16 @@ export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
   wasReset: (() => boolean) | undefined
   private readonly sink: ReplySink
-  private readonly clock: Clock
-  private readonly headersMs: number
+  private readonly startTimer: ((expire: () => void) => () => void) | undefined
   private controller: Dispatcher.DispatchController | undefined
   private done = false
   private endsWithConnection = false
   private cancelInterim: (() => void) | undefined
 
-  /** `headersMs`: the longest time from the end of the request to the status line, also where interim responses keep coming. */
-  constructor(sink: ReplySink, clock: Clock, headersMs: number) {
+  /** `startTimer`: bounds the time to the status line where interim responses keep coming. Default: the call has a deadline. */
+  constructor(sink: ReplySink, startTimer?: (expire: () => void) => () => void) {
     this.sink = sink
-    this.clock = clock
-    this.headersMs = headersMs
+    this.startTimer = startTimer
   }
 
   isDone(): boolean {
@@ -92,15 +90,13 @@ export class StreamCall implements ConnectionUser {
   ): void {
     if (status < 200) {
       // Each interim response would begin undici's time for the status line anew.
-      this.cancelInterim ??= this.clock.after(this.headersMs, () =>
-        this.abort(new errors.HeadersTimeoutError()),
-      )
+      this.cancelInterim ??= this.startTimer?.(() => this.abort(new errors.HeadersTimeoutError()))
       return
     }
     this.cancelInterim?.()
     this.endsWithConnection =
       headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
-    this.sink.onHead(new ReceivedHead(status, reason, headers, controller.rawHeaders))
+    this.sink.onHead({ status, reason, headers, raw: controller.rawHeaders })
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -131,29 +127,11 @@ export class StreamCall implements ConnectionUser {
   }
 }
 
-type RawHeaders = Dispatcher.DispatchController['rawHeaders']
-
-/** A class: an accessor that each reply has for itself would keep a tenth of all requests from being collected early. */
-class ReceivedHead implements ReplyHead {
-  readonly status: number
-  readonly reason: string
-  readonly headers: IncomingHttpHeaders
-  private readonly raw: RawHeaders
-
-  constructor(status: number, reason: string, headers: IncomingHttpHeaders, raw: RawHeaders) {
-    this.status = status
-    this.reason = reason
-    this.headers = headers
-    this.raw = raw
-  }
-
-  /** undici gives fields as buffers, in the received order and case. */
-  get fields(): readonly string[] {
-    const { raw } = this
-    return Array.isArray(raw)
-      ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
-      : []
-  }
+/** The fields of a reply in the received order and case: name, value, name, value. */
+export function fieldsOf({ raw }: ReplyHead): string[] {
+  return Array.isArray(raw)
+    ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+    : []
 }
 
 /** How a call ended. */
@@ -169,6 +147,14 @@ export interface CallEnd {
   readonly body: Pieces
 }
 
+/** The span of a call in a trace. */
+export interface CallTrace {
+  /** Fields of the request: name, value. */
+  readonly fields: readonly string[]
+  /** Called once, with the status of the reply; undefined: no whole reply arrived. */
+  end(status: number | undefined): void
+}
+
 export interface CallOptions {
   readonly clock: Clock
   /** What the call shares its deadline with. */
@@ -181,6 +167,13 @@ export interface CallOptions {
   readonly beforeSend?: (() => void) | undefined
   /** Called once for a call that left: with its status, or undefined where none arrived, and the time until then. */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
+  /** Begins the span of the call; undefined: it is not traced. */
+  readonly trace?: (() => CallTrace | undefined) | undefined
+}
+
+/** A request with its fields as a list: name, value. */
+interface CallRequest extends Dispatcher.DispatchOptions {
+  readonly headers: string[]
 }
 
 /** Calls with one deadline, which can be withdrawn together. */
@@ -234,30 +227,37 @@ export class CallGroup {
  */
 export function sendCall(
   connections: Connections,
-  request: Dispatcher.DispatchOptions,
+  request: CallRequest,
   wait: ConnectionWait,
   options: CallOptions,
 ): Promise<CallEnd> {
+  const trace = options.trace?.()
+  const sent = trace === undefined ? request : { ...request, headers: [...request.headers, ...trace.fields] }
   return new Promise((resolve) => {
-    connections.dispatch(request, new WholeReply(options, resolve).call, wait)
+    connections.dispatch(sent, new WholeReply(options, resolve, trace).call, wait)
   })
 }
 
 /** Collects the reply of one call, within its time and size. */
-class WholeReply implements ReplySink {
+class WholeReply implements ReplySink, CallEnd {
   readonly call: StreamCall
+  failure: Error | undefined
+  sent = true
+  status = 0
+  headers: IncomingHttpHeaders = NO_HEADERS
+  readonly body = new Pieces()
   private readonly options: CallOptions
   private readonly resolve: (end: CallEnd) => void
+  private readonly trace: CallTrace | undefined
   private readonly slot: number
-  private readonly body = new Pieces()
-  private head: ReplyHead | undefined
   private startedMs = 0
 
-  constructor(options: CallOptions, resolve: (end: CallEnd) => void) {
-    const { clock, group, signal } = options
+  constructor(options: CallOptions, resolve: (end: CallEnd) => void, trace: CallTrace | undefined) {
+    const { group, signal } = options
     this.options = options
     this.resolve = resolve
-    this.call = new StreamCall(this, clock, Math.max(0, group.leftMs()))
+    this.trace = trace
+    this.call = new StreamCall(this)
     this.slot = group.add(this.call)
     signal?.addEventListener('abort', this)
     if (signal?.aborted === true) this.handleEvent()
@@ -268,9 +268,10 @@ class WholeReply implements ReplySink {
     this.startedMs = this.options.clock.nowMs()
   }
 
-  onHead(head: ReplyHead): void {
-    this.head = head
-    this.answered(head.status)
+  onHead({ status, headers }: ReplyHead): void {
+    this.status = status
+    this.headers = headers
+    this.answered(status)
   }
 
   onData(chunk: Buffer): boolean {
@@ -281,12 +282,18 @@ class WholeReply implements ReplySink {
   }
 
   onEnd(): void {
-    this.end(undefined, true)
+    const { options } = this
+    options.signal?.removeEventListener('abort', this)
+    options.group.remove(this.slot)
+    this.trace?.end(this.failure === undefined ? this.status : undefined)
+    this.resolve(this)
   }
 
   onFailure(cause: Error, sent: boolean): void {
-    if (sent && this.head === undefined) this.answered(undefined)
-    this.end(cause, sent)
+    if (sent && this.status === 0) this.answered(undefined)
+    this.failure = cause
+    this.sent = sent
+    this.onEnd()
   }
 
   /** The signal was aborted. */
@@ -299,14 +306,9 @@ class WholeReply implements ReplySink {
     const { clock, onAnswered } = this.options
     onAnswered?.(status, clock.nowMs() - this.startedMs)
   }
-
-  private end(failure: Error | undefined, sent: boolean): void {
-    const { head, body, options } = this
-    options.signal?.removeEventListener('abort', this)
-    options.group.remove(this.slot)
-    this.resolve({ failure, sent, status: head?.status ?? 0, headers: head?.headers ?? {}, body })
-  }
 }
+
+const NO_HEADERS: IncomingHttpHeaders = {}
 
 const overdue = (): AdapterError =>
   new AdapterError('ADP_BUDGET_EXCEEDED', 'The time for the call ended before its reply was whole.')

@@ -56,16 +56,14 @@ export async function fetchJson(
   }
 }
 
-/** GETs JSON once, within a time; undefined without a reply of 2xx that is JSON. */
+/** GETs JSON once; undefined: no whole reply came within this time. */
 export async function getJson(
   url: URL,
   headers: Readonly<Record<string, string>>,
   timeoutMs: number,
-): Promise<unknown> {
+): Promise<{ readonly status: number; readonly json: unknown } | undefined> {
   try {
-    const options = { headers: { accept: 'application/json', ...headers } }
-    const { status, json } = await fetchJson(url, options, timeoutMs)
-    return status >= 200 && status < 300 ? json : undefined
+    return await fetchJson(url, { headers: { accept: 'application/json', ...headers } }, timeoutMs)
   } catch {
     // The caller has other ways to find out, or gives up.
     return undefined

@@ -2,6 +2,8 @@ export {
   type CallEnd,
   CallGroup,
   type CallOptions,
+  type CallTrace,
+  fieldsOf,
   type ReplyHead,
   type ReplySink,
   sendCall,

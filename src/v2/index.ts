@@ -18,14 +18,7 @@ export { readBoundary } from './multipart/parts.ts'
 export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/head.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
 export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
-export {
-  decodeRecord,
-  decodeRecordBytes,
-  FLAT_TYPE,
-  type FlatRecord,
-  type RecordFault,
-  type UnmappedField,
-} from './record/decode-record.ts'
+export { decodeRecord, decodeRecordBytes, type FlatRecord, type RecordFault } from './record/decode-record.ts'
 export {
   createRowEncoder,
   encodeFlatPage,
@@ -42,10 +35,4 @@ export {
   type ReplyPart,
 } from './batch/decode-reply.ts'
 export type { Finding } from './inspect/inspect-parts.ts'
-export {
-  guessBoundary,
-  inspectBatch,
-  inspectBatchInSteps,
-  toFinding,
-  toFindings,
-} from './inspect/inspect-batch.ts'
+export { guessBoundary, inspectBatch, toFinding, toFindings } from './inspect/inspect-batch.ts'

@@ -18,7 +18,8 @@ export type NotAppliedReason =
 
 /**
  * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
- * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `stillTried`: it has not been applied yet, and the background may post it.
+ * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: it was sent before, and its
+ * run ended before it was read back. `stillTried`: it has not been applied yet, and the background may post it.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -28,6 +29,7 @@ export type UnknownReason =
   | 'otherRecord'
   | 'overwritten'
   | 'superseded'
+  | 'notReadBack'
   | 'stillTried'
 
 /**

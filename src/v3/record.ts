@@ -14,7 +14,7 @@ export interface V3Record {
   readonly ExternalID: string
   readonly Present: boolean
   readonly Absent: boolean
-  /** ISO 8601 in UTC with a trailing Z. */
+  /** ISO 8601: the time of receipt in UTC with a trailing Z, or the time that the client gave. */
   readonly RecordedOn: string | null | undefined
   readonly ChangeProcessName: string | null | undefined
   /** ISO 8601; the service knows it from the event, so a writer leaves it out. */

@@ -40,13 +40,15 @@ type RefusedParts = ReadonlyMap<number, PartReply>
  * Journals a write request, posts its records, settles and answers each; a request that came before is answered from the
  * journal (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, `ADP_TOKEN` and
  * `ADP_FORBIDDEN` when V3 denied the credentials. `ADP_OUTCOME_UNKNOWN` where the journal may have kept the batch, or may know
- * it and cannot read what it keeps.
+ * it and cannot read what it keeps. `expectCurrent` is called right before the batch is made durable, and throws where another instance may
+ * serve the client on the other side by now: a repeated batch may have waited long until then.
  */
 export async function answerWrites(
   context: WriteContext,
   authorisation: Authorisation,
   planned: PlannedRequest,
   openReply: OpenReply,
+  expectCurrent: () => void,
 ): Promise<Answered> {
   const { partner, client } = authorisation
   const { request, plan } = planned
@@ -77,6 +79,7 @@ export async function answerWrites(
       records: toNewRecords(plan, refused, isDropped),
       payload: durable ? await encodeStoredRequest(stored(), planned.slices) : NOTHING,
     }
+    expectCurrent()
     return context.journal.begin(batch).catch((cause: unknown) => {
       // The row of a batch with the same ids may be damaged: then this one may have come before.
       if (isDamagedBatch(cause)) rejectReplay(cause)
@@ -111,7 +114,7 @@ export async function answerWrites(
     batch,
     lease,
     receivedMs,
-    plan: redate(plan, planned.receivedMs, sentToV2?.receivedMs ?? receivedMs),
+    plan: redate(plan, sentToV2?.receivedMs ?? receivedMs),
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
     mayHaveLeft: (position: number) => mayHaveLeft(sentToV2?.records[position]),

@@ -38,14 +38,14 @@ function needsCheck(
   { batch, records }: StoredBatch,
   { outcomesShown, records: planned }: Plan,
 ): boolean {
-  if (partner.tokens !== undefined || !outcomesShown) return false
+  if (partner.tokens !== undefined) return false
   const sender = accepted.senderOf(batch)
-  // The parts of a running batch will be the service's answers to the token that sends it.
+  // An open record is answered by V3 to the token that sends it; one whose credentials are not kept is sent with those of this request.
   const isSender = sender !== undefined && isSameCredentials(sender, client)
   return records.some(
     (record) =>
       planned[record.position]?.record !== undefined &&
-      (record.state === 'open' ? !isSender : isFromService(record)),
+      (record.state === 'open' ? !isSender : outcomesShown && isFromService(record)),
   )
 }
 

@@ -6,7 +6,7 @@ import { isDamagedBatch, type ReopenResult, type Settled, type StoredBatch } fro
 import type { BatchTally } from '../observability/events.ts'
 import { isSameCredentials } from '../partners/index.ts'
 import type { Authorisation, Partner } from '../partners/partner.ts'
-import { defaultErrorMapping, toV2Failure } from '../translate/index.ts'
+import { v2ErrorRules, toV2Failure } from '../translate/index.ts'
 import { encodeErrorArray } from '../v2/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import { markOrphaned } from './active-records.ts'
@@ -204,7 +204,7 @@ export async function runStored(
   opened: ReopenResult,
 ): Promise<BatchTally & { readonly records: number }> {
   const { batch, receivedMs, records } = stored
-  const { lease, after } = opened
+  const { lease, after, unknown } = opened
   const planned = await planAgain(stored, partner, context.slicing.open())
   const isReadable = (position: number): boolean => planned?.plan.records[position]?.record !== undefined
   const unreadable = new Map([...after].filter(([position]) => !isReadable(position)))
@@ -221,6 +221,7 @@ export async function runStored(
     plan,
     positions,
     after,
+    unknown,
     mayHaveLeft: (position) => mayHaveLeft(records[position]),
     // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
@@ -283,7 +284,7 @@ async function endOpened(
     const isUnknown = mayHaveLeft(records[position])
     // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
-    const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+    const { status, errors } = toV2Failure(outcome, v2ErrorRules)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
     return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
   })

@@ -54,6 +54,8 @@ export interface PlannedRequest {
 /** The records that a request posts. */
 export interface Plan {
   readonly records: readonly PlannedRecord[]
+  /** When its records count as received, ms since the epoch; `RecordedOn` of each that brings no time of its own. */
+  readonly markedMs: number
   /** Members of records that were left out. */
   readonly unmappedFields: number
   /** Members of records in another form than JSON's, which V2's parser reads as well. */
@@ -66,7 +68,7 @@ export interface Plan {
 }
 
 /**
- * Decodes a whole write request and plans the post of each record; posts nothing. `receivedMs` becomes the time of the marks. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
+ * Decodes a whole write request and plans the post of each record; posts nothing. `receivedMs` becomes the time of the marks whose records bring none. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
  */
 export async function planWrites(
   request: WriteRequest,
@@ -77,7 +79,7 @@ export async function planWrites(
   slices: Slices,
 ): Promise<Plan> {
   const recordedOn = new Date(receivedMs).toISOString()
-  if (request.kind === 'record') return planSingle(request, body, partner, recordedOn, limits)
+  if (request.kind === 'record') return planSingle(request, body, partner, receivedMs, limits)
   const steps = decodeBatchInSteps(body, request.contentType, {
     limits,
     ...(request.serviceHosts === undefined ? {} : { serviceHosts: new Set(request.serviceHosts) }),
@@ -95,6 +97,7 @@ export async function planWrites(
   }
   return {
     records,
+    markedMs: receivedMs,
     unmappedFields,
     convertedFields,
     changesets: batch.changesets.length,
@@ -104,15 +107,15 @@ export async function planWrites(
 }
 
 /** The plan with another time of receipt; a time that a client gave a record itself stays. */
-export function redate(plan: Plan, fromMs: number, receivedMs: number): Plan {
-  if (fromMs === receivedMs) return plan
-  const [before, RecordedOn] = [new Date(fromMs).toISOString(), new Date(receivedMs).toISOString()]
+export function redate(plan: Plan, markedMs: number): Plan {
+  if (markedMs === plan.markedMs) return plan
+  const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]
   const records = plan.records.map((planned) =>
     planned.record?.RecordedOn === before
       ? { ...planned, record: { ...planned.record, RecordedOn } }
       : planned,
   )
-  return { ...plan, records }
+  return { ...plan, records, markedMs }
 }
 
 /**
@@ -142,7 +145,7 @@ function planSingle(
   request: WriteRequest,
   body: Buffer,
   partner: Partner,
-  recordedOn: string,
+  receivedMs: number,
   limits: BatchLimits,
 ): Plan {
   const { record: flat, faults } = decodeRecordBytes(body, request.contentType, limits)
@@ -152,9 +155,16 @@ function planSingle(
     changeset: undefined,
     ...readPreferences(request.prefer, request.accept),
   }
-  const { record, unmapped } = planRecord(answering, flat, faults, partner, recordedOn)
+  const { record, unmapped } = planRecord(
+    answering,
+    flat,
+    faults,
+    partner,
+    new Date(receivedMs).toISOString(),
+  )
   return {
     records: [record],
+    markedMs: receivedMs,
     unmappedFields: unmapped,
     convertedFields: flat?.converted ?? 0,
     changesets: 0,

@@ -229,13 +229,13 @@ interface ResentBatch {
   readonly reading: ReplyReading
 }
 
-/** V2 is asked for a mark for no longer than this, ms: then it is sent the batch, and judges it itself. */
+/** V2 is asked once for a mark for no longer than this, ms. */
 const SHOWN_WITHIN_MS = 5_000
 
 /**
  * Answers a batch that comes again while V2 serves with V2's own reply, where that is final, and this client may have it. Waits for
  * requests with it that are under way, on whichever instance. Undefined: V2 is to be sent it again, also where the journal cannot be read.
- * Error: `ADP_V2_OUTCOME_UNKNOWN` where such a request takes longer than the budget.
+ * Error: `ADP_V2_OUTCOME_UNKNOWN` where such a request takes longer than the budget, or V2 does not say whether this client may have its reply.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
   const { client, plan, batches, reading } = resent
@@ -245,7 +245,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
       const stored = await loadEnded(context, batch, deadlineMs, 'ADP_V2_OUTCOME_UNKNOWN')
       const found = stored && (await readKept(stored, plan, reading))
       if (found?.isFinal !== true) continue
-      return (await mayHave(context, resent, found.stored)) ? toAnswered(found) : undefined
+      return (await mayHave(context, resent, found.stored, deadlineMs)) ? toAnswered(found) : undefined
     }
   } catch (cause) {
     if (!(cause instanceof AdapterError) || errorRules[cause.code].class !== 'internal') throw cause
@@ -253,11 +253,15 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   return undefined
 }
 
-/** True for credentials that V2 accepted for the batch, or that it shows one of its marks now. */
+/**
+ * True for credentials that V2 accepted for the batch, or that it shows one of its marks now. False for those that it denies or shows none:
+ * V2 judges the batch itself then. A read may be stale and a connection may break, so it is repeated.
+ */
 async function mayHave(
-  { verdicts }: WriteContext,
+  { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,
   { batch, records }: StoredBatch,
+  deadlineMs: number,
 ): Promise<boolean> {
   if (verdicts.isAccepted(batch, client.identity)) return true
   const accepted = records.find(
@@ -265,10 +269,22 @@ async function mayHave(
   )
   const record = accepted && plan.records[accepted.position]?.record
   if (record === undefined) return false
-  const seen = await readMark(record, SHOWN_WITHIN_MS)
-  const isShown = seen.kind === 'read' && hasRow(seen.json, record)
-  if (isShown) verdicts.accept(batch, client.identity)
-  return isShown
+  let wasRead = false
+  for (const pauseMs of [0, ...client.partner.readBackAfterMs]) {
+    if (deadlineMs - clock.nowMs() <= pauseMs) break
+    if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
+    const seen = await readMark(record, Math.min(SHOWN_WITHIN_MS, deadlineMs - clock.nowMs()))
+    if (seen.kind === 'refused') return false
+    wasRead ||= seen.kind === 'read'
+    if (seen.kind !== 'read' || !hasRow(seen.json, record)) continue
+    verdicts.accept(batch, client.identity)
+    return true
+  }
+  if (wasRead) return false
+  throw new AdapterError(
+    'ADP_V2_OUTCOME_UNKNOWN',
+    'V2 has answered this batch before, and could not be asked whether these credentials may have its reply. Nothing was sent now; send the same batch again later for its answer.',
+  )
 }
 
 /** A reply of V2 that is kept. */

@@ -41,6 +41,11 @@ export interface RelayedBatch {
   readonly ended: (end: RelayEnd) => Promise<void>
   /** Resolves false once its lease is lost. */
   readonly lost: () => Promise<false>
+  /**
+   * To be called right before its first byte is sent to V2. Error `ADP_JOURNAL_UNAVAILABLE` where its lease is lost: by now another instance
+   * may have sent V2 the same batch, and a newer one of its keys after that.
+   */
+  readonly expectHeld: () => void
 }
 
 /**
@@ -178,7 +183,14 @@ function open(
   }
   let settled: Promise<void> | undefined
   const ended = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
-  return { kind: 'new', batch, ended, lost: () => claim.lost() }
+  const expectHeld = (): void => {
+    if (journal.lease() === begun.lease) return
+    throw new AdapterError(
+      'ADP_JOURNAL_UNAVAILABLE',
+      'This instance lost its lease on the journal before V2 was sent the request. Nothing was sent; send the request again.',
+    )
+  }
+  return { kind: 'new', batch, ended, lost: () => claim.lost(), expectHeld }
 }
 
 /** What reads older records back. */
@@ -276,10 +288,10 @@ async function readOlder(
       budgetMs: leftMs(),
       withdrawn: new Promise(() => undefined),
       postRecords: async (tasks, _permission, onOutcome) => {
-        const readOne = async ({ position, record }: (typeof tasks)[number]): Promise<void> => {
+        const readOne = async (task: (typeof tasks)[number]): Promise<void> => {
           const sent = { how: 'before', toMs: clock.nowMs() } as const
           const post = (): Promise<PostOutcome> => Promise.resolve(notApplied('stopped'))
-          onOutcome(position, await readBack({ position, record }, post, 'connectionLost', sent))
+          onOutcome(task.position, await readBack(task, post, 'connectionLost', sent))
         }
         await Promise.all(tasks.map(readOne))
         return undefined

@@ -124,7 +124,11 @@ async function replay(
   const sendAgain = async (positions: readonly number[]): Promise<void> => {
     const before = stored
     for (const position of positions) tried.add(position)
-    const { lease, after } = await journal.reopen(batch, positions, toKeep(context, authorisation, before))
+    const { lease, after, unknown } = await journal.reopen(
+      batch,
+      positions,
+      toKeep(context, authorisation, before),
+    )
     await reload()
     if (after.size === 0) return
     accepted.sends(batch, client)
@@ -141,7 +145,7 @@ async function replay(
     // Records that other requests have reopened are answered when those have settled them.
     await settleFinal((record) => !isHeld(record))
     const run = {
-      ...{ batch, lease, after, plan },
+      ...{ batch, lease, after, unknown, plan },
       receivedMs: before.receivedMs,
       positions: inOrder(after.keys()),
       wasParked: (position: number) => before.records[position]?.state === 'parked',

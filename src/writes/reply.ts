@@ -2,7 +2,7 @@ import { errorRules } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
-import { defaultErrorMapping, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
+import { v2ErrorRules, type FailedOutcome, toFlatReply, toV2Failure } from '../translate/index.ts'
 import {
   encodeErrorArray,
   encodeFlatReply,
@@ -108,7 +108,7 @@ export function toSupersededPart(
 }
 
 function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: ReplyContext): PartReply {
-  const { status, errors } = toV2Failure(outcome, defaultErrorMapping)
+  const { status, errors } = toV2Failure(outcome, v2ErrorRules)
   const texts = context.errorMessages
   const worded = texts === undefined ? errors : errors.map((error) => withText(error, texts))
   return toReply(planned, status, worded, context)

@@ -1,6 +1,6 @@
 import { AdapterError } from '../errors.ts'
 import type { KnownMarks } from '../journal/index.ts'
-import { decideReadBack, parseTime, type ReadBack, readMarks, toReadBackFilter } from '../translate/index.ts'
+import { decideReadBack, type ReadBack, readMarks, toReadBackFilter } from '../translate/index.ts'
 import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
 
@@ -24,6 +24,8 @@ interface ReadBackOptions {
 interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
+  /** Of its batch, ms since the epoch. Not `RecordedOn`, which may be a time of the client. */
+  readonly receivedMs: number
 }
 
 /** When a record was sent, by the clock. */
@@ -34,6 +36,8 @@ interface Sent {
   readonly fromMs?: number | undefined
   /** It was not sent after this, ms; undefined: until now. */
   readonly toMs?: number | undefined
+  /** It can no longer arrive. Default false. */
+  readonly isPast?: boolean
 }
 
 /** Finds out what became of a record that may have been applied, and posts it again where it was not. */
@@ -62,19 +66,13 @@ export function createResolveUnknown(
 ): ResolveUnknown {
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
   /** One that takes the place of a batch on V2 counts from the time of that one. Undefined: the journal cannot be reached. */
-  const knownMarks = (record: V3Record, position: number): Promise<KnownMarks | undefined> =>
-    journal
-      .knownMarks({ batch, position }, wasOnV2 ? parseTime(record.RecordedOn) : undefined)
-      .catch(unlessUnreachable)
-  const conclude = async (
-    { record, position }: ReadBackTask,
-    answer: unknown,
-    sent: Sent,
-  ): Promise<ReadBack> => {
+  const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
+    journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
+  const conclude = async (task: ReadBackTask, answer: unknown, sent: Sent): Promise<ReadBack> => {
+    const { record, receivedMs } = task
     const marks = readMarks(record, answer)
     if (marks === undefined) return unclear
-    const receivedMs = parseTime(record.RecordedOn)
-    const known = await knownMarks(record, position)
+    const known = await knownMarks(task)
     if (known === undefined) return unclear
     const { how, fromMs, toMs = clock.nowMs() } = sent
     const wallOf = (ms: number): number => nowMs() - (clock.nowMs() - ms)
@@ -89,15 +87,15 @@ export function createResolveUnknown(
       byV2: wasOnV2 && how === 'before',
     })
   }
-  const readUntilSure = async (task: ReadBackTask, sent: Sent): Promise<ReadBack> => {
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
+  const readUntilSure = async (task: ReadBackTask, sent: Sent, sureMs: number): Promise<ReadBack> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    const sureMs = (sent.toMs ?? clock.nowMs()) + allMs
     let seen = unclear
     for (const [index, spaceMs] of spacingMs.entries()) {
       // A record that was sent long ago needs no pause; a read that failed does.
       const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - clock.nowMs())) : spaceMs
       if (leftMs() <= pauseMs) return unclear
-      await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
+      await pause(pauseMs)
       // After one that was sent just now, all reads are made, however late they come.
       const isSure = index === spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs)
       const outcome = await read(query, task.record)
@@ -110,8 +108,13 @@ export function createResolveUnknown(
   }
   const readBack = async (task: ReadBackTask, sent: Sent): Promise<ReadBack> => {
     const lostMs = clock.nowMs()
-    const seen = await readUntilSure(task, sent)
-    if (seen.kind !== 'applied') return seen
+    const sureMs = sent.isPast === true ? lostMs : (sent.toMs ?? lostMs) + allMs
+    const seen = await readUntilSure(task, sent, sureMs)
+    if (seen.kind !== 'applied') {
+      // Newer records of its key wait for the end of this one: none may be sent while it can still arrive behind them, budget or not.
+      if (sent.how !== 'never' && clock.nowMs() < sureMs) await pause(sureMs - clock.nowMs())
+      return seen
+    }
     if (seen.proof !== undefined) echoes.readBack(task.record, seen.proof)
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
     return seen

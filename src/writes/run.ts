@@ -7,7 +7,7 @@ import { type Claim, markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import type { Plan } from './plan.ts'
 import { type Reply, type ReplyContext, toReplyPart } from './reply.ts'
-import { settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
+import { canNoLongerArrive, settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
 import type { WriteSession, WriteTask } from './write-session.ts'
 
 /** The records of one batch that this process posts now: of a new batch, a repeated one, or an orphaned one. */
@@ -25,6 +25,8 @@ export interface Run {
   readonly after: Predecessors
   /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
   readonly mayHaveLeft: (position: number) => boolean
+  /** Of records that were unknown before they were opened, why; see `canNoLongerArrive`. Default: none. */
+  readonly unknown?: ReadonlyMap<number, string> | undefined
   /** True: there may be newer marks that the journal does not know, so V3 is read before any record is posted. Default false. */
   readonly isChecked?: boolean
   /** True: it was begun by this request. Where its credentials are denied, nothing of it is kept. Default false. */
@@ -88,6 +90,7 @@ export async function runRecords(
       if (planned === undefined) return
       const part = toReplyPart(planned, outcome, replyContext)
       tally[outcome.kind] += 1
+      if ('reason' in outcome) tally.reason = outcome.reason
       const followUp = { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }
       settler.settle(settlementOf(position, outcome, part, followUp), part)
     })
@@ -150,7 +153,7 @@ export function inOrder(positions: Iterable<number>): number[] {
  */
 function toTasks(
   context: WriteContext,
-  { batch, plan, after, mayHaveLeft, isChecked }: Run,
+  { batch, plan, after, mayHaveLeft, unknown, isChecked }: Run,
   positions: readonly number[],
   claim: Claim,
   settler: Settler,
@@ -180,7 +183,8 @@ function toTasks(
       ready = both.then(([inTime, isDurable]) => inTime && isDurable)
     }
     const first = readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
-    tasks.push({ position, record, first, after: ready })
+    const isPast = !readAll && canNoLongerArrive(unknown?.get(position))
+    tasks.push({ position, record, receivedMs: plan.markedMs, first, isPast, after: ready })
   }
   return tasks
 }

@@ -1,8 +1,8 @@
 import { AdapterError } from '../errors.ts'
 import type { ConfirmedMark, Settled } from '../journal/index.ts'
-import { defaultErrorMapping, parseTime, toV2Failure } from '../translate/index.ts'
+import { v2ErrorRules, parseTime, toV2Failure } from '../translate/index.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { NotAppliedReason, PostOutcome, UpstreamError } from '../v3/index.ts'
+import type { NotAppliedReason, PostOutcome, UnknownReason, UpstreamError } from '../v3/index.ts'
 import { encodeAnswer } from './reply.ts'
 
 /**
@@ -26,8 +26,24 @@ export function unsentOutcome(
   first: FirstStep,
   reason: NotAppliedReason,
 ): NotApplied | Extract<PostOutcome, { kind: 'unknown' }> {
-  return first === 'readBack' ? { kind: 'unknown', reason: 'connectionLost' } : notApplied(reason)
+  return first === 'readBack' ? { kind: 'unknown', reason: 'notReadBack' } : notApplied(reason)
 }
+
+/** The reasons of outcomes that a read-back to its end has left open. */
+const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
+  'connectionLost',
+  'timeout',
+  'unreadableReply',
+  'serverError',
+  'otherRecord',
+])
+
+/**
+ * True for a record that was settled as unknown for this reason and was not sent since: a read-back ends only when its write can no longer
+ * arrive, so the next read decides.
+ */
+export const canNoLongerArrive = (reason: string | undefined): boolean =>
+  reason !== undefined && readBackInVain.has(reason)
 
 /** True for 401 and 403: the credentials, not the record, are the cause. */
 export function isDenial(error: UpstreamError): boolean {
@@ -118,7 +134,7 @@ export function markOf({
 const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
 
 function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
-  const code = toV2Failure(outcome, defaultErrorMapping).errors[0]?.code
+  const code = toV2Failure(outcome, v2ErrorRules).errors[0]?.code
   return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 

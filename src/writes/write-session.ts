@@ -24,7 +24,11 @@ export interface WriteTask {
   /** Its place in the request. */
   readonly position: number
   readonly record: V3Record
+  /** See `Plan.markedMs`. */
+  readonly receivedMs: number
   readonly first: FirstStep
+  /** It was sent before, and can no longer arrive. */
+  readonly isPast: boolean
   /** Older records of the same key: resolves false when they did not end in time; undefined: there are none. */
   readonly after: Promise<boolean> | undefined
 }
@@ -36,7 +40,7 @@ type OnOutcome = (position: number, outcome: PostOutcome) => void
 export type WriteSession = ReturnType<typeof openWriteSession>
 
 /** What distinguishes the session of a request. */
-export interface SessionOptions {
+interface SessionOptions {
   /** Recovery posts the records: so many at a time; by the clock, none of them was sent after `sinceMs`. Default: a client waits. */
   readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
   /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
@@ -147,7 +151,11 @@ export function openWriteSession(
       const again = async (): Promise<PostOutcome> => check(task.record, await writes.post(body))
       if (lost !== undefined) return readBack(task, again, lost, { how: 'now', fromMs })
       if (task.first === 'check') return postUnlessNewer(task, again)
-      return readBack(task, again, 'connectionLost', { how: 'before', toMs: background?.sinceMs })
+      return readBack(task, again, 'connectionLost', {
+        how: 'before',
+        toMs: background?.sinceMs,
+        isPast: task.isPast,
+      })
     }
     /** Where nothing can be read, the record stays what it was: not applied. */
     const postUnlessNewer = async (

@@ -1,9 +1,8 @@
 import type { BeginResult, KnownBatch, NewBatch, Predecessors, RecordRef } from '../journal.ts'
-import { bytesOf } from '../kept-bytes.ts'
 import { stateCodes } from '../lifecycle.ts'
 import { packAnswers } from '../seal.ts'
 import { MAX_SAME_IDS } from '../sql.ts'
-import { type BatchRows, type ByKey, type ChangeContext, move, toReason } from './rows.ts'
+import { type BatchRows, type ByKey, bytesOf, type ChangeContext, move, toReason } from './rows.ts'
 
 /** A batch with the ids of another one, as the tables have it. */
 export interface SameIds {

@@ -45,6 +45,8 @@ const json = (list: readonly (number | string)[]): string => JSON.stringify(list
 /** What opens a group. */
 interface OpeningRow {
   readonly commits: number
+  /** Of the slot in which this process committed last. */
+  readonly before: number
   /** With the numbers that are reserved. */
   readonly lastBatch: number
   /** Null: others took it for dead. */
@@ -71,7 +73,9 @@ export function createCommitChanges(
     const plain = begins.filter(({ batch }) => batch.instead === undefined)
     const settles = ofKind('settle')
     const beginnings = await hashAll(plain, hashKeys)
-    const opening = run<OpeningRow>('open', slotOf(instance), marker, begins.length, instance)
+    const slot = slotOf(instance)
+    const before = highWater.lastSlot() ?? slot
+    const opening = run<OpeningRow>('open', slot, marker, begins.length, instance, before)
     const noted = answered.flatMap(({ batches }) => batches)
     const noting = noted.length === 0 ? [] : run('noteAnswered', json(noted))
     const [[opened], beginRows, settleRows] = await Promise.all([
@@ -81,7 +85,7 @@ export function createCommitChanges(
       noting,
     ])
     const { commits = 0, lastBatch = 0, latestMs } = opened ?? {}
-    highWater.check({ identity: opened?.identity, commits }, instance)
+    highWater.check({ identity: opened?.identity, commits, before: opened?.before ?? 0 }, instance)
     if (opened?.instance !== instance) return { ok: false, error: expired }
 
     const results = new Map<Operation, OperationResult>(answered.map((one) => [one, 'done']))

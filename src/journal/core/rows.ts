@@ -1,4 +1,4 @@
-import type { RecordRef } from '../journal.ts'
+import type { NewBatch, RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
 import type { SealedFor } from '../seal.ts'
 
@@ -37,6 +37,7 @@ export interface RecordRow {
   readonly state: number
   readonly active: number
   readonly superseded: number
+  readonly reason: string | null
   readonly key: string
 }
 
@@ -128,3 +129,11 @@ export const toReason = (reason: string | undefined): string | null =>
 
 export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
   one.batch > other.batch || (one.batch === other.batch && one.position > other.position)
+
+/** Rows of a batch and of a record, beside the request. */
+const BYTES_PER_BATCH = 4_096
+const BYTES_PER_RECORD = 128
+
+/** What a batch counts with. */
+export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
+  BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length

@@ -67,7 +67,10 @@ export function settle(
   return results
 }
 
-/** Adds the outcomes of an operation that are new. The same one once more, after an answer that got lost, is not an error; another one is. */
+/**
+ * Adds the outcomes of an operation that are new. The same one once more, after an answer that got lost, is not an error; another one is, and
+ * one of an instance that has the batch no longer: what the other one has settled alike may be answered in other words.
+ */
 function settleOne(
   { instance, nowMs, changes }: ChangeContext,
   { batch, outcomes, lease }: Settle,
@@ -82,7 +85,8 @@ function settleOne(
   const fresh: Settle['outcomes'][number][] = []
   for (const outcome of outcomes) {
     const kept = own.get(outcome.position) ?? records.get(batch)?.get(outcome.position)
-    if (kept?.state === stateCodes.open && isOwn) fresh.push(outcome)
+    if (!isOwn) return 'lost'
+    if (kept?.state === stateCodes.open) fresh.push(outcome)
     else if (kept?.state !== stateCodes[outcome.state] || kept.reason !== toReason(outcome.reason))
       return 'lost'
   }
@@ -219,6 +223,11 @@ export function reopen(
   return {
     lease: instance,
     after: new Map(opened.map(({ position, key }) => [position, lists.get(key) ?? NONE])),
+    unknown: new Map(
+      opened.flatMap(({ position, state, reason }) =>
+        state === stateCodes.unknown && reason !== null ? [[position, reason]] : [],
+      ),
+    ),
   }
 }
 

@@ -1,6 +1,5 @@
 import type {
   BinaryExpr,
-  CaseExpr,
   Expr,
   FilterSegment,
   LambdaSegment,
@@ -157,8 +156,6 @@ function check(node: Expr, scope: Scope): TypedExpr {
     case 'cast':
     case 'isof':
       return checkTypeExpr(node, scope)
-    case 'case':
-      return checkCase(node, scope)
     case 'list':
     case 'array':
     case 'object':
@@ -248,21 +245,6 @@ function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
     throw new QueryError(`${describeType(operand.type)} cannot be cast to ${typeName}`, position)
   }
   return { kind: 'cast', operand, type, position }
-}
-
-function checkCase(node: CaseExpr, scope: Scope): TypedExpr {
-  const branches = node.branches.map(({ when, then }) => ({
-    when: requireBoolean(check(when, scope)),
-    then: requireSingle(check(then, scope)),
-  }))
-  let type = nullType
-  for (const { then } of branches) {
-    if (type.family === 'null') type = then.type
-    const fits = then.type.family === 'null' || then.type.family === type.family
-    if (!fits)
-      throw new QueryError(`Expected ${describeType(type)}, found ${describeType(then.type)}`, then.position)
-  }
-  return { kind: 'case', branches, type, position: node.position }
 }
 
 const int64 = primitive('Edm.Int64')
@@ -357,7 +339,6 @@ function checkCollectionEnd(
 ): CountNode | LambdaNode | undefined {
   if (segment.kind === 'any' || segment.kind === 'all') return checkLambda(source, segment, scope)
   if (segment.kind !== '$count') return undefined
-  if (segment.search !== undefined) throw new QueryError('$search is not supported here', segment.position)
   const predicate = segment.filter
   const narrowed =
     predicate === undefined

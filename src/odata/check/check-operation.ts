@@ -1,5 +1,4 @@
 import type { CallExpr, EnumLiteral, Literal } from '../ast.ts'
-import { compilePattern } from '../evaluate/pattern.ts'
 import { QueryError } from '../query-error.ts'
 import type { EnumTypeInfo, ModelIndex } from '../typed/model-index.ts'
 import {
@@ -176,13 +175,12 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/** OData URL conventions 5.1.1.5 to 5.1.1.9; the overloads for collections are left out. */
+/** OData URL conventions 5.1.1.5 to 5.1.1.9; the overloads for collections are left out, and patterns, which `RegExp` would match in exponential time. */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),
   endswith: onText(2, booleanType),
   startswith: onText(2, booleanType),
-  matchesPattern: onText(2, booleanType),
   indexof: onText(2, int32),
   length: onText(1, int32),
   tolower: onText(1, string),
@@ -232,21 +230,12 @@ export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: num
   const signature = signatures[name]
   if (signature === undefined) throw new QueryError(`${name} is not supported`, position)
   values.forEach((value, at) => checkArgument(name, value, signature.parameters[at] ?? []))
-  const [first, second, third] = values
-  if (name === 'matchesPattern') checkPattern(second)
+  const [first, , third] = values
   if (name === 'substring' && third?.kind === 'constant' && Number(third.value) < 0) {
     throw new QueryError('The length must not be negative', third.position)
   }
   const type = signature.returns === 'same' ? (first?.type ?? decimal) : signature.returns
   return { kind: 'call', name, arguments: values, type, position }
-}
-
-/** A pattern is compiled once, so it must be a literal; one that cannot be read is refused here. */
-function checkPattern(pattern: TypedExpr | undefined): void {
-  if (pattern?.kind !== 'constant') {
-    throw new QueryError('The pattern must be a literal', pattern?.position ?? 0)
-  }
-  if (typeof pattern.value === 'string') compilePattern(pattern.value, pattern.position)
 }
 
 function literalValue({ type, value }: Literal): Scalar | undefined {

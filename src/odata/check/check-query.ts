@@ -71,29 +71,32 @@ export function checkQuery(
   return checkOptions(options, index.structured(typeName), index, settings)
 }
 
-/** Where an item's path leads: the type that owns the navigation property, and the complex properties on the way. */
-interface Place {
-  readonly owner: StructuredType
-  readonly path: readonly string[]
+/** Where a segment of a path leads: a complex property, or the type itself by its own name. */
+function step(
+  type: StructuredType,
+  { kind, name, position }: ItemSegment,
+  index: ModelIndex,
+): StructuredType {
+  if (index.findType(name)?.name === type.name) return type
+  const property = kind === 'property' ? type.properties.get(name) : undefined
+  const next = property === undefined ? undefined : index.findType(property.type)
+  if (next?.kind === 'complex') return next
+  throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-function findPlace(item: ExpandItem, type: StructuredType, index: ModelIndex): Place {
+/** Where an item's path leads: the type that owns the navigation property, and the complex properties on the way. */
+function findPlace(item: ExpandItem, type: StructuredType, index: ModelIndex) {
   let owner = type
   const path: string[] = []
-  for (const { kind, name, position } of item.path.slice(0, -1)) {
-    const cast = index.findType(name)
-    if (cast !== undefined && cast.name === owner.name) continue
-    const property = kind === 'property' ? owner.properties.get(name) : undefined
-    const next = property === undefined ? undefined : index.findType(property.type)
-    if (next?.kind !== 'complex')
-      throw new QueryError(`${owner.name} has no complex property ${name}`, position)
-    path.push(name)
+  for (const segment of item.path.slice(0, -1)) {
+    const next = step(owner, segment, index)
+    if (next !== owner) path.push(segment.name)
     owner = next
   }
   return { owner, path }
 }
 
-function findTargets(item: ExpandItem, { owner }: Place): readonly NavigationProperty[] {
+function findTargets(item: ExpandItem, owner: StructuredType): readonly NavigationProperty[] {
   const last = item.path.at(-1)
   if (last === undefined) throw new QueryError('$value cannot be expanded here', item.position)
   if (last.kind === 'star') return [...owner.navigation.values()]
@@ -115,10 +118,10 @@ function checkExpand(
 ): readonly TypedExpand[] {
   const byPath = new Map<string, { readonly star: boolean; readonly expand: TypedExpand }>()
   for (const item of items) {
-    const place = findPlace(item, type, index)
+    const { owner, path: before } = findPlace(item, type, index)
     const star = item.path.at(-1)?.kind === 'star'
-    for (const property of findTargets(item, place)) {
-      const path = [...place.path, property.name]
+    for (const property of findTargets(item, owner)) {
+      const path = [...before, property.name]
       const known = byPath.get(path.join('/'))
       if (known !== undefined && star) continue
       if (known?.star === false) throw new QueryError(`${property.name} is expanded twice`, item.position)
@@ -138,71 +141,37 @@ function checkExpand(
 /** A selection while it is being put together. */
 type Draft = Map<string, Draft | 'all'>
 
-/** The type of a complex property, or of the type cast that repeats the type itself. */
-function step(
-  type: StructuredType,
-  { kind, name, position }: ItemSegment,
-  index: ModelIndex,
-): StructuredType {
-  if (kind === 'typeCast' && index.findType(name)?.name === type.name) return type
-  const property = kind === 'property' ? type.properties.get(name) : undefined
-  const next = property === undefined ? undefined : index.findType(property.type)
-  if (next?.kind === 'complex') return next
-  throw new QueryError(`${type.name} has no complex property ${name}`, position)
+/** The paths that an item asks for: those of its own `$select` begin with its path. */
+function pathsOf({ path, parameterNames, options, position }: SelectItem): (readonly ItemSegment[])[] {
+  const last = path.at(-1)
+  if (parameterNames !== undefined || (last?.kind === 'star' && last.name !== '*'))
+    throw new QueryError('Operations cannot be selected here', position)
+  const { select, ...others } = options
+  if (Object.keys(others).length > 0) throw new QueryError('Only $select is supported here', position)
+  return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }
 
+/** Adds what a path leads to. */
 function addPath(
   draft: Draft,
   type: StructuredType,
-  path: readonly ItemSegment[],
+  [first, ...rest]: readonly ItemSegment[],
   index: ModelIndex,
-): Draft | undefined {
-  let level = draft
-  let owner = type
-  for (const segment of path.slice(0, -1)) {
-    const next = step(owner, segment, index)
-    if (next !== owner) {
-      const known = level.get(segment.name)
-      // All of it is asked for already.
-      if (known === 'all') return undefined
-      const inner: Draft = known ?? new Map<string, Draft | 'all'>()
-      level.set(segment.name, inner)
-      level = inner
-    }
-    owner = next
+): void {
+  if (first === undefined) return
+  const { kind, name, position } = first
+  if (rest.length === 0 || rest[0]?.kind === 'star') {
+    if (kind !== 'property' || !(type.properties.has(name) || type.navigation.has(name)))
+      throw new QueryError(`${type.name} has no property ${name}`, position)
+    draft.set(name, 'all')
+    return
   }
-  return level
-}
-
-/** Adds one item; false where it asks for everything at the top level. */
-function addItem(draft: Draft, type: StructuredType, item: SelectItem, index: ModelIndex): boolean {
-  const last = item.path.at(-1)
-  if (last === undefined) return true
-  if (item.parameterNames !== undefined || (last.kind === 'star' && last.name !== '*')) {
-    throw new QueryError('Operations cannot be selected here', item.position)
-  }
-  if (last.kind === 'star') {
-    if (item.path.length === 1) return false
-    return addWhole(draft, type, item.path.slice(0, -1), index)
-  }
-  const { select, ...others } = item.options
-  if (Object.keys(others).length > 0) throw new QueryError('Only $select is supported here', item.position)
-  if (select === undefined) return addWhole(draft, type, item.path, index)
-  for (const nested of select) {
-    addItem(draft, type, { ...nested, path: [...item.path, ...nested.path] }, index)
-  }
-  return true
-}
-
-function addWhole(draft: Draft, type: StructuredType, path: readonly ItemSegment[], index: ModelIndex): true {
-  const last = path.at(-1)
-  if (last === undefined) return true
-  const owner = path.slice(0, -1).reduce((from, segment) => step(from, segment, index), type)
-  if (last.kind !== 'property' || !(owner.properties.has(last.name) || owner.navigation.has(last.name))) {
-    throw new QueryError(`${owner.name} has no property ${last.name}`, last.position)
-  }
-  addPath(draft, type, path, index)?.set(last.name, 'all')
-  return true
+  const next = step(type, first, index)
+  const known = next === type ? draft : draft.get(name)
+  // Where all of it is asked for already, the path is only checked.
+  const inner: Draft = known === undefined || known === 'all' ? new Map<string, Draft | 'all'>() : known
+  if (known === undefined) draft.set(name, inner)
+  addPath(inner, next, rest, index)
 }
 
 /** The selection of `$select`; `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
@@ -212,6 +181,8 @@ function checkSelect(
   index: ModelIndex,
 ): Selection | undefined {
   const draft: Draft = new Map()
-  const partial = items.map((item) => addItem(draft, type, item, index))
-  return partial.includes(false) ? undefined : draft
+  const isAll = ([first]: readonly ItemSegment[]): boolean => first?.kind === 'star'
+  const paths = items.flatMap(pathsOf)
+  for (const path of paths) if (!isAll(path)) addPath(draft, type, path, index)
+  return paths.some(isAll) ? undefined : draft
 }

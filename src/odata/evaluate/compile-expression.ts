@@ -13,7 +13,6 @@ import {
 import { QueryError } from '../query-error.ts'
 import type { ModelIndex } from '../typed/model-index.ts'
 import type {
-  CaseNode,
   CountNode,
   HasNode,
   InNode,
@@ -26,19 +25,17 @@ import type {
 } from '../typed/typed-ast.ts'
 import { compareScalars, computeArithmetic, implementCall, orderScalars, toNumber } from './operations.ts'
 
-const unlimited = (): VisitBudget => ({ left: Infinity })
-
 /**
  * Compiles a checked condition into a test of entities in their JSON form, navigation properties included where the
  * condition follows them. A condition that is null for an entity does not hold (OData URL conventions 5.1.2).
  *
- * @param budget - visits of items of collections, over all entities. Default: without limit
+ * @param budget - visits of items of collections, over all entities
  * @throws QueryError from the test, once the budget is spent
  */
 export function compilePredicate(
   filter: TypedExpr,
   index: ModelIndex,
-  budget = unlimited(),
+  budget: VisitBudget,
 ): (entity: unknown) => boolean {
   const evaluate = compileExpression(filter, index, budget)
   return (entity) => evaluate([entity]) === true
@@ -58,7 +55,7 @@ function order(left: Scalar, right: Scalar): number {
 export function compileComparator(
   items: readonly TypedOrderBy[],
   index: ModelIndex,
-  budget = unlimited(),
+  budget: VisitBudget,
 ): (left: unknown, right: unknown) => number {
   const keys = items.map(({ expression, direction }) => ({
     evaluate: compileExpression(expression, index, budget),
@@ -136,14 +133,6 @@ function compileHas({ left, right }: HasNode, compile: Compile): Evaluate {
     const wanted = flags(variables)
     if (value === null || wanted === null) return null
     return (toNumber(value) & toNumber(wanted)) === toNumber(wanted)
-  }
-}
-
-function compileCase({ branches }: CaseNode, compile: Compile): Evaluate {
-  const compiled = branches.map(({ when, then }) => ({ when: compile(when), then: compile(then) }))
-  return (variables) => {
-    for (const { when, then } of compiled) if (when(variables) === true) return then(variables)
-    return null
   }
 }
 
@@ -250,8 +239,6 @@ function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudg
         return compileIn(node, compile)
       case 'has':
         return compileHas(node, compile)
-      case 'case':
-        return compileCase(node, compile)
       case 'any':
       case 'all':
         return compileLambda(node, compile, budget)

@@ -1,6 +1,5 @@
 import { isInstant, type Scalar } from '../typed/scalar.ts'
 import type { Arithmetic, ArithmeticNode, CallNode, Comparison } from '../typed/typed-ast.ts'
-import { compilePattern } from './pattern.ts'
 
 /** Orders strings by code point, as a binary comparison of their UTF-8 does. */
 function orderStrings(left: string, right: string): number {
@@ -175,17 +174,11 @@ const implementations: Readonly<Record<string, Implementation>> = {
   ceiling: onNumber(Math.ceil),
 }
 
-/** The function of a call node, ready for its arguments; null in, null out (OData URL conventions 5.1.1.4). */
-export function implementCall(node: CallNode): (...values: readonly Scalar[]) => Scalar {
-  const implementation = node.name === 'matchesPattern' ? matchPattern(node) : implementations[node.name]
+/** The built-in function of this name; null in, null out (OData URL conventions 5.1.1.4). */
+export function implementCall({ name }: CallNode): (...values: readonly Scalar[]) => Scalar {
+  const implementation = implementations[name]
   return (...values) => {
     const [first = null, second, third] = values
     return implementation === undefined || values.includes(null) ? null : implementation(first, second, third)
   }
-}
-
-function matchPattern({ arguments: [, pattern] }: CallNode): Implementation | undefined {
-  if (pattern?.kind !== 'constant' || typeof pattern.value !== 'string') return undefined
-  const matches = compilePattern(pattern.value, pattern.position)
-  return (text) => matches(asText(text))
 }

@@ -11,14 +11,8 @@ import type {
   TypeRef,
 } from '../csdl.ts'
 
-/** A navigation property of a set's type, and the set that its entities are in. */
-interface NavigationBinding {
-  readonly path: string
-  readonly target: string
-}
-
 /** Links lead to the one set of their target type; contained targets and types without a set of their own have none. */
-export function bindingsOf(set: EntitySet, model: ServiceModel): readonly NavigationBinding[] {
+function bindingsOf(set: EntitySet, model: ServiceModel) {
   const { entitySets } = model.container
   const type = model.schemas
     .flatMap(({ namespace, entityTypes }) => entityTypes.map((declared) => ({ namespace, declared })))
@@ -139,4 +133,12 @@ export function writeEdmx(model: ServiceModel): string {
   )
   const attributes = { Version: '4.0', 'xmlns:edmx': 'http://docs.oasis-open.org/odata/ns/edmx' }
   return `<?xml version="1.0" encoding="utf-8"?>\n${element('edmx:Edmx', attributes, [services])}\n`
+}
+
+/** Lists the entity sets of a model (OData JSON 4.0, 5); `metadataUrl` is the absolute address of its `$metadata`. */
+export function toServiceDocument(model: ServiceModel, metadataUrl: string) {
+  return {
+    '@odata.context': metadataUrl,
+    value: model.container.entitySets.map(({ name }) => ({ name, kind: 'EntitySet', url: name })),
+  }
 }

@@ -6,8 +6,6 @@ export interface QueryLimits {
   readonly maxDepth?: number
   /** Characters of decoded text. Default 65,536. */
   readonly maxLength?: number
-  /** Options, without `$`, that the reader has no use for in the parentheses of an `$expand` or `$select` item. Default none. */
-  readonly refusedInItems?: readonly string[]
 }
 
 const defaultMaxDepth = 100
@@ -26,7 +24,6 @@ export class Cursor {
   readonly variables: string[] = []
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
-  readonly refusedInItems: readonly string[]
   readonly #maxDepth: number
   #depth = 0
 
@@ -35,7 +32,6 @@ export class Cursor {
     const maxLength = limits.maxLength ?? defaultMaxLength
     this.text = text
     this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
-    this.refusedInItems = limits.refusedInItems ?? []
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 
@@ -46,11 +42,6 @@ export class Cursor {
 
   get atEnd(): boolean {
     return this.position >= this.text.length
-  }
-
-  /** Whether the cursor is inside parentheses or an expression, so that `)` and `;` may end the current item. */
-  get isNested(): boolean {
-    return this.#depth > 0
   }
 
   /** Code unit of the next character, NaN at the end. */

@@ -1,4 +1,4 @@
-import type { CaseBranch, Expr, ObjectMember, TypeExpr } from '../ast.ts'
+import type { Expr, ObjectMember, TypeExpr } from '../ast.ts'
 import { findOperator, type InfixOperator, precedence } from '../operators.ts'
 import type { Cursor } from './cursor.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
@@ -187,7 +187,7 @@ function parseWord(cursor: Cursor): Expr {
     const lower = name.toLowerCase()
     if (functions.has(lower)) return parseCall(cursor, lower, position)
     if (lower === 'cast' || lower === 'isof') return parseTypeExpr(cursor, lower, position)
-    if (lower === 'case') return parseCase(cursor, position)
+    if (lower === 'case') cursor.fail('case is not supported', position)
   }
   return parsePathFrom(cursor, parseExpressionAt, name, position)
 }
@@ -246,22 +246,6 @@ function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number)
   cursor.expect(')')
   cursor.grow(cursor.height, position)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
-}
-
-function parseCase(cursor: Cursor, position: number): Expr {
-  cursor.expect('(')
-  const branches = parseItems(cursor, ')', position, (): CaseBranch => {
-    const when = parseExpressionAt(cursor)
-    const height = cursor.height
-    cursor.skipBlanks()
-    cursor.expect(':')
-    cursor.skipBlanks()
-    const then = parseExpressionAt(cursor)
-    cursor.height = Math.max(height, cursor.height)
-    return { when, then }
-  })
-  if (branches.length === 0) cursor.fail('case takes at least one "condition:value"', position)
-  return { kind: 'case', branches, position }
 }
 
 /** A JSON string, which only arrays and objects may hold (ABNF stringInUrl). */

@@ -1,15 +1,6 @@
-import type {
-  ComputeItem,
-  ExpandItem,
-  Expr,
-  ItemSegment,
-  OrderByItem,
-  QueryOptions,
-  SelectItem,
-} from '../ast.ts'
+import type { ExpandItem, Expr, ItemSegment, OrderByItem, QueryOptions, SelectItem } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
-import { parseSearchAt } from './parse-search.ts'
 
 /** The system query options that this layer reads, without `$`, in the order in which they are printed. */
 export const systemOptions = [
@@ -49,7 +40,6 @@ export function findSystemOption(name: string): SystemOption | undefined {
 
 const optionName = /\$?[A-Za-z]+(?==)/y
 const direction = /[ \t]+(?:asc|desc)(?![\w.])/iy
-const asWord = /[ \t]+as[ \t]+/iy
 const naturalNumber = /\d+/y
 const integer = /-?\d+/y
 const levels = /[1-9]\d*|max/iy
@@ -92,15 +82,6 @@ function parseOrderByAt(cursor: Cursor): OrderByItem[] {
   })
 }
 
-function parseComputeAt(cursor: Cursor): ComputeItem[] {
-  return parseList(cursor, () => {
-    const { position } = cursor
-    const expression = parseExpressionAt(cursor)
-    if (cursor.match(asWord) === undefined) cursor.fail('Expected "as"')
-    return { expression, alias: cursor.name() ?? cursor.fail('Expected a name after "as"'), position }
-  })
-}
-
 function parseNumber(cursor: Cursor, pattern: RegExp, expected: string): number {
   const { position } = cursor
   const value = Number(cursor.match(pattern) ?? cursor.fail(`Expected ${expected}`))
@@ -131,9 +112,9 @@ export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOption
     case 'orderby':
       return { orderby: parseOrderByAt(cursor) }
     case 'compute':
-      return { compute: parseComputeAt(cursor) }
+      return { compute: parseText(cursor, token, 'an expression') }
     case 'search':
-      return { search: parseSearchAt(cursor) }
+      return { search: parseText(cursor, token, 'a search expression') }
     case 'top':
       return { top: parseNumber(cursor, naturalNumber, 'a number from 0') }
     case 'skip':
@@ -171,7 +152,7 @@ function parseNestedOption(
   const option = findSystemOption(cursor.match(optionName) ?? cursor.fail('Expected a query option'))
   if (option === undefined || !allowed.includes(option))
     cursor.fail('The option is not allowed here', position)
-  if (cursor.refusedInItems.includes(option)) cursor.fail('The option is not supported', position)
+  if (option === 'search' || option === 'compute') cursor.fail('The option is not supported', position)
   cursor.expect('=')
   return parseOptionAt(cursor, option)
 }

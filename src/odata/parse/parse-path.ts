@@ -10,7 +10,6 @@ import type {
   PathSegment,
 } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
-import { parseSearchAt } from './parse-search.ts'
 
 /** The expression parser; a parameter, because paths contain expressions and expressions contain paths. */
 type ParseExpression = (cursor: Cursor) => Expr
@@ -24,7 +23,7 @@ interface PathReader {
 }
 
 const equalsSign = /[ \t]*=/y
-const countOption = /\$?(?:filter|search)[ \t]*=/iy
+const countOption = /\$?filter[ \t]*=/iy
 
 function nest(reader: PathReader): Expr {
   const value = reader.expression(reader.cursor)
@@ -113,21 +112,14 @@ function parseLambda(reader: PathReader, kind: 'any' | 'all', position: number):
   return { kind, lambda: { variable, predicate }, position }
 }
 
-/** `$count`, then `(` filter and search `)` (ABNF expandCountOption). */
+/** `$count`, then a filter in parentheses (ABNF expandCountOption, without a search). */
 function parseCount(reader: PathReader, position: number): CountSegment {
   const { cursor } = reader
   if (!cursor.eat('(')) return { kind: '$count', position }
-  let segment: CountSegment = { kind: '$count', position }
-  do {
-    const start = cursor.position
-    const option = cursor.match(countOption)?.toLowerCase() ?? cursor.fail('Expected $filter= or $search=')
-    const isFilter = option.includes('filter')
-    if (isFilter ? segment.filter : segment.search) cursor.fail('The option is given twice', start)
-    if (isFilter) segment = { ...segment, filter: nest(reader) }
-    else segment = { ...segment, search: parseSearchAt(cursor) }
-  } while (cursor.eat(';'))
+  if (cursor.match(countOption) === undefined) cursor.fail('Expected $filter=')
+  const filter = nest(reader)
   cursor.expect(')')
-  return segment
+  return { kind: '$count', filter, position }
 }
 
 function parseAnnotation(cursor: Cursor, position: number): PathSegment {

@@ -1,7 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import {
   type ComplexType,
-  type EntitySet,
   type EntityType,
   type EnumType,
   type NavigationProperty,
@@ -41,8 +40,6 @@ export type TypeInfo = StructuredType | EnumTypeInfo | PrimitiveTypeInfo
 
 /** A service model with its names resolved. */
 export interface ModelIndex {
-  readonly model: ServiceModel
-  readonly entitySets: ReadonlyMap<string, EntitySet>
   /** A type by qualified name, by alias-qualified name, or by a bare name that is unique. */
   findType(name: string): TypeInfo | undefined
   /** As `findType`, for a name that the model itself declares as a structured type; throws on any other. */
@@ -94,10 +91,7 @@ function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
 /** Resolves the names of a model once, for any number of checks. */
 export function createModelIndex(model: ServiceModel): ModelIndex {
   const types = indexTypes(model)
-  const entitySets = new Map(model.container.entitySets.map((entitySet) => [entitySet.name, entitySet]))
   return {
-    model,
-    entitySets,
     findType: (name) => types.get(name),
     structured(name) {
       const type = types.get(name)

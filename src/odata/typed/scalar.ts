@@ -127,6 +127,5 @@ export function parseEnum(
 }
 
 /** True for the text of an `Edm.Guid`: 8-4-4-4-12 hexadecimal digits in any case (OData ABNF `guidValue`). */
-export function isGuid(text: string): boolean {
-  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)
-}
+export const isGuid = (text: string): boolean =>
+  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)

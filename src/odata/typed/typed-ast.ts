@@ -84,11 +84,6 @@ export interface CastNode extends Typed {
   readonly operand: TypedExpr
 }
 
-export interface CaseNode extends Typed {
-  readonly kind: 'case'
-  readonly branches: readonly { readonly when: TypedExpr; readonly then: TypedExpr }[]
-}
-
 /** A collection-valued member, its items bound to `variable`, narrowed by the `$filter` segments of its path. */
 export interface ItemSource {
   readonly collection: MemberNode
@@ -121,7 +116,6 @@ export type TypedExpr =
   | UnaryNode
   | CallNode
   | CastNode
-  | CaseNode
   | LambdaNode
   | CountNode
 

@@ -89,8 +89,9 @@ export function locationOf(
   { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
   recordsUrl: string | undefined,
 ): string | undefined {
+  if (status !== 201 || recordsUrl === undefined) return undefined
   const [, id] = /"ExternalID":"([0-9A-Fa-f-]{36})"/.exec(json) ?? []
-  return status === 201 && recordsUrl !== undefined && id !== undefined ? `${recordsUrl}(${id})` : undefined
+  return id === undefined ? undefined : `${recordsUrl}(${id})`
 }
 
 function encodePart(

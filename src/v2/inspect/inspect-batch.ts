@@ -1,6 +1,6 @@
 import { AdapterError } from '../../errors.ts'
-import { runAtOnce, type Steps } from '../../http/slices.ts'
-import { type Batch, type BatchPart, decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
+import { runAtOnce } from '../../http/slices.ts'
+import { type Batch, type BatchPart, decodeBatch, type DecodeOptions } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { isBoundary, readBoundary } from '../multipart/parts.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
@@ -27,23 +27,14 @@ export function inspectBatch(
   contentType: string | undefined,
   options?: DecodeOptions,
 ): Inspection {
-  return runAtOnce(inspectBatchInSteps(bytes, contentType, options))
-}
-
-/** `inspectBatch` in steps, between which the caller can do other work. */
-export function* inspectBatchInSteps(
-  bytes: Buffer,
-  contentType: string | undefined,
-  options?: DecodeOptions,
-): Steps<Inspection> {
   const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
   try {
-    const batch = yield* decodeBatchInSteps(bytes, contentType, options)
+    const batch = decodeBatch(bytes, contentType, options)
     findings.push(
       ...inspectLineEnds(bytes, batch.parts),
       ...inspectIds(batch, contentType),
       ...batch.parts.flatMap((part) => toFindings(part, part.faults ?? [])),
-      ...(yield* inspectParts(bytes, batch)),
+      ...inspectParts(bytes, batch),
     )
     return { batch, findings: inOrder(findings) }
   } catch (cause) {

@@ -1,5 +1,4 @@
 import type { ErrorCode } from '../../errors.ts'
-import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
 /** `error`: the batch or a record of it is refused; `warning`: something surprises; `note`: accepted, but worth to know. */
@@ -139,15 +138,11 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** The cost of a part besides that of its bytes. */
-const PART_WORK = 2_048
-
 /** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). */
-export function* inspectParts(bytes: Buffer, batch: Batch): Steps<Finding[]> {
+export function inspectParts(bytes: Buffer, batch: Batch): readonly Finding[] {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
   for (const part of batch.parts) {
-    yield PART_WORK + part.end - part.start
     // Between the end of the last body and the start of this one are delimiter lines and, after the last of them, the head.
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)

@@ -6,6 +6,7 @@ import {
   type CallEnd,
   CallGroup,
   type CallOptions,
+  type CallTrace,
   createConnections,
   type OnCall,
   type OpenConnection,
@@ -47,6 +48,8 @@ export interface V3ClientOptions {
   readonly clock: Clock
   /** Called for every call that left; none by default. */
   readonly onCall?: OnCall
+  /** Begins the span of a call. */
+  readonly trace?: ((kind: 'write' | 'batch' | 'read') => CallTrace | undefined) | undefined
   /** Runs work in a turn of the event loop of its own; by default it is done at once. */
   readonly later?: (act: () => void) => void
   /** Opens one connection. Default: with undici. */
@@ -123,7 +126,7 @@ interface PostKind<Outcome> {
 
 /** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
-  const { baseUrl, nowMs, clock, onCall, later } = options
+  const { baseUrl, nowMs, clock, onCall, trace, later } = options
   const connections = createConnections(baseUrl.origin, options)
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}/Attendance/V3`
   const capabilities = {
@@ -162,6 +165,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         maxBytes,
         beforeSend,
         onAnswered: onCall && ((status, durationMs) => onCall({ kind, status, durationMs })),
+        trace: trace && (() => trace(kind)),
       })
       const wait = { queueKey }
       /** Never repeats: a POST is not idempotent. */

@@ -1,4 +1,4 @@
-import { type Dispatcher, errors } from 'undici'
+import { errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
 import { CallGroup, createConnections, type QueueKey, type Refusal, sendCall } from '../../upstream/index.ts'
@@ -66,7 +66,7 @@ interface V3ReaderOptions extends V3ClientOptions {
 
 /** Creates the reader over connections of its own: long reads must not delay writes. */
 export function createV3Reader(options: V3ReaderOptions): V3Reader {
-  const { baseUrl, nowMs, clock, onCall, later, wholePages = false } = options
+  const { baseUrl, nowMs, clock, onCall, trace, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
   const root = `${baseUrl.pathname.replace(/\/+$/, '')}${options.below ?? '/Attendance/V3/'}`
   const parse = async (status: number, body: Buffer): Promise<ReadOutcome> => {
@@ -75,14 +75,13 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
   }
   return {
     get: async (resource, query, credentials, signal, timeoutMs, queueKey) => {
-      const request: Dispatcher.DispatchOptions = {
-        method: 'GET',
+      const request = {
+        method: 'GET' as const,
         path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
-        headers: {
-          accept: 'application/json',
-          authorization: credentials.authorization,
-          'ocp-apim-subscription-key': credentials.subscriptionKey,
-        },
+        headers: [
+          ...['accept', 'application/json', 'authorization', credentials.authorization],
+          ...['ocp-apim-subscription-key', credentials.subscriptionKey],
+        ],
       }
       const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
       const { failure, status, headers, body } = await sendCall(connections, request, wait, {
@@ -91,6 +90,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
         signal,
         onAnswered: onCall && ((own, durationMs) => onCall({ kind: 'read', status: own, durationMs })),
+        trace: trace && (() => trace('read')),
       })
       signal?.throwIfAborted()
       if (failure !== undefined) return lossOf(failure, status)

@@ -1,0 +1,88 @@
+import { type Kysely, sql } from 'kysely'
+
+import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
+import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
+
+/**
+ * What contradicts that this is the journal that its mark was written for; undefined: nothing does. A mark that lags is fine: it
+ * is written after the commit and not synced.
+ */
+export async function findContradiction({
+  db,
+  dialect,
+  markFile,
+}: {
+  readonly db: Kysely<JournalTables>
+  readonly dialect: Dialect
+  readonly markFile: MarkFilePlace | undefined
+}): Promise<string | undefined> {
+  const found = markFile === undefined ? undefined : await compareMark(db, dialect, markFile)
+  return found ?? findMovedDatabase(db, dialect)
+}
+
+async function compareMark(
+  db: Kysely<JournalTables>,
+  dialect: Dialect,
+  { path, required }: MarkFilePlace,
+): Promise<string | undefined> {
+  // In this order: commits that are made meanwhile are in the tables, never in the mark alone.
+  const before = readMark(path)
+  const kept = await readHighWater(db, dialect)
+  const mark = before === 'missing' ? readMark(path) : before
+  if (mark === 'unreadable') return `its mark file ${path} cannot be read`
+  if (mark === 'missing') {
+    const isNew = kept === undefined || totalOf(kept.commits) === 0
+    return isNew || !required
+      ? undefined
+      : `its mark file ${path} is missing, so an old copy cannot be distinguished from the journal`
+  }
+  const count = `its mark file ${path} counts ${totalOf(mark.commits)} commit(s)`
+  if (kept === undefined) return `it is empty, and ${count}`
+  if (kept.identity !== mark.identity) return `it is another journal than the one of its mark file ${path}`
+  const missing = missingOf(kept.commits, mark.commits)
+  if (missing === 0) return undefined
+  return `it is an old copy with ${totalOf(kept.commits)} commit(s), and ${count}, ${missing} of which it lacks`
+}
+
+/** Reads how far the tables have come; undefined: there are none. */
+export async function readHighWater(
+  db: Kysely<JournalTables>,
+  dialect: Dialect,
+): Promise<HighWaterMark | undefined> {
+  if (!(await hasTables(db, dialect))) return undefined
+  const { rows } = await sql<{
+    slot: number
+    commits: number
+  }>`select slot, commits from journal_commits`.execute(db)
+  return {
+    identity: (await readMeta(db, 'identity')) ?? '',
+    commits: new Map(rows.map(({ slot, commits }) => [slot, commits])),
+  }
+}
+
+/** The name in `journal_meta`: which database of PostgreSQL the journal is in, by the numbers that a dump does not carry along. */
+const PLACE = 'database'
+
+async function readPlace(db: Kysely<JournalTables>): Promise<string> {
+  const { rows } = await sql<{ place: string }>`
+    select oid || '/' || 'journal_meta'::regclass::oid as place from pg_database
+    where datname = current_database()`.execute(db)
+  return rows[0]?.place ?? ''
+}
+
+async function findMovedDatabase(db: Kysely<JournalTables>, dialect: Dialect): Promise<string | undefined> {
+  if (dialect === 'sqlite' || !(await hasTables(db, dialect))) return undefined
+  const kept = await readMeta(db, PLACE)
+  if (kept === undefined || kept === (await readPlace(db))) return undefined
+  return 'it was restored from a dump or copied from another database, so commits that were made since are missing'
+}
+
+/** Keeps in which database of PostgreSQL the journal is; the first time, or anew. */
+export async function keepPlace(
+  db: Kysely<JournalTables>,
+  dialect: Dialect,
+  { anew }: { readonly anew: boolean },
+): Promise<void> {
+  if (dialect === 'sqlite' || (!anew && (await readMeta(db, PLACE)) !== undefined)) return
+  await writeMeta(db, PLACE, await readPlace(db))
+}
