@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 
 import { toBackground } from './app/background/to-background.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
+import { openInstanceConsole } from './app/console/observe.ts'
+import type { OpenedConsoleData } from './app/console/open-console-data.ts'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import {
   createEchoKeeper,
@@ -9,9 +11,9 @@ import {
   openConfiguredJournal,
   type SharedStores,
 } from './app/journal.ts'
-import { batchLimitsOf, createReloadTarget, toPartners } from './app/partners.ts'
-import { createReload, createReloadReport, type PreparedReload, type Reload } from './app/reload.ts'
-import { createStages, expectOwnStageFile } from './app/stages.ts'
+import { batchLimitsOf, createApplyConfig, toPartners } from './app/partners.ts'
+import { createReload, createReloadReport, type Reload } from './app/reload.ts'
+import { createStageFile } from './app/stages.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
@@ -29,6 +31,7 @@ import {
   type MetricsSnapshot,
   type MetricsText,
 } from './observability/metrics.ts'
+import type { Tracing } from './observability/tracing.ts'
 import {
   authoriseWithout,
   createAuthorise,
@@ -50,6 +53,7 @@ import {
   createEvidenceKeeper,
   createFileStages,
   createLiveGuards,
+  createStoredStages,
   type LiveStages,
   noGuards,
   type StoredStages,
@@ -73,6 +77,8 @@ export interface AppOverrides {
   readonly compareNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
+  /** Traces of the requests, which the app closes at its end. Default: none. */
+  readonly tracing?: Tracing | undefined
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>
 }
@@ -88,8 +94,6 @@ export interface App {
    * is as before.
    */
   readonly reload: Reload
-  /** As `reload` in two steps, for several processes that change together; reports nothing. */
-  prepareReload(next: Config): Promise<PreparedReload>
   /**
    * Stops accepting, lets what is under way finish, then closes the connections to the upstream and the journal. Clients that
    * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
@@ -97,6 +101,8 @@ export interface App {
   close(): Promise<void>
   /** What `/metrics` shows, as data. */
   metrics(): Promise<MetricsSnapshot>
+  /** What the pages of the console ask; undefined before `listen`, and where no console or no journal is configured. */
+  consoleData(): OpenedConsoleData | undefined
 }
 
 /** The composition root: builds the adapter from a checked configuration. Opens nothing before `listen`. */
@@ -106,13 +112,13 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   let ready = false
   let running: Promise<Running> | undefined
   let started: Running | undefined
-  const target = createReloadTarget(
+  const apply = createApplyConfig(
     { config, partners: parts.partners },
     {
       registry: parts.registry,
       rateLimits: parts.rateLimits,
       journal: async () => (await running)?.journal,
-      onCommit: (next) => {
+      onApplied: (next) => {
         parts.resize(next)
         background.reload(next)
         started?.recovery.retryWaiting()
@@ -130,22 +136,23 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   return {
     listen: async () => {
       started = await (running ??= open(parts, overrides, () => ready))
-      const { server, recovery, keeper, guards } = started
+      const { server, recovery, keeper, guards, console } = started
       const { host, port: wanted } = config.listen
       const port = await startListening(server, wanted, host).catch(async (cause: unknown) => {
         await close()
         throw cause
       })
-      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, background]) work?.start()
+      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, background, console])
+        work?.start()
       ready = true
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
       return { url, port }
     },
-    reload: createReload(target, report),
-    prepareReload: target.prepare,
+    reload: createReload(apply, report),
     close,
     metrics: metrics.snapshot,
+    consoleData: () => started?.console?.data,
   }
 }
 
@@ -155,12 +162,16 @@ type Running = Awaited<ReturnType<typeof open>>
 /** Composes the parts that need no journal. */
 function compose(config: Config, overrides: AppOverrides) {
   const { v3 } = config.upstreams
+  const { tracing } = overrides
   const nowMs = overrides.nowMs ?? Date.now
   const partners = toPartners(config)
   const registry = createRegistry(partners)
   const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
   const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
-  const events = warnOfFailingWrites(createEvents(logger, metrics.instruments), backgroundClock)
+  const events = warnOfFailingWrites(
+    createEvents(logger, metrics.instruments, tracing?.note),
+    backgroundClock,
+  )
   const slicing = createSlicing()
 
   // A journal that a caller opens is not known to have these stores.
@@ -188,6 +199,7 @@ function compose(config: Config, overrides: AppOverrides) {
     nowMs,
     clock: systemClock,
     onCall: metrics.called,
+    trace: tracing && ((kind: string) => tracing.call(`V3 ${kind}`)),
     later: slicing.later,
   }
   const client = createV3Client(upstream)
@@ -204,7 +216,7 @@ function compose(config: Config, overrides: AppOverrides) {
       events.ownCredentialsDenied({ partner, what })
     },
   })
-  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs }
+  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing }
   const { passThrough, relays } = createForwarding(forwarding)
 
   const background = toBackground({
@@ -218,7 +230,7 @@ function compose(config: Config, overrides: AppOverrides) {
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
-    ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events },
+    ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events, tracing },
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
     rewriteLinks: config.passThrough.rewriteLinks,
@@ -282,12 +294,15 @@ function createObservation(stores: SharedStores | undefined, metrics: Metrics, e
 /** Opens the journal, and composes what needs it: stages, recovery and the server. */
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
-  await expectOwnStageFile(config.journal)
-  const openNow = overrides.openJournal ?? (() => openConfiguredJournal(config, events, parts.stores))
+  const openNow =
+    overrides.openJournal ??
+    (() => openConfiguredJournal(config, events, parts.stores, overrides.tracing?.commit))
   // What V2 serves needs no journal.
-  const journal = parts.partners.some(({ v2 }) => v2 !== undefined)
+  const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
     : await openNow()
+  const console = openConsole(parts)
+  const journal = console?.observe(opened) ?? opened
   addJournalGauges(metrics, journal, systemClock)
   const { stages, guards } = openStages(parts, journal)
   const keeper = createEchoKeeper(exchange.echoes, journal, config.upstreams.v3.baseUrl, systemClock)
@@ -322,19 +337,47 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   const app = createProxyApp(context, () => readinessOf(isReady(), journal, stages), page)
   const server = createListener(app, config.tuning.slowClients, events, isReady)
   await stages?.start()
-  return { journal, server, recovery, keeper, stages, guards }
+  return { journal, server, recovery, keeper, stages, guards, console }
 }
+
+/** Opens the data of the console; undefined without one, or without a journal that its thread can open by itself. */
+function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
+  if (config.console === undefined || stores === undefined) return undefined
+  const { journal } = config
+  return openInstanceConsole({
+    journal,
+    metrics,
+    nowMs,
+    clock: backgroundClock,
+    onFailure: events.consoleFailed,
+  })
+}
+
+/**
+ * The share of a lease for which stages that were read may be used. The others wait for an instance until 1.2 leases after its last renewal, and
+ * it holds its lease for 0.8 of one: within the difference they still wait for it, even if it is paused.
+ */
+const COUNTED_LEASES = 0.38
 
 /** Creates the stages that the journal has, and the guards that take partners back; neither without stores. */
 function openStages(parts: Parts, journal: Journal) {
   const { config, stores, registry, metrics, events, nowMs } = parts
   if (stores === undefined) return { stages: undefined, guards: noGuards }
-  const stages = createStages({ config, stores, journal, registry, events, metrics })
+  const stages = createStoredStages({
+    ...{ events, metrics, clock: backgroundClock },
+    store: stores.rollout,
+    instance: () => journal.lease(),
+    renewLease: () => journal.renewLease(),
+    kept: createStageFile(config.journal),
+    secret: () => stores.secret(),
+    partners: () => registry.partners(),
+    staleAfterMs: config.tuning.leaseMs * COUNTED_LEASES,
+    drainMs: config.tuning.stageDrainMs,
+    resendWindowMs: config.rollout.resendWindowMs,
+  })
   addStageGauges(metrics, stages)
   const guards = createLiveGuards({
     store: stores.rollout,
-    action: config.rollout.guards.action,
-    coolDownMs: config.tuning.coolDownMs,
     clock: backgroundClock,
     nowMs,
     fileStageOf: (id) => registry.of(id)?.fileStage,
@@ -361,9 +404,11 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
     await parts.seen.stop()
     await parts.evidence?.stop()
     await own.stages?.stop()
+    await own.console?.stop()
   }
   await Promise.all([background, ...parts.upstreams].map((one) => one.close()))
   await own?.journal.close()
+  await exchange.tracing?.close()
   events.stopped()
 }
 

@@ -1,5 +1,5 @@
 export { type App, type AppOverrides, createApp } from './app.ts'
-export type { PreparedReload, Reload } from './app/reload.ts'
+export type { Reload } from './app/reload.ts'
 export { type Config, type ConfigChanges, parseConfig } from './config/index.ts'
 export { createSandbox, type Sandbox, type SandboxHooks, type SandboxOptions } from './sandbox/index.ts'
 export { AdapterError, type ErrorCode, type ErrorDetail, type ErrorLocation } from './errors.ts'

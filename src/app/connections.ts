@@ -5,6 +5,7 @@ import type { Config, Tuning } from '../config/index.ts'
 import { answerUnreadable, MAX_HEADER_BYTES, refuseTunnel } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
+import type { Tracing } from '../observability/tracing.ts'
 import type { AcceptedCredentials } from '../partners/index.ts'
 import { type createByteBudget, createPassThrough, createRelays, type ProxyApp } from '../proxy/index.ts'
 import type { Refusal } from '../upstream/index.ts'
@@ -71,14 +72,12 @@ interface ForwardingParts {
   readonly metrics: Pick<Metrics, 'shareRefused' | 'called' | 'relayed'>
   readonly events: Events
   readonly nowMs: () => number
+  readonly tracing: Tracing | undefined
 }
 
 /** What sends requests on as they are: pass-through to V3, and relays to V2. */
-export function createForwarding(parts: ForwardingParts): {
-  readonly passThrough: ReturnType<typeof createPassThrough>
-  readonly relays: ReturnType<typeof createRelays>
-} {
-  const { config, accepted, byteBudget, metrics, events, nowMs } = parts
+export function createForwarding(parts: ForwardingParts) {
+  const { config, accepted, byteBudget, metrics, events, nowMs, tracing } = parts
   const { v3, v2 } = config.upstreams
   const { acquireMs } = config.tuning
   const shared = { byteBudget, acquireMs, clock: systemClock, events, uploads: new WeakMap() }
@@ -93,6 +92,7 @@ export function createForwarding(parts: ForwardingParts): {
     // One time for the status line and for each piece of a body, as clients of the service know it.
     timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
     onCall: ({ status, durationMs }) => metrics.called({ kind: 'passThrough', status, durationMs }),
+    trace: tracing && (() => tracing.call('V3 pass-through')),
     onFailure: (reason) =>
       events.passThroughFailed({ reason: reason === 'brokenReply' ? reason : 'unreachable' }),
     onRefusal: countRefusals(metrics, 'pass_through'),
@@ -102,6 +102,7 @@ export function createForwarding(parts: ForwardingParts): {
     connections: V2_CONNECTIONS,
     timeouts: { ...(v2 ?? v3).timeouts, bodyMs: v3.timeouts.bodyMs },
     onCall: ({ isRead, ...call }) => metrics.relayed({ kind: isRead ? 'read' : 'write', ...call }),
+    trace: tracing && (() => tracing.call('V2')),
     onFailure: (reason) => events.relayFailed({ reason }),
     onRefusal: countRefusals(metrics, 'relay'),
   })

@@ -95,7 +95,7 @@ export function addStageGauges(
   )
   addGauge(
     'stage_percent',
-    'Share of units that V3 serves at canary.',
+    'Percentage of the units that V3 serves.',
     () => stages.describe().map(({ partner, percent }) => ({ partner, value: percent })),
     { labels: ['partner'], shared: true },
   )

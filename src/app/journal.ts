@@ -1,4 +1,4 @@
-import { type Clock, createPeriodicTask, type PeriodicTask } from '../clock.ts'
+import { type Clock, createPeriodicTask } from '../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import {
@@ -6,16 +6,12 @@ import {
   type DurableJournal,
   type Journal,
   type JournalDatabase,
+  type JournalOptions,
   openJournal,
   type SharedRateLimit,
 } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import {
-  createEvidenceStore,
-  createRolloutStore,
-  type EvidenceStore,
-  type RolloutStore,
-} from '../rollout/index.ts'
+import { createEvidenceStore, createRolloutStore } from '../rollout/index.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/index.ts'
@@ -26,6 +22,7 @@ export async function openConfiguredJournal(
   { journal: config, tuning }: Pick<Config, 'journal' | 'tuning'>,
   events: Events,
   stores: Pick<SharedStores, 'use'> | undefined,
+  trace?: JournalOptions['trace'],
 ): Promise<Journal> {
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
@@ -37,6 +34,7 @@ export async function openConfiguredJournal(
     keepRecordsMs,
     leaseMs: tuning.leaseMs,
     markFile: markFileOf(config),
+    trace,
     plaintext: acceptsPlaintext(config) ? 'accept' : 'refuse',
     events: {
       failed: (reason) => events.journalFailed({ reason }),
@@ -48,23 +46,12 @@ export async function openConfiguredJournal(
   return journal
 }
 
-/** What instances keep together in the database of their journal, which is opened after the parts that use it are made. */
-export interface SharedStores {
-  /** Sets the journal; before that, and without one, the stores reject with `ADP_JOURNAL_UNAVAILABLE`. */
-  use(journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'>): void
-  readonly rollout: RolloutStore
-  /** What comparison has seen. */
-  readonly evidence: EvidenceStore
-  readonly rateLimit: SharedRateLimit
-  /** The slots of one subscription key: while the store cannot be reached, each instance limits its own calls. */
-  readonly slotsOf: (keyHash: string) => RateSlots
-  /** Gives units their places; undefined before the journal is open. */
-  secret(): Uint8Array | undefined
-}
+/** The stores that instances share; before the journal is open they reject with `ADP_JOURNAL_UNAVAILABLE`. */
+export type SharedStores = ReturnType<typeof createSharedStores>
 
-/** Creates the stores of a journal that is opened later. */
-export function createSharedStores(): SharedStores {
-  let journal: Parameters<SharedStores['use']>[0] | undefined
+/** Creates what instances keep together in the database of their journal, which is opened after the parts that use it are made. */
+export function createSharedStores() {
+  let journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'> | undefined
   const opened = (): NonNullable<typeof journal> => {
     if (journal !== undefined) return journal
     throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
@@ -82,32 +69,32 @@ export function createSharedStores(): SharedStores {
     nowMs: () => opened().database.nowMs(),
     ask: async (question) => opened().database.ask(question),
   }
-  const rateLimit: SharedRateLimit = {
-    reserve: async (...asked) => opened().rateLimit.reserve(...asked),
-    pauseFor: async (...asked) => opened().rateLimit.pauseFor(...asked),
-    sincePauseMs: async (name) => opened().rateLimit.sincePauseMs(name),
+  /** The journal reports its own failure. */
+  const ask = async <Result>(
+    question: (rateLimit: SharedRateLimit) => Promise<Result>,
+  ): Promise<Result | undefined> => {
+    try {
+      return await question(opened().rateLimit)
+    } catch {
+      return undefined
+    }
   }
   return {
-    use: (next) => {
+    use: (next: NonNullable<typeof journal>): void => {
       journal = next
     },
     rollout: createRolloutStore(database),
+    /** What comparison has seen. */
     evidence: createEvidenceStore(database),
-    rateLimit,
-    // The journal reports its own failure.
-    slotsOf: (keyHash) => ({
-      reserve: (limit, calls) => rateLimit.reserve(keyHash, limit, calls).catch(() => undefined),
-      pauseFor: (ms) => void rateLimit.pauseFor(keyHash, ms).catch(() => undefined),
-      sincePauseMs: () => rateLimit.sincePauseMs(keyHash).catch(() => undefined),
+    /** The slots of one subscription key: while the store cannot be reached, each instance limits its own calls. */
+    slotsOf: (keyHash: string): RateSlots => ({
+      reserve: (limit, calls) => ask((rateLimit) => rateLimit.reserve(keyHash, limit, calls)),
+      pauseFor: (ms) => void ask((rateLimit) => rateLimit.pauseFor(keyHash, ms)),
+      sincePauseMs: () => ask((rateLimit) => rateLimit.sincePauseMs(keyHash)),
     }),
+    /** Gives units their places; undefined before the journal is open. */
     secret: () => journal?.linkSecret,
   }
-}
-
-/** Keeps the profile of a service in the journal: saves and loads from time to time, and saves the changes at its end. */
-interface EchoKeeper extends PeriodicTask {
-  /** Loads the stored profile; leaves it empty where the journal cannot be read. */
-  load(): Promise<void>
 }
 
 const SAVE_EVERY_MS = 5_000
@@ -115,13 +102,16 @@ const SAVE_EVERY_MS = 5_000
 const LOAD_EVERY = 12
 const SAVE_STOP_MS = 5_000
 
-/** Creates the keeper of one service's profile. It never delays a request, and retries after a failure. */
+/**
+ * Creates what keeps the profile of a service in the journal: it saves and loads from time to time, and saves the changes at its end. It never
+ * delays a request, and retries after a failure.
+ */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'use'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,
   baseUrl: URL,
   clock: Clock,
-): EchoKeeper {
+) {
   const name = `echo profile of ${baseUrl.origin}${baseUrl.pathname}`
   let kept = echoes.profile()
   let rounds = 0

@@ -2,13 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 import type { Config, PartnerConfig } from '../config/index.ts'
 import { systemClock } from '../clock.ts'
-import {
-  type AdapterSide,
-  type ComparedSide,
-  createAdapterSide,
-  createUpstreamSide,
-  type OpenSession,
-} from '../compare/run/index.ts'
+import { createAdapterSide, createUpstreamSide, type OpenSession } from '../compare/run/index.ts'
 import { AdapterError } from '../errors.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { authoriseWithout, type Partner } from '../partners/index.ts'
@@ -42,20 +36,8 @@ interface SidesOptions {
   readonly onCodesUnknown: (status: number) => void
 }
 
-/** Both services as a run reads them. */
-export interface OpenedSides {
-  readonly marks: { readonly v2: ComparedSide; readonly v3: ComparedSide }
-  /** The registrations of both, with the expand list of V2 on V2 and that of V3 on V3. */
-  readonly registrations: { readonly v2: ComparedSide; readonly v3: ComparedSide }
-  /** V3 as a client of V2 gets it through the adapter. */
-  readonly adapter: AdapterSide
-  /** V3's list of learners. */
-  readonly learners: ComparedSide
-  close(): Promise<void>
-}
-
 /** Opens both sides: rate limits, connections and credentials, as `createApp` has them for clients. Calls nothing yet. */
-export function openSides(options: SidesOptions): OpenedSides {
+export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config
   const rate = callsPerSecondOf(config)(options.partner)
@@ -114,7 +96,6 @@ export function openSides(options: SidesOptions): OpenedSides {
       v3: registrations,
     },
     adapter,
-    learners: createUpstreamSide(v3Documents, 'LearnerIdentifiers'),
     close: async () => {
       await Promise.all(readers.map((reader) => reader.close()))
     },

@@ -16,7 +16,7 @@ import type { FileStage } from '../rollout/index.ts'
 import type { RecordMapping } from '../translate/index.ts'
 import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
-import type { ReloadTarget } from './reload.ts'
+import type { ApplyConfig } from './reload.ts'
 
 /** A configuration with the partners that were made of it. */
 interface ConfiguredPartners {
@@ -185,32 +185,27 @@ interface ReloadedParts {
   /** Resolves once the adapter has opened its journal; undefined: it was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
   /** Takes the rest of the configuration that is in use from now on. */
-  readonly onCommit: (config: Config) => void
+  readonly onApplied: (config: Config) => void
 }
 
-/** Creates the target of reloads in this process; `first` is the configuration of the start. */
-export function createReloadTarget(
+/** Creates what takes configurations in this process; `first` is the one of the start. */
+export function createApplyConfig(
   first: ConfiguredPartners,
-  { registry, rateLimits, journal, onCommit }: ReloadedParts,
-): ReloadTarget {
+  { registry, rateLimits, journal, onApplied }: ReloadedParts,
+): ApplyConfig {
   let current = first
-  return {
-    prepare: async (next) => {
-      const opened = await journal()
-      const { config, changes } = planReload(current.config, next)
-      if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
-      const partners = toPartners(config, current)
-      return {
-        changes,
-        commit: () => {
-          registry.replace(partners)
-          // Otherwise the lowest rate of each key stays, also where partners with different rates share one.
-          if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
-          current = { config, partners }
-          onCommit(config)
-        },
-      }
-    },
+  return async (next) => {
+    const opened = await journal()
+    const { config, changes } = planReload(current.config, next)
+    if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
+    const partners = toPartners(config, current)
+    // From here on nothing can fail.
+    registry.replace(partners)
+    // Otherwise the lowest rate of each key stays, also where partners with different rates share one.
+    if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
+    current = { config, partners }
+    onApplied(config)
+    return changes
   }
 }
 

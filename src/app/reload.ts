@@ -3,18 +3,8 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReloadMetrics } from '../observability/metrics.ts'
 
-/** A configuration that can take effect at once, everywhere. */
-export interface PreparedReload {
-  readonly changes: ConfigChanges
-  /** Takes effect for requests that come from now on; cannot fail. */
-  readonly commit: () => void | Promise<void>
-}
-
-/** The target of a reload: this process, or all workers. */
-export interface ReloadTarget {
-  /** Checks and builds what the configuration needs, and changes nothing. Rejects with why it cannot take effect. */
-  readonly prepare: (next: Config) => Promise<PreparedReload>
-}
+/** Makes a configuration the running one, in this process or in all workers, or rejects with why and changes nothing. */
+export type ApplyConfig = (next: Config) => Promise<ConfigChanges>
 
 /** Receives the result of each reload. */
 export interface ReloadReport {
@@ -27,19 +17,18 @@ type Load = () => Config | Promise<Config>
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
 /**
- * Creates the reload of a target: one at a time. Calls during a reload lead to one more after it, with the last `load`, so that
+ * Creates the reload, which runs one at a time. Calls during a reload lead to one more after it, with the last `load`, so that
  * the latest file is in use in the end.
  */
-export function createReload(target: ReloadTarget, report?: ReloadReport): Reload {
+export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
   let waiting: Promise<ConfigChanges> | undefined
   let last: Load | undefined
   const reload = async (load: Load): Promise<ConfigChanges> => {
     try {
-      const prepared = await target.prepare(await load())
-      await prepared.commit()
-      report?.reloaded(prepared.changes)
-      return prepared.changes
+      const changes = await apply(await load())
+      report?.reloaded(changes)
+      return changes
     } catch (cause) {
       report?.refused(faultsOf(cause))
       throw cause

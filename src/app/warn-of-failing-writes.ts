@@ -6,18 +6,26 @@ const EVERY_MS = 60_000
 /** Decorates events: batches whose records V3 did not take are reported at once, and then once a minute with their number. */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()
+  /** How many batches had each reason, of each partner. */
+  const reasons = new Map<string, Map<string, number>>()
   const report = (partner: string): void => {
     const counts = failing.get(partner)
     failing.delete(partner)
     if (counts === undefined || counts.batches === 0) return
     failing.set(partner, { partner, batches: 0, notApplied: 0, unknown: 0 })
-    events.writesFailing(counts)
+    const [most] = [...(reasons.get(partner) ?? [])].sort(([, one], [, other]) => other - one)
+    reasons.delete(partner)
+    events.writesFailing(most === undefined ? counts : { ...counts, reason: most[0] })
     clock.after(EVERY_MS, () => report(partner))
   }
-  const add = ({ partner, notApplied, unknown, outcomesShown }: BatchAnswered): void => {
+  const add = ({ partner, notApplied, unknown, reason, outcomesShown }: BatchAnswered): void => {
     // Of a batch whose outcomes its client does not see, the records may be those that the configuration drops.
     const held = outcomesShown ? notApplied : 0
     if (held + unknown === 0) return
+    if (reason !== undefined) {
+      const counted = reasons.get(partner) ?? new Map<string, number>()
+      reasons.set(partner, counted.set(reason, (counted.get(reason) ?? 0) + 1))
+    }
     const before = failing.get(partner)
     failing.set(partner, {
       partner,

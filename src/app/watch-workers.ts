@@ -1,6 +1,6 @@
 import { createReloadReport, type ReloadReport } from './reload.ts'
 import { createEvents } from '../observability/events.ts'
-import { createLogger } from '../observability/logger.ts'
+import type { Logger } from '../observability/logger.ts'
 import { createMetricsSum } from '../observability/metrics-sum.ts'
 
 export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
@@ -9,8 +9,8 @@ export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
 export type WorkerWatch = ReturnType<typeof createWorkerWatch>
 
 /** Creates the reports of the process that starts the workers. */
-export function createWorkerWatch(logLevel: string) {
-  const events = createEvents(createLogger(logLevel))
+export function createWorkerWatch(logger: Logger) {
+  const events = createEvents(logger)
   const sum = createMetricsSum(Date.now)
   const reloads: ReloadReport = createReloadReport(events, sum.reloads)
   return {

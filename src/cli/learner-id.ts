@@ -4,7 +4,7 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import type { LearnerSearch } from '../journal/index.ts'
-import { readGivenFile } from './recordings/read-recordings.ts'
+import { readGivenFile } from './files.ts'
 
 /** The id of a learner, given as it is or as `-` for standard input, where no history and no list of processes shows it. Error: `ADP_USAGE`. */
 export async function readLearner(given: string): Promise<string> {

@@ -1,7 +1,3 @@
-import { clearLine, cursorTo } from 'node:readline'
-
-import { readEnvironment } from '../config/environment.ts'
-
 interface ProgressOptions {
   /** Undefined: not known. */
   readonly total: number | undefined
@@ -9,30 +5,19 @@ interface ProgressOptions {
   readonly unit: string
   /** What was there before: it counts, and says nothing of the rate. Default 0. */
   readonly before?: number
-  /** Without a terminal: the time without a printed line after which one says how far it is. */
+  /** The time without a printed line after which one says how far it is. */
   readonly everyMs: number
 }
 
-/**
- * How far a command has come, on standard error: a line that is redrawn in place, or single lines without a terminal. The results go to
- * standard output above it, where cli-progress can only write to the stream of its bar, and without a terminal repeats the bar all the time.
- */
-export interface Progress {
-  /** So much is done; `detail` stands behind it. */
-  advance(done: number, detail?: string): void
-  /** Prints a line on standard output, above that of the progress. */
-  print(line: string): void
-  /** Removes the line. */
-  stop(): void
-}
+/** How late a line may be. */
+const TICK_MS = 250
 
-/** Shows `12 of 30 parts, 5.2/s, 4 s left`. */
-export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptions): Progress {
-  const { stderr, stdout } = process
-  const isTerminal = stderr.isTTY && !readEnvironment().isDumbTerminal
+export type Progress = ReturnType<typeof showProgress>
+
+/** Shows how far a command has come, as lines on standard error, `12 of 30 parts, 5.2/s, 4 s left`; the results go to standard output. */
+export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptions) {
   const startMs = performance.now()
   let [done, detail, saidMs] = [before, '', startMs]
-  let isStopped = false
   const text = (): string => {
     const rate = ((done - before) / Math.max(performance.now() - startMs, 1)) * 1_000
     const left =
@@ -40,41 +25,25 @@ export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptio
     const count = total === undefined ? `${done} ${unit}` : `${done} of ${total} ${unit}`
     return `${count}${detail === '' ? '' : `, ${detail}`}, ${rate.toFixed(1)}/s${left}`
   }
-  const erase = (): void => {
-    if (!isTerminal) return
-    cursorTo(stderr, 0)
-    clearLine(stderr, 0)
+  const sayWhenDue = (): void => {
+    if (performance.now() - saidMs < everyMs) return
+    saidMs = performance.now()
+    process.stderr.write(`${text()}\n`)
   }
-  const draw = (): void => {
-    erase()
-    // One column is left: a full line would wrap, and could not be erased. Some terminals do not know their width.
-    if (isTerminal) stderr.write(text().slice(0, (stderr.columns > 1 ? stderr.columns : 80) - 1))
-  }
-  const ticks = setInterval(() => {
-    if (isTerminal) draw()
-    else if (performance.now() - saidMs >= everyMs) {
-      saidMs = performance.now()
-      stderr.write(`${text()}\n`)
-    }
-  }, 1_000).unref()
-  draw()
+  const ticks = setInterval(sayWhenDue, TICK_MS).unref()
   return {
-    advance: (now, more = '') => {
+    /** So much is done; `more` stands behind it. */
+    advance: (now: number, more = ''): void => {
       done = now
       detail = more
-      draw()
+      // Work that leaves no time for the interval still shows how far it is.
+      sayWhenDue()
     },
-    print: (line) => {
-      erase()
-      stdout.write(`${line}\n`)
+    /** Prints a line on standard output. */
+    print: (line: string): void => {
+      process.stdout.write(`${line}\n`)
       saidMs = performance.now()
-      draw()
     },
-    stop: () => {
-      if (isStopped) return
-      isStopped = true
-      clearInterval(ticks)
-      erase()
-    },
+    stop: (): void => clearInterval(ticks),
   }
 }

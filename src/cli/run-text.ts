@@ -75,24 +75,34 @@ function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
 }
 
 /** Why a run is not complete, and how to go on, on one line. */
-export function describeFailure({ kind, failures, document }: RunResult): string {
+export function describeFailure(
+  { kind, failures, document }: RunResult,
+  unreachable: string | undefined,
+): string {
   const resume = `Go on with the same options and --resume ${document.run}.`
   if (kind === 'stopped') return `The run was stopped. ${resume}`
   const [first] = failures
   const isRest = kind !== 'refused' && failures.length > 1
   const more = isRest ? ` ${failures.length - 1} more windows could not be compared.` : ''
-  const why = first === undefined ? '' : `${describeWindow(first)}${more} `
+  const why = first === undefined ? '' : `${describeWindow(first, unreachable)}${more} `
   return `${kind === 'failing' ? 'The run ended early: window after window failed. ' : ''}${why}${resume}`
 }
 
-function describeWindow({ window, side, cause }: RunResult['failures'][number]): string {
+function describeWindow(
+  { window, side, cause }: RunResult['failures'][number],
+  unreachable: string | undefined,
+): string {
   const { fromMs, toMs } = window
   const days = toMs > fromMs ? ` (${formatDay(fromMs)} to ${formatDay(Math.max(fromMs, toMs - DAY_MS))})` : ''
-  return describeCause(side, cause, days)
+  return describeCause(side, cause, { days, unreachable })
 }
 
 /** Why a side could not be read. The text of a service is not shown: it may name what was asked for. */
-export function describeCause(side: 'V2' | 'V3', cause: AdapterError, days = ''): string {
+export function describeCause(
+  side: 'V2' | 'V3',
+  cause: AdapterError,
+  { days = '', unreachable }: { readonly days?: string; readonly unreachable?: string | undefined } = {},
+): string {
   const variable = `MARKBRIDGE_${side === 'V3' ? 'V3_' : ''}`
   switch (cause.code) {
     case 'ADP_TOKEN':
@@ -108,7 +118,7 @@ export function describeCause(side: 'V2' | 'V3', cause: AdapterError, days = '')
     case 'ADP_QUERY':
       return `${side}${days}: ${cause.message}`
     default:
-      return `${side} was not available${days}.`
+      return `${side} was not available${days}${unreachable === undefined ? '' : `: ${unreachable}`}.`
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Config, type Environment, loadConfig, type PartnerConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
-import type { Target } from './options.ts'
+import { NO_CONFIG, type Target } from './options.ts'
 
 /** Every configuration needs the address of V3, and a command that calls no service has none. */
 const NO_SERVICE = 'http://127.0.0.1'
@@ -34,7 +34,9 @@ export function findPartner({ partners }: Config, id: string | undefined): Partn
 }
 
 export function unknownPartner(id: string, known: readonly string[]): AdapterError {
-  return usage(`The configuration has no partner ${id}. It has: ${known.join(', ')}.`)
+  return usage(
+    `The configuration has no partner ${id}. It has: ${known.join(', ')}. Name another configuration with --config.`,
+  )
 }
 
 /** The flags that name what a run compares. */
@@ -68,7 +70,7 @@ export interface ResolvedSides {
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
-    throw usage('Name V3: --v3 <url>, or --config <file>.')
+    throw usage(`${NO_CONFIG}, or name V3 with --v3 <url>.`)
   // No journal is opened; without a file the address of V2 is not the configuration's, which would ask for a stage.
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)

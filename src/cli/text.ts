@@ -1,4 +1,8 @@
+import { relative } from 'node:path'
+
 import type { Command } from 'commander'
+
+import { foundConfig, readEnvironment } from '../config/environment.ts'
 
 /** The heading of a column, and what stands in it; nothing for undefined. */
 type Column<Row> = readonly [heading: string, cellOf: (row: Row) => string | number | undefined]
@@ -39,19 +43,17 @@ export function answerWith<Args extends readonly unknown[]>(
 ): (this: Command, ...args: Args) => Promise<void> {
   return async function (...args) {
     const answer = await work(...args)
-    print(this.opts<{ json?: boolean }>(), answer)
+    print(this, answer)
     exitWith(answer.status ?? 0)
   }
 }
 
 /** Prints an answer as the flags of its command ask for it. */
-export function print(
-  { json }: { readonly json?: boolean | undefined },
-  { document, text, isRefusal = false }: Answer,
-): void {
-  if (json === true) console.log(JSON.stringify(document))
-  else if (isRefusal) console.error(`markbridge: ${text()}`)
-  else console.log(text())
+export function print(command: Command, { document, text, isRefusal = false }: Answer): void {
+  const flags = command.opts<{ json?: boolean; config?: string; journal?: string; dir?: string }>()
+  if (flags.json === true) console.log(formatJson(document))
+  else if (isRefusal) console.error(`markbridge: ${formatHints(text(), flags)}`)
+  else console.log(formatHints(text(), flags))
 }
 
 /** `1 batch`, `1,200 batches`. */
@@ -74,12 +76,9 @@ export function formatGivenLines(text: string): string {
   return text.split('\n').map(formatGivenText).join('\n')
 }
 
-/** A document for programs, indented; JSON itself leaves some of these characters as they are. */
+/** A document for programs, on one line; JSON itself leaves some of these characters as they are. */
 export function formatJson(value: unknown): string {
-  return JSON.stringify(value, null, 2)
-    .split('\n')
-    .map((line) => line.replaceAll(UNSAFE, escapeUnits))
-    .join('\n')
+  return JSON.stringify(value).replaceAll(UNSAFE, escapeUnits)
 }
 
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
@@ -87,3 +86,50 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 function escapeUnits(text: string): string {
   return text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
+
+/** Flags that a command in a hint needs in order to find what the command before it has found. */
+interface Given {
+  readonly config?: string | undefined
+  readonly journal?: string | undefined
+  readonly dir?: string | undefined
+}
+
+const inheritedBy: Readonly<Record<string, readonly (keyof Given)[]>> = {
+  journal: ['config', 'journal'],
+  rollout: ['config', 'journal'],
+  compare: ['dir'],
+  doctor: ['config'],
+}
+
+/** The folder of runs where none is named. */
+export const RUNS = './data/compare'
+
+/** Makes the commands that a text names ready to be pasted: started as this one was, with its configuration, journal and folder. */
+export function formatHints(text: string, given: Given): string {
+  return text.replaceAll(
+    /\bmarkbridge ((journal|rollout|compare) [a-z]+|(doctor|init|check|record|serve)\b)/g,
+    (_, command: string, group?: string) => {
+      const flags = (inheritedBy[group ?? command] ?? []).flatMap((name) => flagOf(name, given[name]))
+      return [ownCommand(), command, ...flags].join(' ')
+    },
+  )
+}
+
+function flagOf(name: keyof Given, value: string | undefined): readonly string[] {
+  if (value === undefined || value === RUNS || value === foundConfig()) return []
+  // Any other address of a journal may hold a password.
+  const isShown = name !== 'journal' || value.startsWith('sqlite:')
+  return [`--${name}`, isShown ? quote(value) : '<url>']
+}
+
+/** How this program was started, as a shell takes it. */
+export function ownCommand(): string {
+  const [, program = ''] = process.argv
+  // Its Node.js is that of the checkout, which the shell may not find.
+  if (/^(?:start|markbridge)$/.test(readEnvironment().npmScript ?? '')) return 'npm run -s markbridge --'
+  if (/[\\/]node_modules[\\/]\.bin[\\/]/.test(program)) return 'npx markbridge'
+  return /[\\/]main\.js$/.test(program) ? `node ${quote(relative('', program))}` : 'markbridge'
+}
+
+const quote = (text: string): string =>
+  /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
 
 import type { OnRead } from '../config/index.ts'
@@ -15,18 +15,15 @@ interface FileWatch {
 const EVERY_MS = 1_000
 
 /**
- * Creates the watch. It compares the files by their paths in intervals instead of waiting for events of the file system: so it notices
+ * Creates the watch. It reads the files by their paths in intervals instead of waiting for events of the file system: so it notices
  * an editor that replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
-  /** Hashes, since the files may hold secrets; undefined for a file that could not be read. */
-  const known = new Map<string, string | undefined>()
-  const isChanged = async (): Promise<boolean> => {
-    for (const [path, before] of known) {
-      const text = await readFile(path, 'utf8').catch(() => undefined)
-      if (digest(text) !== before) return true
-    }
-    return false
+  /** Hashes, since the files may hold secrets. */
+  const known = new Map<string, string>()
+  const readAll = async (): Promise<string> => {
+    const texts = [...known.keys()].map((path) => readFile(path, 'utf8').catch(() => undefined))
+    return (await Promise.all(texts)).map(digest).join()
   }
   return {
     onRead: (path, text) => {
@@ -37,13 +34,13 @@ export function createFileWatch(): FileWatch {
       const { signal } = stopped
       const watch = async (): Promise<void> => {
         let before: string | undefined
-        let isCompared = false
+        let reported: string | undefined
         while (!signal.aborted) {
-          const now = await signatureOf([...known.keys()])
-          if (now !== before) isCompared = false
-          else if (!isCompared) {
-            isCompared = true
-            if (await isChanged()) onChange()
+          const now = await readAll()
+          // A faulty file is reported once, although it is not in use.
+          if (now === before && now !== reported && now !== [...known.values()].join()) {
+            reported = now
+            onChange()
           }
           before = now
           await setTimeout(everyMs, undefined, { signal, ref: false }).catch(() => undefined)
@@ -55,16 +52,4 @@ export function createFileWatch(): FileWatch {
   }
 }
 
-const digest = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : hash('sha256', text)
-
-/** A text that changes when one of the files is written or replaced. */
-async function signatureOf(paths: readonly string[]): Promise<string> {
-  const signatures = paths.map(async (path) => {
-    const found = await stat(path, { bigint: true }).catch(() => undefined)
-    return found === undefined
-      ? 'none'
-      : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
-  })
-  return (await Promise.all(signatures)).join(' ')
-}
+const digest = (text: string | undefined): string => (text === undefined ? '' : hash('sha256', text))

@@ -1,5 +1,6 @@
 import type { Side, Stage } from '../rollout/index.ts'
 import type { Comparison } from './verdict.ts'
+import type { ExchangeKind } from './wire-exchange.ts'
 
 /**
  * What was compared. `reply`: the reply that the adapter would have built against that of V2. `visible`: V3 was read for what V2 accepted.
@@ -32,7 +33,7 @@ export interface ExchangeHead {
   readonly served: Side
   /** The school, as the unit of `canary`. */
   readonly unit: string
-  readonly kind: 'batch' | 'record' | 'readFilter' | 'readKey' | 'registrations'
+  readonly kind: ExchangeKind
   readonly receivedMs: number
 }
 

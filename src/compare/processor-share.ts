@@ -1,13 +1,5 @@
 import { type Clock, waitFor } from '../clock.ts'
 
-/** The processor time that the thread for background work may use. */
-export interface ProcessorShare {
-  /** Resolves once time is left; at once after the end of the adapter. */
-  begin(): Promise<void>
-  /** Runs work when all that was given before has ended and time is left. */
-  inTurn<Result>(work: () => Promise<Result>): Promise<Result>
-}
-
 /** Unused time is kept up to here. */
 const MOST_SAVED_MS = 50
 /** How often work that waits asks whether there is time; over less, the clocks of processors say too little. */
@@ -18,12 +10,14 @@ const ASK_MS = 10
  */
 const [LARGEST, LEAST] = [1 / 10, 1 / 50]
 
-/** Creates an account: time adds to it, work takes from it, and waits while nothing is left. `usedMs`: processor time since the start, of this thread and of all others of the process. */
+export type ProcessorShare = ReturnType<typeof createProcessorShare>
+
+/** Creates the account of the processor time that the thread for background work may use: time adds to it, work takes from it, and waits while nothing is left. `usedMs`: processor time since the start, of this thread and of all others of the process. */
 export function createProcessorShare(
   clock: Clock,
   usedMs: () => { readonly own: number; readonly others: number },
   stopped: AbortSignal,
-): ProcessorShare {
+) {
   let savedMs = MOST_SAVED_MS
   let seen = { atMs: clock.nowMs(), ...usedMs() }
   let last: Promise<unknown> = Promise.resolve()
@@ -44,8 +38,10 @@ export function createProcessorShare(
     await new Promise<void>((resolve) => setImmediate(resolve))
   }
   return {
+    /** Resolves once time is left; at once after the end of the adapter. */
     begin,
-    inTurn: (work) => {
+    /** Runs work when all that was given before has ended and time is left. */
+    inTurn: <Result>(work: () => Promise<Result>): Promise<Result> => {
       const working = last.then(begin).then(work)
       last = working.catch(() => undefined)
       return working

@@ -30,6 +30,8 @@ const form = z
     /** `reads`: both services were asked. `recording`: exchanges from files. `live`: evidence of a running adapter. */
     kind: z.enum(['reads', 'recording', 'live']),
     partner: text.nullable(),
+    /** The addresses that were asked; null: none was, or the configuration of a running adapter has them. */
+    services: z.object({ v2: text.nullable(), v3: text.nullable() }).readonly().nullable().default(null),
     startedAt: instant,
     endedAt: instant,
     /** First and last of `days`. */
@@ -77,6 +79,8 @@ const form = z
     codeClasses: groups,
     /** By day of the records, oldest first; of the kind `live` by the day on which they were compared, so that a mended cause shows. */
     days: groups,
+    /** By the hour (UTC) in which they were compared, `00` to `23`; of the kind `live` alone. */
+    hours: groups.default([]),
     /** How long a mark took to be visible on the other side; empty where that was not measured. `upToMs` null: longer than all. */
     delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),
     /** Records that were asked again because they changed during the run. */

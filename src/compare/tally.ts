@@ -6,13 +6,14 @@ import {
   type Comparison,
   differenceKinds,
   type FieldDifference,
+  isEqual,
   type Verdict,
   type VerdictCounts,
   verdicts as allVerdicts,
 } from './verdict.ts'
 
 /**
- * What is counted, and by which names: `verdict` by kind of record and verdict, `codeClass` and `day` by name and verdict, `difference` by
+ * What is counted, and by which names: `verdict` by kind of record and verdict, `codeClass`, `day` and `hour` by name and verdict, `difference` by
  * path, kind, class of V2 and class of V3, `equivalence` by rule and path, `expired` by rule, `noise` by path and kind, `delay` by its
  * upper bound, and the others by nothing else.
  */
@@ -20,6 +21,7 @@ const sections = [
   'verdict',
   'codeClass',
   'day',
+  'hour',
   'difference',
   'equivalence',
   'expired',
@@ -83,7 +85,7 @@ export function createTally() {
     },
     /** Adds a record as V2 gave it twice. */
     addNoise: ({ verdict, differences }: Comparison): void => {
-      if (verdict === 'same' || verdict === 'equivalent') return
+      if (isEqual({ verdict })) return
       add('noisy', [])
       const fields = new Map(differences.map(({ path, kind }) => [`${path} ${kind}`, [path, kind]]))
       // A record that V2 gave once of two times differs as a whole.
@@ -123,6 +125,8 @@ export type RunHeader = Pick<
   /** First and last day; undefined: those of the records, or that on which the run began. */
   readonly from?: string
   readonly to?: string
+  /** Default: none was asked. */
+  readonly services?: RunDocument['services']
   /** True: V2 was read twice. */
   readonly noise: boolean
   /** The partner's own; default: none. */
@@ -131,7 +135,7 @@ export type RunHeader = Pick<
 
 /** Makes the document of a run from its counts. */
 export function toDocument(
-  { noise, rules = [], from, to, ...header }: RunHeader,
+  { noise, rules = [], services = null, from, to, ...header }: RunHeader,
   counts: readonly Counted[],
 ): RunDocument {
   const sections = Map.groupBy(counts, ([section]) => section)
@@ -147,6 +151,7 @@ export function toDocument(
   return {
     schema: 1,
     ...header,
+    services,
     from: from ?? dated[0] ?? began,
     to: to ?? dated.at(-1) ?? began,
     ...{ offered: compared + dropped + skipped, compared, dropped, skipped },
@@ -173,7 +178,7 @@ export function toDocument(
       const count = found.reduce((total, [, , own]) => total + own, 0)
       return { name, reason, owner, path, expires, expired, count }
     }),
-    ...{ kinds, codeClasses: toGroups(of('codeClass')), days },
+    ...{ kinds, codeClasses: toGroups(of('codeClass')), days, hours: toGroups(of('hour')) },
     delays: of('delay')
       .map(([, [upTo], count]) => ({ upToMs: upTo === 'null' ? null : Number(upTo), count }))
       .sort((one, other) => (one.upToMs ?? Infinity) - (other.upToMs ?? Infinity)),

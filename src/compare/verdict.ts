@@ -45,4 +45,8 @@ export interface Comparison {
   readonly expiredRules?: readonly string[]
 }
 
+/** True where both sides show the same. */
+export const isEqual = (comparison: Pick<Comparison, 'verdict'> | undefined): boolean =>
+  comparison?.verdict === 'same' || comparison?.verdict === 'equivalent'
+
 export type VerdictCounts = Readonly<Record<Verdict, number>>

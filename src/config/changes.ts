@@ -39,9 +39,9 @@ export interface ConfigChanges {
 }
 
 /** The sections of the file that a reload leaves as they are. */
-const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'passThrough'] as const
+const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
-/** Only the commands of `rollout` use them, and read the file each time. */
+/** Only the commands of `rollout`, which read the file each time, and the console use them. */
 const commandKeys = /^rollout\.operators\b/
 
 /**
@@ -56,10 +56,10 @@ export function planReload(running: Config, next: Config): { config: Config; cha
   if (target !== undefined) throw refuseReload([{ target, message: 'needs a restart when it changes' }])
   const raised = raisedStages(running, next)
   if (raised.length > 0) throw refuseReload(raised)
-  const { listen, upstreams, journal, passThrough } = running
+  const { listen, upstreams, journal, console, passThrough } = running
   const rollout = { ...running.rollout, operators: next.rollout.operators }
   return {
-    config: { ...next, listen, upstreams, journal, rollout, passThrough },
+    config: { ...next, listen, upstreams, journal, rollout, console, passThrough },
     changes: { ...comparePartners(running, next), needsRestart },
   }
 }

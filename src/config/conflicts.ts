@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 
 import type { ErrorDetail } from '../errors.ts'
+import { isLoopback } from '../http/address.ts'
 import { Secret } from './secret.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -25,6 +26,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
     ...usedTwice(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
     ...usedTwice(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
     ...usedTwice(partners.map(({ id }) => id), 'id', 'partners'),
+    ...findOpenConsole(config['console'], operators, hasJournal),
     ...partners.flatMap((partner, index) => [
       ...findLent(partner, `partners[${index}]`),
       ...findStageFaults(partner, `partners[${index}]`, hasV2, hasJournal),
@@ -69,6 +71,22 @@ function findTooFewOperators(
     found.push(fault('rollout.approval', message))
   }
   return found
+}
+
+/** Without a list of operators a link on the terminal of the adapter is the only way in. */
+function findOpenConsole(given: unknown, operators: readonly Members[], hasJournal: boolean): ErrorDetail[] {
+  if (given === undefined) return []
+  const { host, identity } = membersOf(given)
+  const isOpen = typeof host === 'string' && !isLoopback(host.includes(':') ? `[${host}]` : host)
+  return [
+    ...(hasJournal ? [] : [fault('console', 'needs a journal: it shows what a journal knows')]),
+    ...(isOpen && operators.length === 0
+      ? [fault('console.host', 'is beyond loopback: rollout.operators has to name who may enter')]
+      : []),
+    ...(identity !== undefined && operators.length === 0
+      ? [fault('console.identity', 'names operators, and rollout.operators has none')]
+      : []),
+  ]
 }
 
 /** A path identifies no client, so every caller could use a credential that depends on it. */
@@ -125,22 +143,16 @@ function findClearText({ to, key, pseudonyms }: Members, path: string): ErrorDet
   return [fault(path, message)]
 }
 
-/** Finds partners behind a wider match: the first partner that matches serves a request. */
+/** Finds partners whose requests an earlier one takes: the first partner that matches serves a request. */
 function findHidden(matches: readonly Members[]): ErrorDetail[] {
   const all = matches.map(waysOf)
   return all.flatMap((ways, index) => {
-    const target = `partners[${index}].match`
-    const hiders = ways.map((way) =>
-      all.findIndex((others, at) => at < index && others.some((other) => covers(other, way))),
-    )
-    const known = [...new Set(hiders)].filter((at) => at !== -1).sort((one, other) => one - other)
-    if (known.length === 0) return []
-    if (!hiders.includes(-1)) {
-      const names = known.map((at) => `partners[${at}]`).join(' and ')
-      const verb = known.length === 1 ? 'matches' : 'match'
-      return [fault(target, `no request reaches this partner: ${names} ${verb} first`)]
-    }
-    return known.map((at) => fault(target, `has a hash that partners[${at}] has as well`))
+    const hiders = all.flatMap((others, at) => {
+      const hides = at < index && ways.some((way) => others.some((other) => covers(other, way)))
+      return hides ? [`partners[${at}]`] : []
+    })
+    if (hiders.length === 0) return []
+    return [fault(`partners[${index}].match`, `matches requests that go to ${hiders.join(' and ')} first`)]
   })
 }
 

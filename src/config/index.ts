@@ -6,6 +6,7 @@ export { listFaults, parseConfig, readValues } from './parse.ts'
 export type { RecordConfig } from './partner-schema.ts'
 export {
   type Config,
+  type ConsoleConfig,
   createConfigJsonSchema,
   keysOf,
   type PartnerConfig,

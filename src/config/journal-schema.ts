@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { decodeKey, Secret } from './secret.ts'
-import { key, keySecret } from './values.ts'
+import { key, keySecret, timeWithin } from './values.ts'
 
 /** For editors, which know no more of an address: `isAddress` decides. */
 const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
@@ -16,11 +16,8 @@ const url = z
     typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
   )
 
-const hours = (n: number): number => n * 3_600_000
-const span = z
-  .int()
-  .positive()
-  .max(hours(24 * 3_660))
+const TEN_YEARS_MS = 3_660 * 86_400_000
+const span = timeWithin(1, TEN_YEARS_MS)
 
 /** The entry without a key, which reads what is not encrypted. */
 const PLAINTEXT = 'plaintext'
@@ -48,13 +45,10 @@ export const journalSchema = z
       z.array(encryptionKey).max(16).default([]),
     ),
     replayForMs: key(
-      'Retention in milliseconds of requests and replies; as long, a repeated batch is answered from the journal.',
-      span.default(hours(24)),
+      'Retention of requests and replies; as long, a repeated batch is answered from the journal.',
+      span.prefault('24h'),
     ),
-    keepRecordsMs: key(
-      'Retention in milliseconds of the outcome of each record.',
-      span.default(hours(90 * 24)),
-    ),
+    keepRecordsMs: key('Retention of the outcome of each record.', span.prefault('90d')),
     stateDir: key(
       'PostgreSQL only: folder of this adapter for the last change and the last stages that it has seen (an SQLite journal keeps both beside its file).',
       z.string().min(1).optional(),

@@ -17,6 +17,8 @@ interface ConfigFlags {
   readonly host?: string | undefined
   /** Never printed, since it may contain a password. */
   readonly journal?: string | undefined
+  /** Port of the console. */
+  readonly console?: number | undefined
 }
 
 /** How a configuration is loaded. */
@@ -100,7 +102,7 @@ async function readText(path: string, onRead?: OnRead): Promise<string> {
 
 function withFlags(input: unknown, flags: ConfigFlags): unknown {
   if (!isObject(input)) return input
-  const { listen, upstreams, journal } = input
+  const { listen, upstreams, journal, console } = input
   return {
     ...input,
     listen: over(listen, { host: flags.host, port: flags.port }),
@@ -111,6 +113,7 @@ function withFlags(input: unknown, flags: ConfigFlags): unknown {
         : { v2: over(isObject(upstreams) ? upstreams['v2'] : undefined, { baseUrl: flags.v2 }) }),
     }),
     ...(flags.journal === undefined ? {} : { journal: over(journal, { url: flags.journal }) }),
+    ...(flags.console === undefined ? {} : { console: over(console, { port: flags.console }) }),
   }
 }
 

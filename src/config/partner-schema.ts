@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { isLoopback } from '../http/address.ts'
 import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
-import { bytes, httpUrl, key, keySecret, ms, percent, secret, textOrSecret } from './values.ts'
+import { bytes, httpUrl, key, keySecret, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
 
 /** One hash, or the hashes of keys that one client changes between. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
@@ -94,14 +94,14 @@ const partnerV3 = z.strictObject({
     'Maximum number of concurrent POSTs of one batch in single mode.',
     z.int().min(1).max(1024).default(16),
   ),
-  budgetMs: key('Time in milliseconds for all records of one batch.', ms.default(90_000)),
+  budgetMs: key('Time for all records of one batch.', ms.prefault('90s')),
   callsPerSecond: key(
     'Calls to V3 per second with one key, or none for no limit; default 5, on a loopback address none.',
     callsPerSecond.optional(),
   ),
   readBackAfterMs: key(
-    'Pauses in milliseconds before each read-back of a record whose outcome is unknown. Their sum is how stale a read of V3 may be: a mark that V3 shows later may be posted twice.',
-    z.array(ms).max(10).default([250, 750, 2_000]),
+    'Pauses before each read-back of a record whose outcome is unknown. Their sum is how stale a read of V3 may be: a mark that V3 shows later may be posted twice.',
+    z.array(ms).max(10).prefault(['250ms', '750ms', '2s']),
   ),
   bodyProfile: key(
     'Members of a V3 record that are sent: full, or minimal.',
@@ -236,8 +236,8 @@ const ownRule = z.strictObject({
 const compare = z.strictObject({
   percent: key('Share of the exchanges at shadow that is compared, in percent.', percent.default(100)),
   settleMs: key(
-    'How long the other side may take to show a mark, in milliseconds, before it counts as missing. Raise it for a service that shows marks later.',
-    z.int().min(0).max(600_000).default(30_000),
+    'How long the other side may take to show a mark before it counts as missing. Raise it for a service that shows marks later.',
+    timeWithin(0, 600_000).prefault('30s'),
   ),
   rules: key(
     'Differences that are accepted until a day: such a field counts as equivalent (docs/comparison.md).',
@@ -271,8 +271,8 @@ const record = z.strictObject({
       .optional(),
   ),
   maxBytes: key(
-    'Bound of the folder in bytes: the oldest recordings are removed first, and each after 30 days.',
-    bytes.default(1_000_000_000),
+    'Bound of the folder: the oldest recordings are removed first, and each after 30 days.',
+    bytes.prefault('1GB'),
   ),
 })
 

@@ -1,10 +1,9 @@
 import * as z from 'zod'
 
 import { Secret } from './secret.ts'
-import { key } from './values.ts'
+import { key, timeWithin } from './values.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 86_400_000
 
 /** No colon: `os:<user>` is the name of a user of the system, who is not in the file. */
 const operatorName = z
@@ -35,6 +34,14 @@ const operator = z.strictObject({
     'operator changes stages and approves changes of others; approver approves and goes back; viewer only reads.',
     z.enum(['operator', 'approver', 'viewer']),
   ),
+  partners: key(
+    'Ids of the only partners that the operator sees and changes (default: all).',
+    z.array(z.string().min(1)).min(1).optional(),
+  ),
+  reveal: key(
+    'true: the console may show this operator the values of a record; each time with a reason in the audit trail.',
+    z.boolean().default(false),
+  ),
 })
 
 const evidence = z.strictObject({
@@ -64,23 +71,8 @@ export const rolloutSchema = z.strictObject({
     z.array(operator).max(200).prefault([]),
   ),
   resendWindowMs: key(
-    'Time in milliseconds for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
-    z
-      .int()
-      .min(1_000)
-      .max(24 * HOUR_MS)
-      .default(15 * MINUTE_MS),
-  ),
-  guards: key(
-    'What happens where V3 serves a partner worse than V2 does at the same time.',
-    z
-      .strictObject({
-        action: key(
-          'back: the partner goes back to shadow; hold: it stays, and no step forward is taken for an hour; notify: log and metric only.',
-          z.enum(['back', 'hold', 'notify']).default('back'),
-        ),
-      })
-      .prefault({}),
+    'Time for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
+    timeWithin(1_000, DAY_MS).prefault('15m'),
   ),
   evidence: key('What has to be seen and compared before rollout advise says ready.', evidence.prefault({})),
 })

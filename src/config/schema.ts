@@ -1,6 +1,7 @@
 import * as z from 'zod'
 
 import { parseAddressRange } from '../http/address.ts'
+import { consoleSchema } from './console-schema.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { rolloutSchema } from './rollout-schema.ts'
@@ -60,15 +61,12 @@ const listen = z.strictObject({
     z.enum(['loopback', 'any']).default('loopback'),
   ),
   // Longer than a batch has by default: a stop then cuts no batch off.
-  drainMs: key(
-    'Time in milliseconds that clients have to read their replies when the adapter stops.',
-    ms.default(100_000),
-  ),
+  drainMs: key('Time that clients have to read their replies when the adapter stops.', ms.prefault('100s')),
 })
 
-const connectMs = key('Time to open a connection.', ms.default(5_000))
-const headersMsOf = (defaultMs: number) =>
-  key('Time from the end of a request to the head of its reply.', ms.default(defaultMs))
+const connectMs = key('Time to open a connection.', ms.prefault('5s'))
+const headersMsOf = (time: string) =>
+  key('Time from the end of a request to the head of its reply.', ms.prefault(time))
 
 const upstreams = z.strictObject({
   v3: key(
@@ -77,13 +75,13 @@ const upstreams = z.strictObject({
       baseUrl: key('Address of V3, http or https, without user, query or fragment.', httpUrl),
       connections: key('Maximum number of connections to V3.', z.int().min(1).max(1024).default(32)),
       timeouts: key(
-        'Timeouts of calls to V3, in milliseconds.',
+        'Timeouts of calls to V3.',
         z
           .strictObject({
             connectMs,
-            headersMs: headersMsOf(20_000),
+            headersMs: headersMsOf('20s'),
             // As long as headersMs: undici keeps one timer for both then.
-            bodyMs: key('Time between two pieces of a reply.', ms.default(20_000)),
+            bodyMs: key('Time between two pieces of a reply.', ms.prefault('20s')),
           })
           .prefault({}),
       ),
@@ -95,12 +93,12 @@ const upstreams = z.strictObject({
       .strictObject({
         baseUrl: key('Address of V2, http or https, without user, query or fragment.', httpUrl),
         timeouts: key(
-          'Timeouts of calls to V2, in milliseconds.',
+          'Timeouts of calls to V2.',
           z
             .strictObject({
               connectMs,
               // V2 answers a whole batch at once, after its last record.
-              headersMs: headersMsOf(100_000),
+              headersMs: headersMsOf('100s'),
             })
             .prefault({}),
         ),
@@ -111,17 +109,17 @@ const upstreams = z.strictObject({
 
 const limits = z.strictObject({
   maxBodyBytes: key(
-    'Maximum bytes of a request body after decompression; a larger one gets 413.',
-    bytes.default(33_554_432),
+    'Maximum size of a request body after decompression; a larger one gets 413.',
+    bytes.prefault('32MiB'),
   ),
   maxParts: key(
     'Maximum number of records, and of changesets, in one batch; more get 413.',
     z.int().positive().default(20_000),
   ),
-  maxPartHeaderBytes: key('Maximum bytes of the headers of one part; more get 400.', bytes.default(65_536)),
+  maxPartHeaderBytes: key('Maximum size of the headers of one part; more get 400.', bytes.prefault('64KiB')),
   maxInFlightBytes: key(
-    'Maximum bytes of request bodies and replies in memory, shared fairly between clients.',
-    bytes.default(268_435_456),
+    'Maximum size of request bodies and replies in memory, shared fairly between clients.',
+    bytes.prefault('256MiB'),
   ),
 })
 
@@ -147,6 +145,10 @@ export const configSchema = z.strictObject({
       .array(partnerSchema)
       .min(1)
       .default(() => [partnerSchema.parse({ id: 'default', match: { any: true } })]),
+  ),
+  console: key(
+    'The web console of operators (default: none); a change needs a restart.',
+    consoleSchema.optional(),
   ),
   passThrough: key(
     'Requests that are passed through to V3 unchanged; a change needs a restart.',
@@ -174,7 +176,7 @@ const tuningSchema = z.strictObject({
   leaseMs: ms.default(10_000),
   /** The longest wait for the instances to drain before a step forward. */
   stageDrainMs: ms.default(10_000),
-  /** After a guard went back or holds, no step forward is taken for so long without `--despite-hold`. */
+  /** How long a partner that a guard took back stays back, unless the step forward has `--despite-hold`. */
   coolDownMs: ms.default(3_600_000),
   /** The longest wait for a free connection to an upstream. */
   acquireMs: ms.default(10_000),
@@ -221,6 +223,9 @@ export function readTuning(json = '{}'): Tuning {
 /** A checked configuration, with what no file sets. */
 export type Config = z.infer<typeof configSchema> & { readonly tuning: Tuning }
 
+/** The settings of the web console. */
+export type ConsoleConfig = NonNullable<Config['console']>
+
 /** The keys of the file, to be shown. */
 export function keysOf(config: Config): object {
   return Object.fromEntries(Object.entries(config).filter(([name]) => name !== 'tuning'))
@@ -260,7 +265,7 @@ const secretForms: readonly JsonSchemaNode[] = [
 
 /**
  * The configuration file as a JSON Schema (draft-07, which the YAML language server and most editors read), with the meaning
- * and the default of every key. It covers single values; conflicts between them, such as a partner that no request reaches, are
+ * and the default of every key. It covers single values; conflicts between them, such as a partner whose requests an earlier one takes, are
  * found by `config check` only.
  */
 export function createConfigJsonSchema(): JsonSchemaNode {

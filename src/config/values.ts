@@ -6,10 +6,34 @@ import { decodeKey, Secret } from './secret.ts'
 export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
   schema.describe(meaning)
 
+/** A whole number, or a text with a number and one of the units; `rule` is the message for anything else. */
+function amount(units: Readonly<Record<string, number>>, rule: string, min: number, max: number) {
+  const number = z.int().min(min).max(max)
+  const text = z
+    .string()
+    .regex(new RegExp(`^[0-9]{1,9}([.][0-9]{1,3})?(${Object.keys(units).join('|')})$`))
+    .transform((own) => Math.round(Number.parseFloat(own) * (units[own.replace(/^[\d.]+/, '')] ?? 0)))
+  return z.union([number, text.pipe(number)], rule)
+}
+
 /** Node's timers fire at once for more. */
 const MAX_TIMER_MS = 2_147_483_647
-export const ms = z.int().positive().max(MAX_TIMER_MS)
-export const bytes = z.int().positive()
+const timeUnits = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A time in milliseconds, or a text such as `15s`. */
+export const timeWithin = (min: number, max: number) =>
+  amount(timeUnits, 'must be a time such as 500ms, 15s, 10m, 24h or 30d', min, max)
+export const ms = timeWithin(1, MAX_TIMER_MS)
+
+const sizeUnits = { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
+
+/** A size in bytes, or a text such as `500MB`. */
+export const bytes = amount(
+  sizeUnits,
+  'must be a size such as 64KiB, 500MB or 1GB',
+  1,
+  Number.MAX_SAFE_INTEGER,
+)
 export const percent = z.number().min(0).max(100)
 
 /** The address of a service. */

@@ -8,6 +8,7 @@ import type { Config, PartnerConfig } from './schema.ts'
 export function warningsOf(config: Config, workers: number, today: string): readonly string[] {
   return [
     ...keyWarnings(config, workers),
+    ...trailWarnings(config),
     ...approvalWarnings(config),
     ...unitWarnings(config),
     ...stateDirWarnings(config),
@@ -39,6 +40,17 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
   ]
 }
 
+/** A partner that V2 can serve will change its stage; the trail of these changes gets its key with the first one. */
+function trailWarnings(config: Config): readonly string[] {
+  const { journal, partners } = config
+  const isKept = journalUrlOf(journal) !== 'none' && partners.some((partner) => hasV2(config, partner))
+  if (!isKept || journalKeysOf(journal).length > 0) return []
+  return [
+    'journal.keys is empty: the audit trail of stages gets its key with the first change of a stage and never later, so markbridge rollout ' +
+      'verify could not detect who changes the database. Add a key to journal.keys before the first markbridge rollout set.',
+  ]
+}
+
 /** With two people for a step forward, the file cannot take one on its own. */
 function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   if (rollout.approval !== 'two') return []
@@ -53,9 +65,10 @@ function approvalWarnings({ rollout, partners }: Config): readonly string[] {
 }
 
 /** Schools that nothing names cannot be told apart. */
-function unitWarnings({ partners }: Config): readonly string[] {
-  return partners
-    .filter(({ stage, canary }) => canary.header === undefined && (stage === 'canary' || usesCanary(canary)))
+function unitWarnings(config: Config): readonly string[] {
+  return config.partners
+    .filter(({ canary }) => canary.header === undefined)
+    .filter((partner) => (hasV2(config, partner) && !isPastCanary(partner)) || usesCanary(partner.canary))
     .map(
       ({ id, canary }) =>
         `partner ${id} has no canary.header: where tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
@@ -64,16 +77,22 @@ function unitWarnings({ partners }: Config): readonly string[] {
 }
 
 /** An SQLite journal keeps the stages beside its file. */
-function stateDirWarnings({ journal, upstreams, partners }: Config): readonly string[] {
+function stateDirWarnings(config: Config): readonly string[] {
+  const { journal, partners } = config
   const url = journalUrlOf(journal)
-  const hasV2 = upstreams.v2 !== undefined || partners.some(({ v2 }) => v2.baseUrl !== undefined)
-  if (url === 'none' || url.startsWith('sqlite:') || journal.stateDir !== undefined || !hasV2) return []
+  if (url === 'none' || url.startsWith('sqlite:') || journal.stateDir !== undefined) return []
+  if (!partners.some((partner) => hasV2(config, partner))) return []
   return [
     'the journal is in PostgreSQL and journal.stateDir is not set: an instance that starts while the database is down does not know the ' +
       'stages of its partners and is not ready, and a stageOverride that the database has not followed is forgotten at a restart. ' +
       'Name a folder of each instance, such as /var/lib/markbridge.',
   ]
 }
+
+const hasV2 = ({ upstreams }: Config, { v2 }: PartnerConfig): boolean =>
+  (v2.baseUrl ?? upstreams.v2) !== undefined
+
+const isPastCanary = ({ stage }: PartnerConfig): boolean => stage === 'v3' || stage === 'complete'
 
 const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>
   percent > 0 || always.length + never.length > 0

@@ -12,11 +12,16 @@ import {
 } from 'yaml'
 
 import type { ErrorDetail } from '../errors.ts'
-import { type Config, keysOf } from './schema.ts'
+import { type Config, keysOf, type PartnerConfig } from './schema.ts'
 
 /** The configuration as a file with every default; secrets show as `[secret]`, addresses as text. */
 export function printConfig(config: Config): string {
   return stringify(JSON.parse(JSON.stringify(keysOf(config))))
+}
+
+/** One partner in the same way. */
+export function printPartner(partner: PartnerConfig): string {
+  return stringify(JSON.parse(JSON.stringify(partner)))
 }
 
 /** Where in the file, from 1. */
@@ -37,29 +42,8 @@ export interface YamlFile {
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
-/** The parser's own messages quote the line, which may hold a secret. */
-const causes: Readonly<Partial<Record<ErrorCode, string>>> = {
-  ALIAS_PROPS: 'an alias has an anchor or a tag',
-  BAD_ALIAS: 'an alias has no name, or names no anchor before it',
-  BAD_DIRECTIVE: 'a directive is not known',
-  BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape',
-  BAD_INDENT: 'the indentation does not fit the lines before',
-  BAD_PROP_ORDER: 'an anchor or a tag is misplaced',
-  BAD_SCALAR_START: 'a text begins with a character that needs quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a nested mapping begins on the line of its key',
-  BLOCK_IN_FLOW: 'a block is inside brackets or braces',
-  DUPLICATE_KEY: 'a key is duplicated',
-  MISSING_CHAR: 'a quote, bracket, brace, colon or comma is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key goes over several lines, or its colon is missing',
-  MULTIPLE_ANCHORS: 'a value has two anchors',
-  MULTIPLE_DOCS: 'a second document begins; the file must have one',
-  MULTIPLE_TAGS: 'a value has two tags',
-  RESOURCE_EXHAUSTION: 'the file is nested too deeply',
-  TAB_AS_INDENT: 'a tab is used for indentation',
-  TAG_RESOLVE_FAILED: 'a tag does not fit its value',
-  UNEXPECTED_TOKEN: 'an unexpected character or word',
-  BAD_COLLECTION_TYPE: 'a tag does not fit its value',
-}
+/** What the parser calls a fault, such as `missing char`: its messages quote the line, which may hold a secret. */
+const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
 /** Faults that leave the rest readable, so that its faults can be listed as well. */
 const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
@@ -77,7 +61,7 @@ export function readYaml(text: string): YamlFile {
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
       code: 'yaml',
-      message: causes[code] ?? 'it is not YAML',
+      message: causeOf(code),
       ...at(pos[0]),
     }))
     visit(document, {

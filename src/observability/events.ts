@@ -9,6 +9,8 @@ export interface BatchTally {
   refused: number
   notApplied: number
   unknown: number
+  /** Why the last one of those that were not applied or are unknown is so, as far as V3 was asked: a reason of its outcome. */
+  reason?: string
 }
 
 /** A batch that was answered. */
@@ -74,10 +76,9 @@ interface StageChanged {
   readonly source: 'store' | 'kept' | 'file' | 'override'
 }
 
-/** An action of the guards of a partner, with the figures that led to it. */
+/** A partner that its guards took back, with the figures that led to it. */
 interface GuardActed {
   readonly partner: string
-  readonly action: 'notify' | 'hold' | 'back'
   /** Writes of either side that were counted since V3 has been worse. */
   readonly v3: number
   readonly v3Bad: number
@@ -92,6 +93,8 @@ export interface WritesFailing {
   /** Records of them. */
   readonly notApplied: number
   readonly unknown: number
+  /** The most frequent one of the batches. */
+  readonly reason?: string
 }
 
 /** A fault of a configuration, with its place in the file where it has one. */
@@ -119,8 +122,12 @@ const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete
  */
 export type Events = ReturnType<typeof createEvents>
 
-/** Creates the events over a logger; without `instruments` nothing is counted. */
-export function createEvents(logger: Logger, instruments: Instruments = createInstruments(new Registry())) {
+/** Creates the events over a logger; without `instruments` nothing is counted. `onEvent` takes what is logged. */
+export function createEvents(
+  logger: Logger,
+  instruments: Instruments = createInstruments(new Registry()),
+  onEvent?: (message: string, fields: object) => void,
+) {
   const { counter, timer } = instruments
   /** An event with fields. */
   const event =
@@ -132,11 +139,13 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     (event: Event): void => {
       const fields: object = event
       logger[typeof level === 'string' ? level : level(event)](fields, message)
+      onEvent?.(message, fields)
       for (const count of counts) count(event)
     }
   /** An event without fields. */
   const plain = (level: Level, message: string, count?: () => void) => (): void => {
     logger[level](message)
+    onEvent?.(message, {})
     count?.()
   }
   /** Adds the number in a field. */
@@ -234,12 +243,14 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
     trailDamaged: plain('error', 'audit trail of stages damaged'),
     /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
-    /** The guards of a partner have acted: this instance is the one that did. */
-    guardActed: event<GuardActed>('error', 'guard acted', counter('stage_guard_actions_total', 'Actions of guards.', { partner, action: ['notify', 'hold', 'back'] })), // prettier-ignore
+    /** The guards have taken a partner back: this instance is the one that did. */
+    guardActed: event<GuardActed>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
     /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
     guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', { partner })), // prettier-ignore
     /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
     seenNotKept: event<OfPartner & { readonly code: string }>('warn', 'writes seen cannot be kept'),
+    /** The console's data cannot be read or written: its pages are out of date until they can. */
+    consoleFailed: plain('warn', 'console data unavailable'),
     /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
     evidenceNotKept: event<OfPartner & { readonly code: string }>('warn', 'evidence cannot be kept'),
     /** A recording could not be written: nothing more is recorded of the partner. `code`: of the file system, such as ENOSPC. */
@@ -259,6 +270,8 @@ export function createEvents(logger: Logger, instruments: Instruments = createIn
       readonly changed: readonly string[]
       readonly needsRestart: readonly string[]
     }>(({ needsRestart }) => (needsRestart.length === 0 ? 'info' : 'warn'), 'config reloaded'),
+    /** A setting is valid but risky; the text names keys, ids of partners and the remedy, never a secret. */
+    configWarned: event<{ readonly warning: string }>('warn', 'configuration warning'),
     /** A configuration was not taken and the one before stays; texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),

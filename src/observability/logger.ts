@@ -1,3 +1,5 @@
+import { isatty } from 'node:tty'
+
 import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type { Logger }
@@ -11,6 +13,15 @@ export function createLogger(level: string, destination?: DestinationStream, wor
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime }
   return pino(options, destination ?? (standardError ??= openStandardError()))
+}
+
+/** Opens lines for people on standard error, in colour on a terminal: time, level, message and fields. */
+export async function openTextLines(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({
+    ...{ destination: 2, sync: true, colorize: isatty(2) },
+    ...{ singleLine: true, translateTime: 'SYS:HH:MM:ss', ignore: 'name' },
+  })
 }
 
 /** Lines are written in blocks, at the latest after 250 ms and at exit: one write per batch took a fifteenth of the hot path. */

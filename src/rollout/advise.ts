@@ -1,5 +1,5 @@
 import type { LostInstance } from '../journal/index.ts'
-import { describeAlarm, type GuardState } from './guards/sequential-test.ts'
+import { describeAlarm, describeSides, type GuardState } from './guards/sequential-test.ts'
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
 
@@ -332,7 +332,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
 
 /** Of the instances, the guards and other changes. */
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
-  const { target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
+  const { partner, target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
   const movesToV3 = placeOf(target.stage) >= placeOf('canary')
   const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
   return [
@@ -350,6 +350,11 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
       'not yet',
       guards.kind === 'alarm',
       `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
+    ],
+    [
+      'not yet',
+      guards.kind !== 'alarm' && guards.figures !== undefined,
+      `${guards.figures === undefined ? '' : describeSides(guards.figures)}: markbridge rollout back ${partner} takes it off V3.`,
     ],
     [
       'not yet',

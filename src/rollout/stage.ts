@@ -41,6 +41,12 @@ export function isServedByV2(stage: Stage): boolean {
   return stage === 'legacy' || stage === 'shadow'
 }
 
+/** The percentage of the units that V3 serves. */
+export function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
+  if (stage === 'canary') return percent
+  return isServedByV2(stage) ? 0 : 100
+}
+
 /** True for kinds that change marks. */
 export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
@@ -90,13 +96,6 @@ export function isSetting(value: unknown): value is StageSetting {
 /** Which way a change moves units. `forward`: at least one to V3; `none`: it moves none. */
 type Direction = 'forward' | 'back' | 'none'
 
-/** The judgement of a change. */
-interface JudgedStep {
-  readonly direction: Direction
-  /** Why the change is refused, for the operator; undefined: it is allowed. */
-  readonly error?: string
-}
-
 /** The stage after a stage; undefined: it is the last one. */
 export function nextOf(stage: Stage): Stage | undefined {
   return stages[placeOf(stage) + 1]
@@ -107,8 +106,13 @@ export function backOf(stage: Stage): Stage {
   return placeOf(stage) > placeOf('shadow') ? 'shadow' : 'legacy'
 }
 
-/** Judges a change of a setting; pure. Forward goes one stage at a time; back goes to any lower stage. */
-export function judgeStep(from: StageSetting, to: StageSetting): JudgedStep {
+/**
+ * Judges a change of a setting; pure. Forward goes one stage at a time; back goes to any lower stage. `error` says to the operator why it is refused.
+ */
+export function judgeStep(
+  from: StageSetting,
+  to: StageSetting,
+): { readonly direction: Direction; readonly error?: string } {
   const direction = directionOf(from, to)
   if (!(to.percent >= 0 && to.percent <= 100))
     return { direction, error: 'The percentage must be between 0 and 100.' }

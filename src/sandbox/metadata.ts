@@ -1,18 +1,11 @@
-import { acceptedType } from '../http/media-type.ts'
 import { attendanceV2Model } from '../model/attendance-v2.ts'
+import { serviceSets } from '../model/entity-sets.ts'
 import { serviceModel } from '../model/service-model.ts'
-import { type ServiceModel, toServiceDocument, writeCsdlJson, writeEdmx } from '../odata/index.ts'
+import { type ServiceModel, toServiceDocument, writeEdmx } from '../odata/index.ts'
 import { jsonMediaType, jsonReply, methodNotAllowed, odataError, type Reply } from './http/reply.ts'
 import { isLegacy, type RoutedRequest, type Route, type ServiceRequest } from './http/request.ts'
 import { lookupSets } from './learner/samples.ts'
 import { levelOf } from './query/presentation.ts'
-
-const attendanceSets: readonly string[] = [
-  'AttendanceRecords',
-  'StatutoryAttendanceSessions',
-  'StatutoryAttendanceRecordHistorys',
-  'AttendanceLookups',
-]
 
 /** The sets that one root serves, in a model of its own for `$metadata` and the service document. */
 function modelWith(isServed: (set: string) => boolean): ServiceModel {
@@ -21,7 +14,8 @@ function modelWith(isServed: (set: string) => boolean): ServiceModel {
   return { ...serviceModel, container: { ...container, entitySets } }
 }
 
-const isAttendance = (set: string): boolean => attendanceSets.includes(set)
+const isAttendance = (set: string): boolean =>
+  serviceSets.some(({ name, securityDomain }) => name === set && securityDomain === 'Attendance')
 const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
 
 /** The model of each kind of root: the sets that its service document lists can be read below it. */
@@ -35,14 +29,7 @@ const rootModels = {
   Legacy: attendanceV2Model,
 }
 
-/** Forms of `$metadata`, the default one first. */
-const forms = ['application/xml', 'application/json'] as const
-const writers = { 'application/xml': writeEdmx, 'application/json': writeCsdlJson }
-const notAcceptable = odataError(
-  406,
-  'NotAcceptable',
-  `$metadata is offered as ${forms.join(' and ')}. Accept one of them.`,
-)
+const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is offered as application/xml.')
 
 /** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
 export function answerMetadata(request: RoutedRequest): Reply | undefined {
@@ -52,13 +39,14 @@ export function answerMetadata(request: RoutedRequest): Reply | undefined {
   if (rest.length > 0 || (name !== undefined && !asksMetadata)) return undefined
   if (request.method !== 'GET') return methodNotAllowed('GET')
   const model = rootModels[modelOf(route)]
+  const format = formatOf(request)
   if (asksMetadata) {
-    const form = formOf(request)
-    if (form === undefined) return notAcceptable
-    const headers = { 'Content-Type': form, 'OData-Version': '4.0', Vary: 'Accept' }
-    return { status: 200, headers, body: writers[form](model) }
+    // Accept is disregarded (RFC 9110 12.5.1): clients send that of data with every request.
+    if (format !== undefined && !/^(application\/)?xml$/i.test(format)) return notAcceptable
+    const headers = { 'Content-Type': 'application/xml', 'OData-Version': '4.0' }
+    return { status: 200, headers, body: writeEdmx(model) }
   }
-  const level = levelOf(formatOf(request), request)
+  const level = levelOf(format, request)
   const { value, ...context } = toServiceDocument(model, `${origin}${route.root}/$metadata`)
   const document = level === 'none' ? { value } : { ...context, value }
   return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
@@ -70,17 +58,6 @@ function modelOf(route: Route): keyof typeof rootModels {
   if (isLegacy(route)) return 'Legacy'
   if (isLookup) return `${area}Lookup`
   return area === 'Learner' && version === 2 ? 'LearnerV2' : area
-}
-
-/** The form that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1). */
-function formOf(request: ServiceRequest): (typeof forms)[number] | undefined {
-  const format = formatOf(request)?.toLowerCase()
-  if (format === undefined) {
-    // ASP.NET answers a browser and a proxy generator of old with the XML as well.
-    const accepted = acceptedType(request.header('accept'), [...forms, 'text/xml', 'text/html'])
-    return accepted === 'text/xml' || accepted === 'text/html' ? 'application/xml' : accepted
-  }
-  return forms.find((form) => form === format || form === `application/${format}`)
 }
 
 function formatOf({ query }: ServiceRequest): string | undefined {

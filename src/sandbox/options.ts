@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { listFaults, readValues } from '../config/index.ts'
+import { bytes } from '../config/values.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { learnerSets, securityDomains } from './learner/learner-sets.ts'
 
@@ -47,8 +48,6 @@ const v2 = z.strictObject({
   /** Default: those of the other port. */
   tokens: tokens.optional(),
   callsPerSecond,
-  /** Added to every answer but those of health and control. */
-  latencyMs: z.int().min(0).max(600_000).default(0),
 })
 
 /** The options of a program, of a file and of the command. */
@@ -63,7 +62,6 @@ export const sandboxFileSchema = z.strictObject({
   now: z.iso.datetime({ offset: true, error: 'must be a date and time with offset' }).optional(),
   control: z.boolean().default(true),
   onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
-  unmappedFields: z.enum(['report', 'pass', 'strict']).default('report'),
   typeNames: z.enum(['documented', 'later']).default('documented'),
   pageSize: z.int().positive().default(1000),
   maxDays: z.int().positive().default(90),
@@ -73,7 +71,7 @@ export const sandboxFileSchema = z.strictObject({
     .optional(),
   unavailable: z.array(entitySet).default([]),
   ...callers,
-  maxBodyBytes: z.int().positive().default(33_554_432),
+  maxBodyBytes: bytes.prefault('32MiB'),
 })
 
 /** Options of `createSandbox`; every one has a default. */

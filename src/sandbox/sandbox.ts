@@ -46,8 +46,6 @@ export interface SandboxHooks {
   readonly onProgress?: (share: number) => void
   /** A fault of the sandbox itself, which its client reads as status 500. */
   readonly onError?: (error: unknown) => void
-  /** The option that chooses its port, for the error about a port in use; default `--port`. */
-  readonly portOption?: string
 }
 
 /**
@@ -57,13 +55,13 @@ export interface SandboxHooks {
  * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a fixed clock; default the
  * machine's clock; it decides ages, roll states, years and how far registers are filled in), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
- * POST does on a marked session), `unmappedFields` 'report' | 'pass' | 'strict' (members beyond the flat write form), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
+ * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
  * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`),
  * `contextUrl` (a service root that `@odata.context` names instead of the one that was called, as the real service does), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
  * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
  * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
  * `v2Port` (0: any free one) gives the V2 face a port of its own, which the first port then does not serve, with faults of its own; `v2`
- * { keys, tokens, callsPerSecond, latencyMs } is its gateway: keys and tokens default to those above.
+ * { keys, tokens, callsPerSecond } is its gateway: keys and tokens default to those above.
  *
  * Errors: `ADP_USAGE` for wrong options, and for a database file that cannot be opened or has other content.
  */
@@ -82,7 +80,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     },
   }
   const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
-  const { seed, control, maxBodyBytes, contextUrl, host, port, v2Port, v2 } = settings
+  const { seed, control, maxBodyBytes, contextUrl, host, port, v2Port } = settings
   const service = createService(school)
   const { valueRules, legacyForm, differences } = school
   const plans: FaultPlan[] = []
@@ -96,7 +94,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const createPort = (
     stream: string,
     serves: (route: Route) => boolean,
-    gateway: Pick<PortParts, 'admit' | 'issueToken' | 'latencyMs'>,
+    gateway: Pick<PortParts, 'admit' | 'issueToken'>,
     address: { port: number; option: string | undefined },
   ) => {
     const faults = createFaultPlan(createRandom(seed, stream), lastSeq)
@@ -123,15 +121,15 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
   const main = createPort(
     'faults',
     (route) => isWhole || portOf(route) === 'V3',
-    { admit, issueToken, latencyMs: 0 },
-    { port, option: hooks.portOption },
+    { admit, issueToken },
+    { port, option: undefined },
   )
   const legacy = isWhole
     ? undefined
     : createPort(
         'v2 faults',
         (route) => portOf(route) === 'V2',
-        { admit: admitV2, issueToken: undefined, latencyMs: v2?.latencyMs ?? 0 },
+        { admit: admitV2, issueToken: undefined },
         { port: v2Port, option: '--v2-port' },
       )
   return {

@@ -10,17 +10,6 @@ import {
 } from '../../compare/recording/index.ts'
 import type { WireExchange } from '../../compare/wire-exchange.ts'
 import { changedPaths, type Config, decodeKey, type RecordConfig } from '../../config/index.ts'
-import { oneSlice } from '../../http/slices.ts'
-import type { Partner } from '../../partners/partner.ts'
-
-/** The recordings of the partners that have `record`. */
-interface Recordings {
-  record(exchange: WireExchange, partner: Partner): Promise<RecordFate>
-  /** Opens the folders of a configuration. */
-  use(config: Pick<Config, 'partners'>): void
-  /** Removes what is past its retention period. */
-  removeOld(): Promise<void>
-}
 
 /** Larger exchanges are not recorded. */
 export const MAX_EXCHANGE_BYTES = 4_194_304
@@ -32,11 +21,8 @@ interface Recorded {
   readonly target: RecordingTarget
 }
 
-/** Creates the recordings. `onStopped`: the folder of a partner cannot be written. */
-export function createRecordings(
-  nowMs: () => number,
-  onStopped: (partner: string, code: string) => void,
-): Recordings {
+/** Creates the recordings of the partners that have `record`. `onStopped`: the folder of a partner cannot be written. */
+export function createRecordings(nowMs: () => number, onStopped: (partner: string, code: string) => void) {
   let recorded = new Map<string, Recorded>()
   const toTarget = (partner: string, { to, key, pseudonyms, maxBytes }: RecordConfig): RecordingTarget =>
     createRecordingTarget({
@@ -49,14 +35,15 @@ export function createRecordings(
       onStopped: (cause) => onStopped(partner, codeOf(cause)),
     })
   return {
-    record: async (exchange, partner) => {
-      const target = recorded.get(partner.id)?.target
+    record: async (partner: string, exchange: WireExchange): Promise<RecordFate> => {
+      const target = recorded.get(partner)?.target
       if (target === undefined) return 'dropped'
       if (target.isStopped()) return 'stopped'
       const plain = await toRecorded(exchange, MAX_EXCHANGE_BYTES)
-      return plain === undefined ? 'tooLarge' : target.keep(plain, partner, oneSlice)
+      return plain === undefined ? 'tooLarge' : target.keep(plain)
     },
-    use: ({ partners }) => {
+    /** Opens the folders of a configuration. */
+    use: ({ partners }: Pick<Config, 'partners'>): void => {
       const before = recorded
       recorded = new Map(
         partners.flatMap(({ id, record }) => {
@@ -68,7 +55,8 @@ export function createRecordings(
         }),
       )
     },
-    removeOld: async () => {
+    /** Removes what is past its retention period. */
+    removeOld: async (): Promise<void> => {
       await Promise.all([...recorded.values()].map(({ target }) => target.removeOld()))
     },
   }

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { readlinkSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { backgroundClock } from '../../clock.ts'
 import type { CheckKind, ComparedExchange, ComparedRecord } from '../../compare/compared-exchange.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
 import { toEntry } from '../../compare/evidence/to-entry.ts'
-import { createLearning, type LearnedExchange } from '../../compare/learn/index.ts'
+import { createLearning } from '../../compare/learn/index.ts'
 import {
   type CheckEnd,
   createAskSides,
@@ -17,7 +15,7 @@ import {
   type OfferedExchange,
 } from '../../compare/live/index.ts'
 import { createProcessorShare } from '../../compare/processor-share.ts'
-import { fieldOf, type WireMessage } from '../../compare/wire-exchange.ts'
+import type { WireMessage } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
@@ -34,6 +32,7 @@ import { createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
 import { connect, type Remote } from '../remote-calls.ts'
+import { takePriority, usedMs } from '../processor.ts'
 import {
   type MainCalls,
   type Note,
@@ -114,7 +113,7 @@ function runBackground(
     note({ kind: 'recordingStopped', partner, code }),
   )
   recordings.use(config)
-  const learning = createLearning(() => limits)
+  const observe = createLearning(() => limits)
   const toPostedEnd = async (
     exchange: OfferedExchange,
     check: CheckKind,
@@ -138,20 +137,14 @@ function runBackground(
     if (partner === undefined) return { ends: [], learned: [] }
     const exchange = toOffered(posted, partner)
     const learned: string[] = []
-    const { ends, hidden } = await engine.compare(
-      exchange,
-      clock.nowMs() - (nowMicros() - sinceMicros) / 1_000,
-      {
-        onBegun: () => {
-          note({ kind: 'begun', id })
-          const shown = hasStore ? toLearned(exchange) : undefined
-          if (shown !== undefined) learned.push(...learning.observe(partner.id, shown))
-        },
-        isHiddenWanted: () => hasStore && learning.isHiddenWanted(partner.id),
-        onFailure,
+    const ends = await engine.compare(exchange, clock.nowMs() - (nowMicros() - sinceMicros) / 1_000, {
+      onBegun: () => {
+        note({ kind: 'begun', id })
+        if (!hasStore || exchange.served !== 'v2' || exchange.reply === undefined) return
+        learned.push(...observe(partner.id, { ...exchange, reply: exchange.reply }))
       },
-    )
-    if (hidden !== undefined) learned.push(`mismatch/${hidden}`)
+      onFailure,
+    })
     const ending = [...ends].map(
       async ([check, end]) => [check, await toPostedEnd(exchange, check, end)] as const,
     )
@@ -176,9 +169,8 @@ function runBackground(
     record: (id, partner, { request, reply, ...exchange }) => {
       const recording = share.inTurn(() => {
         note({ kind: 'begun', id })
-        const own = partners.get(partner)
-        if (own === undefined) return Promise.resolve('dropped' as const)
-        return recordings.record({ ...exchange, request: toMessage(request), reply: toMessage(reply) }, own)
+        const plain = { ...exchange, request: toMessage(request), reply: toMessage(reply) }
+        return recordings.record(partner, plain)
       })
       return run(recording)
     },
@@ -207,9 +199,9 @@ const partnersById = (config: Config): ReadonlyMap<string, Partner> =>
 function toOffered(posted: PostedExchange, partner: Partner): OfferedExchange {
   const client: Client = { ...posted.client, partner }
   if ('records' in posted) return { ...posted, client }
-  if ('request' in posted)
-    return { ...posted, client, body: toBuffer(posted.body), reply: toMessage(posted.reply) }
-  return { ...posted, client, reply: posted.reply && toMessage(posted.reply) }
+  const request = toMessage(posted.request)
+  if ('keys' in posted) return { ...posted, client, request, reply: toMessage(posted.reply) }
+  return { ...posted, client, request, reply: posted.reply && toMessage(posted.reply) }
 }
 
 const toMessage = <Message extends WireMessage>(message: Message): Message => ({
@@ -227,26 +219,6 @@ async function authorise(client: Client, main: Remote<MainCalls>): Promise<Autho
   const renew = async (): Promise<Authorisation['credentials']> =>
     (await main.call('authorise', own, credentials.authorization)).credentials
   return { ...client, credentials, rateLimit: undefined, renew: canRenew ? renew : undefined }
-}
-
-/** What V2's reply shows of the partner's interface; undefined: V2 has not served it. */
-function toLearned(exchange: OfferedExchange): LearnedExchange | undefined {
-  if (exchange.served !== 'v2' || exchange.reply === undefined) return undefined
-  const { reply } = exchange
-  const isWrite = 'request' in exchange
-  return {
-    kind: isWrite ? exchange.kind : 'read',
-    request: {
-      contentType: isWrite ? exchange.request.contentType : undefined,
-      isGeneric: isWrite && exchange.isGeneric,
-      body: isWrite ? exchange.body : undefined,
-    },
-    reply: {
-      status: reply.status,
-      contentType: fieldOf(reply, 'content-type'),
-      body: fieldOf(reply, 'content-encoding') === undefined ? reply.body : undefined,
-    },
-  }
 }
 
 /** What the metrics count of an exchange. */
@@ -285,25 +257,6 @@ function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): bool
   } catch (cause) {
     if (cause instanceof AdapterError) return false
     throw cause
-  }
-}
-
-/** Processor time of this thread and of the others of the process, ms. */
-function usedMs(): { readonly own: number; readonly others: number } {
-  const [own, all] = [process.threadCpuUsage(), process.cpuUsage()].map(
-    ({ user, system }) => (user + system) / 1_000,
-  )
-  return { own: own ?? 0, others: (all ?? 0) - (own ?? 0) }
-}
-
-/** Where another thread wants the same processor, that one has it. Linux counts threads as processes; elsewhere nothing changes. */
-function takePriority(nice: number): void {
-  if (process.platform !== 'linux') return
-  try {
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
-    setPriority(thread, nice)
-  } catch {
-    // A container without /proc, or a profile that forbids it: the threads share the processor evenly.
   }
 }
 

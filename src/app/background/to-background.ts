@@ -10,6 +10,7 @@ import {
   type LiveComparison,
   type OfferedExchange,
   sizeOf,
+  type WireExchange,
 } from '../../compare/live/index.ts'
 import { recordedKindOf, type RecordFate } from '../../compare/recording/index.ts'
 import type { Config } from '../../config/index.ts'
@@ -184,11 +185,14 @@ export function toBackground(parts: BackgroundParts): Background {
         toEntry: ({ period }) => (period === evidence.period ? evidence.entry : undefined),
       })
   }
-  const finish = (exchange: OfferedExchange, { ends, learned }: PostedResult): void => {
-    const head = headOf(exchange)
+  const finish = (
+    head: ExchangeHead,
+    checks: readonly CheckKind[],
+    { ends, learned }: PostedResult,
+  ): void => {
     const known = new Map(ends)
     const reason = stop.signal.aborted ? 'stopped' : 'failed'
-    for (const check of checksOf(exchange)) end(head, check, known.get(check) ?? { kind: 'skipped', reason })
+    for (const check of checks) end(head, check, known.get(check) ?? { kind: 'skipped', reason })
     if (learned.length === 0) return
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
@@ -203,12 +207,22 @@ export function toBackground(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
+  // These two send an exchange from a scope of their own: what waits for its end would keep its bytes in this thread as long as in the other.
+  const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
+    const posted = { ...exchange, client: toPostedClient(exchange.client) }
+    return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))
+  }
+  const handRecorded = (
+    bytes: number,
+    partner: string,
+    copied: WireExchange,
+  ): ReturnType<typeof thread.hand<RecordFate>> =>
+    thread.hand(bytes, async (call, id) => call('record', id, partner, copied))
   const offer = (exchange: OfferedExchange): void => {
     const head = headOf(exchange)
     const checks = checksOf(exchange)
     for (const check of checks) metrics.compare.offered({ partner: head.partner, check })
-    const posted = { ...exchange, client: toPostedClient(exchange.client) }
-    const compared = thread.hand(sizeOf(exchange), (call, id) => call('compare', id, nowMicros(), posted))
+    const compared = handCompared(exchange)
     if (typeof compared === 'string') {
       for (const check of checks) {
         metrics.compare.dropped({ partner: head.partner, check, reason: compared })
@@ -220,7 +234,7 @@ export function toBackground(parts: BackgroundParts): Background {
     comparing += 1
     const ended = (result: PostedResult): void => {
       comparing -= 1
-      safely(() => finish(exchange, result))
+      safely(() => finish(head, checks, result))
     }
     void compared.then(ended, () => ended({ ends: [], learned: [] }))
   }
@@ -244,7 +258,7 @@ export function toBackground(parts: BackgroundParts): Background {
         else if (isFull) onFate('dropped')
         else if (stopped.has(partner)) onFate('stopped')
         else {
-          const fate = thread.hand(held, (call, id) => call('record', id, partner, copied))
+          const fate = handRecorded(held, partner, copied)
           if (typeof fate === 'string') {
             onFate('dropped')
             return

@@ -2,33 +2,33 @@ import type { Command } from 'commander'
 
 import { formatPatch, type Learned, learnedOf, learnRecordings, propose } from '../../compare/learn/index.ts'
 import type { Config } from '../../config/index.ts'
-import { readRecordingKey } from '../key-source.ts'
+import { readRecordingKey } from '../files.ts'
 import { useStore } from '../rollout/open-store.ts'
-import type { Target } from '../options.ts'
+import { type Target, withTarget } from '../options.ts'
 import { findPartner, loadTarget } from '../target.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
-Proposes layout, quirks and Type strings from what V2 really answered: a patch of the configuration, each line with the counts behind it, and
-V2's error messages. Nothing is proposed without evidence, or where it is contradictory. Generic OData clients (Microsoft.OData.Client,
-SAP Cloud SDK, UI5 V4, Olingo: they name an OData version or accept multipart/mixed) need layout: auto or nested; where they were answered flat, a note says so.
+Proposes layout, quirks and Type strings from what V2 really answered: a patch
+of the configuration, each line with the counts behind it, and V2's error
+messages. Nothing is proposed without evidence, or where it is contradictory.
+Generic OData clients (Microsoft.OData.Client, SAP Cloud SDK, UI5 V4, Olingo:
+they name an OData version or accept multipart/mixed) need layout: auto or
+nested; where they were answered flat, a note says so.
 
 Examples:
   markbridge compare learn acme --config markbridge.yaml
-  markbridge compare learn acme --config markbridge.yaml --recording ./recordings --key env:RECORDING_KEY
+  markbridge compare learn acme --recording ./recordings --key env:RECORDING_KEY
 
-A running adapter counts at stage shadow, and keeps no value of a record. Exit status: 0; 3 nothing was observed; 2 wrong usage or
-configuration.`
+A running adapter counts at stage shadow, and keeps no value of a record.
+Exit status: 0; 3 nothing was observed; 2 wrong usage or configuration.`
 
 /** Adds `compare learn`. */
 export function addCompareLearn(command: Command, exitWith: (status: number) => void): void {
-  command
-    .argument('<partner>')
-    .option('--config <file>', 'configuration file (default: one partner, default)')
-    .option('--journal <url>', 'journal with the counts (default: of the configuration)')
+  withTarget(command, 'configuration file with the partner')
+    .argument('<partner>', 'id of the partner')
     .option('--recording <dir>', 'read recordings in place of the counts')
     .option('--key <source>', 'open encrypted recordings with the key of env:NAME or file:path')
-    .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
     .action(answerWith(exitWith, runCompareLearn))
 }

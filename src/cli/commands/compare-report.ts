@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 
 import { type Command, Option } from 'commander'
 
-import { isCompared, toRunDocument } from '../../compare/evidence/to-run-document.ts'
+import { isCompared, toRunDocument } from '../../compare/evidence/read-evidence.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
 import {
   MAX_DOCUMENT_BYTES,
@@ -11,22 +11,25 @@ import {
   readRunDocument,
   type RunDocument,
 } from '../../compare/run-document.ts'
-import { replaceFile } from '../../compare/run/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import { readStore } from '../rollout/open-store.ts'
-import type { Target } from '../options.ts'
+import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
+import { configOption, type Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { formatGivenText, formatTable } from '../text.ts'
+import { writeResult } from '../files.ts'
 
 const examples = `
 Examples:
   markbridge compare report --list
-  markbridge compare report run-20260327-160000-9f3c --format html --out report.html
+  markbridge compare report run-20260327-160000-9f3c --out report.html
   markbridge compare report ./runs/acme.json --format junit --out compare.xml
-  markbridge compare report live:acme --config markbridge.yaml --out live.html
-A run is the id that compare run printed, the path of its file, latest, or live:<partner> for what live comparison has found. Counts are rounded
-to multiples of 5; --exact prints them as they are, for those who may see figures about single learners.
-Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a file that cannot be read.`
+  markbridge compare report live:acme --out live.html
+A run is the id that compare run printed, the path of its file, latest, or
+live:<partner> for what live comparison has found. Counts are rounded to
+multiples of 5; --exact prints them as they are, for those who may see figures
+about single learners.
+Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a
+file that cannot be read.`
 
 /** Adds `compare report`. */
 export function addCompareReport(command: Command, exitWith: (status: number) => void): void {
@@ -35,13 +38,19 @@ export function addCompareReport(command: Command, exitWith: (status: number) =>
     .addOption(new Option('--format <format>', 'form of the report').choices(reportFormats).default('html'))
     .option('--exact', 'print counts as they are, not rounded to multiples of 5')
     .option('--out <file>', 'write to this file (default: standard output)')
-    .option('--dir <folder>', 'folder of the runs', './data/compare')
-    .option('--config <file>', 'configuration with the journal of a live:<partner>')
+    .option('--force', 'replace the file of --out')
+    .option('--dir <dir>', 'folder of the runs', RUNS)
+    .addOption(configOption('file with the journal of a live:<partner>'))
     .option('--journal <url>', 'journal of a live:<partner> (default: of the configuration)')
+    .addOption(
+      new Option('--json', 'print one JSON document: --format json, or the list').implies({ format: 'json' }),
+    )
     .option('--list', 'list the runs of the folder, newest first')
     .addHelpText('after', examples)
-    .action(async (run: string | undefined, options: CompareReportOptions) => {
-      exitWith(await runCompareReport(run, options))
+    .action(async (run: string | undefined, options: CompareReportOptions, own: Command) => {
+      if (options.list === true) print(own, await listAnswer(options.dir))
+      else await runCompareReport(run, options)
+      exitWith(0)
     })
 }
 
@@ -51,15 +60,15 @@ interface CompareReportOptions extends Pick<Target, 'config' | 'journal'> {
   readonly exact?: boolean
   readonly out?: string
   readonly dir: string
+  readonly force?: boolean
   readonly list?: boolean
 }
 
-/** Writes the report of a run, or lists the runs there are; returns the exit status. */
+/** Writes the report of a run. */
 async function runCompareReport(
   run: string | undefined,
-  { format, exact, out, dir, list, ...target }: CompareReportOptions,
-): Promise<number> {
-  if (list === true) return printRuns(dir)
+  { format, exact, out, dir, force, ...target }: CompareReportOptions,
+): Promise<void> {
   if (run === undefined)
     throw new AdapterError(
       'ADP_USAGE',
@@ -67,41 +76,42 @@ async function runCompareReport(
     )
   const report = writeReport(await readRun(run, dir, target), format, { exact: exact === true })
   if (out === undefined) process.stdout.write(report)
-  else await write(out, report)
-  return 0
-}
-
-async function write(file: string, report: string): Promise<void> {
-  // As root, a rename would replace a device such as /dev/stdout.
-  if ((await stat(file).catch(() => undefined))?.isFile() === false)
-    throw new AdapterError('ADP_USAGE', `${file} is not a file. Without --out the report is printed.`)
-  await replaceFile(file, report).catch((cause: unknown) => {
-    throw unusable(`${file} cannot be written`, cause)
-  })
-  console.error(`markbridge: the report is in ${file}`)
+  else {
+    await writeResult(out, report, force)
+    console.error(`markbridge: the report is in ${out}`)
+  }
 }
 
 const unusable = (what: string, cause: unknown, more = ''): AdapterError =>
   new AdapterError('ADP_USAGE', `${what}: ${describeFileError(cause)}.${more}`, { cause })
 
-async function printRuns(folder: string): Promise<number> {
+async function listAnswer(folder: string): Promise<Answer> {
   const runs = await listRuns(folder)
-  if (runs.length === 0) {
-    console.error(`markbridge: there are no runs in ${folder}`)
-    return 0
+  const rows = runs.map(({ name, document, fault }) => ({
+    run: name,
+    partner: document?.partner ?? null,
+    from: document?.from ?? null,
+    to: document?.to ?? null,
+    outcome: document === undefined ? null : outcomeOf(document),
+    complete: document?.complete ?? null,
+    ended: document?.endedAt ?? null,
+    fault: fault ?? null,
+  }))
+  const table = (): string =>
+    formatTable(rows, [
+      ['run', ({ run }) => formatGivenText(run)],
+      ['partner', ({ partner }) => formatGivenText(partner ?? '')],
+      ['from', ({ from }) => from ?? ''],
+      ['to', ({ to }) => to ?? ''],
+      ['outcome', ({ outcome, fault }) => outcome ?? fault ?? ''],
+      ['complete', ({ complete }) => (complete === null ? '' : complete ? 'yes' : 'no')],
+      ['ended', ({ ended }) => ended ?? ''],
+    ])
+  return {
+    document: { runs: rows },
+    text: () => (rows.length === 0 ? `there are no runs in ${folder}` : table()),
+    isRefusal: rows.length === 0,
   }
-  console.log(
-    formatTable(runs, [
-      ['run', ({ name }) => formatGivenText(name)],
-      ['partner', ({ document }) => formatGivenText(document?.partner ?? '')],
-      ['from', ({ document }) => document?.from],
-      ['to', ({ document }) => document?.to],
-      ['outcome', ({ document, fault }) => (document === undefined ? fault : outcomeOf(document))],
-      ['complete', ({ document }) => document && (document.complete ? 'yes' : 'no')],
-      ['ended', ({ document }) => document?.endedAt],
-    ]),
-  )
-  return 0
 }
 
 /** A file of a folder of runs; `fault` says why it is not a run. */

@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
+import * as z from 'zod'
 
-import { type OpenedSides, openSides } from '../../app/open-sides.ts'
+import { openSides } from '../../app/open-sides.ts'
 import { toPartner } from '../../app/partners.ts'
 import { systemClock } from '../../clock.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
@@ -16,60 +17,66 @@ import {
   isRunName,
   listLearners,
   openRunFiles,
-  parseDay,
   parseLearnerList,
   runComparison,
   type RunFiles,
   type RunOptions,
   type RunResult,
-  sampleLearners,
 } from '../../compare/run/index.ts'
 import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
 import { AdapterError, errorRules } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
-import { readRecordingKey } from '../key-source.ts'
-import { readBase, readPercent } from '../options.ts'
-import { readGivenFile } from '../recordings/read-recordings.ts'
+import { readGivenFile, readRecordingKey } from '../files.ts'
+import { configOption, readAs, readBase } from '../options.ts'
 import { resolvePartner, resolveSides, type ResolvedSides, type SideFlags } from '../target.ts'
-import { describeCause, describeFailure, formatRun } from '../run-text.ts'
+import { describeConnection, probe } from '../probe.ts'
+import { describeFailure, formatRun } from '../run-text.ts'
 import { untilSignal } from '../signals.ts'
 import { type Progress, showProgress } from '../progress.ts'
-import { print } from '../text.ts'
+import { type Answer, print, RUNS } from '../text.ts'
 
 const examples = `
-Both services are asked for the marks of these days, V3 through the adapter's own read path, and set against each other record by
-record. Nothing is written to either. What differs is read once more before it is called a difference.
+Both services are asked for the marks of these days, V3 through the adapter's
+own read path, and set against each other record by record. Nothing is written
+to either. What differs is read once more before it is called a difference.
 
 Examples:
-  markbridge compare run --v2 http://127.0.0.1:4020 --v3 http://127.0.0.1:4010 --from 2026-09-07 --to 2026-10-02
-  markbridge compare run --config markbridge.yaml --partner acme --from 2025-09-01 --to 2026-07-22 --sample 10%
-  markbridge compare run --config markbridge.yaml --partner acme --from 2026-09-07 --to 2026-10-02 --learners class.txt --noise
+  markbridge compare run --v2 http://127.0.0.1:4020 --v3 http://127.0.0.1:4010 \\
+    --since 2026-09-07 --until 2026-10-02
+  markbridge compare run --partner acme --since 2025-09-01 --until 2026-07-22
+  markbridge compare run --partner acme --since 2026-09-07 --until 2026-10-02 \\
+    --learners class.txt --noise
   markbridge compare run … --resume
   markbridge compare run --recording ./recordings
 
-Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for V3, where it has others, from
-MARKBRIDGE_V3_SUBSCRIPTION_KEY and MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is the sandbox's.
-Ctrl+C ends the run with a report of what was done; --resume goes on. A second Ctrl+C ends it at once.
-Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records unknown, the run incomplete, nothing compared); 2 for
-wrong usage or configuration.`
+Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for
+V3, where it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
+MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is
+the sandbox's.
+Ctrl+C ends the run with a report of what was done; --resume goes on. A second
+Ctrl+C ends it at once.
+Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
+unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
 /** The flags of `compare run`. */
 interface Flags extends SideFlags {
   /** `YYYY-MM-DD`. */
-  readonly from?: string
-  readonly to?: string
+  readonly since?: string
+  readonly until?: string
   readonly recording?: string
   /** `env:NAME` or `file:path`. */
   readonly key?: string
   readonly learners?: string
-  /** Percent. */
-  readonly sample?: number
   readonly registrations?: boolean
   readonly noise?: boolean
   /** True: the newest run that can go on. */
   readonly resume?: boolean | string
-  readonly out: string
-  readonly json?: boolean
+  readonly dir: string
+}
+
+/** The flags, and what prints the result as they ask for it. */
+interface RunFlags extends Flags {
+  readonly onDone: (answer: Answer) => void
 }
 
 /** Adds `compare run`. */
@@ -78,50 +85,38 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     '--recording <dir>',
     'compare recordings instead (markbridge record); no service is needed',
   )
-  const learners = new Option('--learners <file>', 'compare the marks of these learners only: one id a line')
   command
     .option('--v2 <url>', 'base address of V2 (default: of the configuration)', readBase)
     .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
-    .option('--from <day>', 'first day, YYYY-MM-DD', readDay)
-    .option('--to <day>', 'last day, YYYY-MM-DD', readDay)
-    .addOption(
-      recording.conflicts(['v2', 'from', 'to', 'learners', 'sample', 'registrations', 'noise', 'resume']),
-    )
+    .option('--since <day>', 'first day, YYYY-MM-DD', readDay)
+    .option('--until <day>', 'last day, YYYY-MM-DD', readDay)
+    .addOption(recording.conflicts(['v2', 'since', 'until', 'learners', 'registrations', 'noise', 'resume']))
     .option('--key <source>', 'open recordings that are encrypted with the key of env:NAME or file:path')
-    .addOption(learners.conflicts('sample'))
-    .option('--sample <share>', 'compare the marks of a share of the learners, such as 10%', readShare)
+    .option('--learners <file>', 'compare the marks of these learners only: one id a line')
     .option('--registrations', 'compare the registrations of the learners as well')
-    .option('--config <file>', 'configuration file with addresses, credentials and the partner')
+    .addOption(configOption('file with addresses, credentials and the partner'))
     .option('--partner <id>', 'the partner whose settings count (default: the only one)')
     .option('--noise', 'read V2 twice: what it contradicts itself in is not a difference')
     .option('--resume [run]', 'go on with the newest run that was stopped, or with this one')
-    .option('--out <dir>', 'folder of the reports', './data/compare')
+    .option('--dir <dir>', 'folder of the runs', RUNS)
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
-    .action(async (flags: Flags) => {
-      const { recording: folder, from, to, key } = flags
+    .action(async (flags: Flags, own: Command) => {
+      const { recording: folder, since, until, key } = flags
+      const run = { ...flags, onDone: (answer: Answer) => print(own, answer) }
       if (folder !== undefined) {
-        exitWith(await compareRecordings(folder, flags))
+        exitWith(await compareRecordings(folder, run))
         return
       }
-      if (from === undefined || to === undefined)
-        command.error('error: name the days, --from <day> and --to <day>, or --recording <dir>')
+      if (since === undefined || until === undefined)
+        command.error('error: name the days, --since <day> and --until <day>, or --recording <dir>')
       if (key !== undefined) command.error('error: --key is for --recording')
-      if (to < from) command.error('error: --to is before --from')
-      exitWith(await compareDays(from, to, flags).catch(toInconclusive))
+      if (until < since) command.error('error: --until is before --since')
+      exitWith(await compareDays(since, until, run).catch(toInconclusive))
     })
 }
 
-function readDay(text: string): string {
-  if (parseDay(text) === undefined) throw new InvalidArgumentError('A day is written YYYY-MM-DD.')
-  return text
-}
-
-function readShare(text: string): number {
-  const percent = readPercent(text.replace(/%$/, ''))
-  if (percent === 0) throw new InvalidArgumentError('A share is a number above 0 and up to 100, such as 10%.')
-  return percent
-}
+const readDay = readAs(z.iso.date(), 'A day is written YYYY-MM-DD.')
 
 /** Time for a mark to become visible on the other side, before what differs is asked again. A stand-in shows it at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
@@ -134,16 +129,15 @@ function toInconclusive(cause: unknown): number {
 }
 
 /** Compares both services, prints the result, and returns the exit status. */
-async function compareDays(from: string, to: string, options: Flags): Promise<number> {
+async function compareDays(from: string, to: string, options: RunFlags): Promise<number> {
   const target = await resolveSides(options, readEnvironment())
   const listed =
     options.learners === undefined
       ? undefined
       : parseLearnerList((await readGivenFile(options.learners)).toString('utf8'), options.learners)
-  const files = openRunFiles(options.out)
+  const files = openRunFiles(options.dir)
   const digest = digestOf(options, target, listed)
   const resumed = options.resume === undefined ? undefined : await findRun(files, options.resume, digest)
-  const sampleKey = resumed?.sampleKey ?? randomBytes(16).toString('hex')
   const sides = openSides({
     ...target,
     onCodesUnknown: (status) =>
@@ -151,33 +145,46 @@ async function compareDays(from: string, to: string, options: Flags): Promise<nu
         `markbridge: V3's lookup of attendance codes answers ${status}, so the letters in reads.unmarkedCodes have no effect.`,
       ),
   })
-  const { registrations = false, noise = false, sample } = options
+  const { registrations = false, noise = false } = options
   const rules = rulesOf(target.partner)
   const isLocal = isLoopback(target.v2.hostname) && isLoopback(target.config.upstreams.v3.baseUrl.hostname)
   try {
-    const result = await runWith('days', options, async (signal) => {
-      const learners = sample === undefined ? listed : await sampleOf(sides, sample, sampleKey, signal)
-      return {
-        source: createWindowSource({
-          ...{ fromMs: Date.parse(from), toMs: Date.parse(to) + DAY_MS },
-          ...{ sides, registrations, noise, rules, resumed, clock: systemClock },
-          learners: learners === undefined ? undefined : listLearners(learners),
-          pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
-        }),
-        header: { kind: 'reads', partner: target.partnerName, from, to, noise, rules: rules.all },
-        checkpoint: { options: digest, sampleKey, resumed },
-      }
+    const result = await runWith('days', options, {
+      source: createWindowSource({
+        ...{ fromMs: Date.parse(from), toMs: Date.parse(to) + DAY_MS },
+        ...{ sides, registrations, noise, rules, resumed, clock: systemClock },
+        learners: listed && listLearners(listed),
+        pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
+      }),
+      header: {
+        ...{ kind: 'reads', partner: target.partnerName, from, to, noise, rules: rules.all },
+        services: { v2: target.v2.href, v3: target.config.upstreams.v3.baseUrl.href },
+      },
+      checkpoint: { options: digest, resumed },
     })
     if (result.kind !== 'done' || result.failures.length > 0)
-      console.error(`markbridge: ${describeFailure(result)}`)
+      console.error(`markbridge: ${describeFailure(result, await findCause(result, target))}`)
     return outcomeStatus[outcomeOf(result.document)]
   } finally {
     await sides.close()
   }
 }
 
+/** Why the side of the first failure cannot be reached now; undefined: it can. */
+async function findCause(
+  { failures: [first] }: RunResult,
+  { v2, config }: ResolvedSides,
+): Promise<string | undefined> {
+  if (first === undefined) return undefined
+  const url = first.side === 'V2' ? v2 : config.upstreams.v3.baseUrl
+  return probe(url).then(
+    () => undefined,
+    (cause: unknown) => `${url.href}: ${describeConnection(cause)}`,
+  )
+}
+
 /** Compares recordings, prints the result, and returns the exit status. Posts nothing, and without `--v3` asks nothing. */
-async function compareRecordings(recording: string, options: Flags): Promise<number> {
+async function compareRecordings(recording: string, options: RunFlags): Promise<number> {
   const folders = await listRecordings(recording)
   const key = options.key === undefined ? undefined : await readRecordingKey(options.key)
   // V2 is opened with the other side and never called.
@@ -193,12 +200,12 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
     ...{ key, rules, v3: sides?.adapter, nowMs: Date.now },
   })
   try {
-    const { document } = await runWith('exchanges', options, () =>
-      Promise.resolve({
-        source,
-        header: { kind: 'recording', partner: partnerName, noise: false, rules: rules.all },
-      }),
-    )
+    const services = target === undefined ? null : { v2: null, v3: target.config.upstreams.v3.baseUrl.href }
+    const header = {
+      ...({ kind: 'recording', partner: partnerName, noise: false, rules: rules.all } as const),
+      services,
+    } as const
+    const { document } = await runWith('exchanges', options, { source, header })
     const { reads, servedByV3 } = source.leftOut()
     if (reads > 0)
       console.error(
@@ -217,17 +224,16 @@ async function compareRecordings(recording: string, options: Flags): Promise<num
 /** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
 async function runWith(
   unit: string,
-  flags: Flags,
-  open: (signal: AbortSignal) => Promise<Pick<RunOptions, 'source' | 'header' | 'checkpoint'>>,
+  flags: RunFlags,
+  run: Pick<RunOptions, 'source' | 'header' | 'checkpoint'>,
 ): Promise<RunResult> {
   const stopping = untilSignal()
   let progress: Progress | undefined
   try {
-    const opened = await open(stopping.signal)
     const result = await runComparison(
       {
-        ...opened,
-        files: openRunFiles(flags.out),
+        ...run,
+        files: openRunFiles(flags.dir),
         clock: systemClock,
         onProgress: ({ done, total, records }) => {
           progress ??= showProgress({ total, unit, before: done, everyMs: 10_000 })
@@ -237,30 +243,11 @@ async function runWith(
       stopping.signal,
     )
     progress?.stop()
-    print(flags, { document: result.document, text: () => formatRun(result) })
+    flags.onDone({ document: result.document, text: () => formatRun(result) })
     return result
   } finally {
     progress?.stop()
     stopping.stop()
-  }
-}
-
-/** The service's own words are not shown. */
-async function sampleOf(
-  { learners }: OpenedSides,
-  percent: number,
-  key: string,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  try {
-    return await sampleLearners(learners, percent, key, signal)
-  } catch (cause) {
-    if (signal.aborted) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The run was stopped before it began.')
-    if (!(cause instanceof AdapterError)) throw cause
-    const why = describeCause('V3', cause)
-    throw new AdapterError(cause.code, `--sample needs V3's list of learners. ${why} Or give --learners.`, {
-      cause,
-    })
   }
 }
 
@@ -278,7 +265,7 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
   if (checkpoint === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --out.`,
+      `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --dir.`,
     )
   if (checkpoint.options === digest) return checkpoint
   throw new AdapterError(
@@ -289,13 +276,13 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
 
 /** SHA-256 over all that decides which records are compared, and how. */
 function digestOf(
-  { from, to, sample, registrations, noise }: Flags,
+  { since, until, registrations, noise }: Flags,
   { config, partner, partnerName, v2 }: ResolvedSides,
   listed: readonly string[] | undefined,
 ): string {
   const options = [
     ...[v2.href, config.upstreams.v3.baseUrl.href, partnerName, partner.reads, partner.compare.rules],
-    ...[from, to, sample ?? null, registrations === true, noise === true, listed?.toSorted() ?? null],
+    ...[since, until, registrations === true, noise === true, listed?.toSorted() ?? null],
   ]
   return createHash('sha256').update(JSON.stringify(options)).digest('hex')
 }

@@ -4,27 +4,28 @@ import { systemClock } from '../../clock.ts'
 import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
 import { printConfig } from '../../config/yaml.ts'
 import { AdapterError } from '../../errors.ts'
+import { expectConfig } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
-  markbridge config check markbridge.yaml
-  markbridge config print markbridge.yaml
+  markbridge config check
   markbridge config print markbridge.yaml --json
   markbridge config schema > markbridge.schema.json
 
+Without a file it is that of MARKBRIDGE_CONFIG, else ./markbridge.yaml.
 Exit status: 0 when the file is valid, 2 when it is not.`
 
 /** Adds `config check`, `config print` and `config schema`. */
 export function addConfig(config: Command, exitWith: (status: number) => void): void {
   config.addHelpText('after', examples)
   config
-    .command('check <file>')
+    .command('check [file]')
     .description('validate the file and its secrets, and list every fault')
     .option('--json', 'print one JSON document')
     .action(answerWith(exitWith, checkConfigFile))
   config
-    .command('print <file>')
+    .command('print [file]')
     .description('print the whole configuration with its defaults; secrets are redacted')
     .option('--json', 'print JSON instead of YAML')
     .action(printConfigFile)
@@ -40,7 +41,8 @@ interface ConfigOptions {
 }
 
 /** Validates a file; status 2 with every fault where it is not valid. Error: that of `loadConfig`, unless faults are wanted as JSON. */
-async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<Answer> {
+async function checkConfigFile(given: string | undefined, { json }: ConfigOptions): Promise<Answer> {
+  const file = given ?? expectConfig()
   try {
     const loaded = await loadConfig(file)
     const partners = loaded.partners.map(({ id }) => id)
@@ -58,14 +60,8 @@ async function checkConfigFile(file: string, { json }: ConfigOptions): Promise<A
   }
 }
 
-/** Prints the configuration of a file with its defaults and without its secrets, and the stages that its journal has. */
-async function printConfigFile(file: string, { json }: ConfigOptions): Promise<void> {
-  const loaded = await loadConfig(file)
-  const { commentStages, readConfiguredStages, stagesToJson } = await import('../rollout/show.ts')
-  const stages = await readConfiguredStages(loaded)
-  console.log(
-    json === true
-      ? JSON.stringify({ ...keysOf(loaded), ...stagesToJson(stages) }, null, 2)
-      : `${printConfig(loaded)}\n${commentStages(stages)}`,
-  )
+/** Prints the configuration of a file with its defaults and without its secrets. */
+async function printConfigFile(file: string | undefined, { json }: ConfigOptions): Promise<void> {
+  const loaded = await loadConfig(file ?? expectConfig())
+  console.log(json === true ? JSON.stringify(keysOf(loaded), null, 2) : printConfig(loaded).trimEnd())
 }

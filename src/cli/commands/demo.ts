@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,19 +15,24 @@ import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/i
 import { AdapterError } from '../../errors.ts'
 import { stages } from '../../rollout/stage.ts'
 import { createSandbox } from '../../sandbox/index.ts'
+import { createLogger, openTextLines } from '../../observability/logger.ts'
+import { openConsole } from '../console/open-console.ts'
 import { runUntilStopped } from '../signals.ts'
+import { ownCommand } from '../text.ts'
 import { readPercent, readPort } from '../options.ts'
+import { openConfiguredTracing } from '../tracing.ts'
 
 const examples = `
 Examples:
   markbridge demo
-  markbridge demo --port 0 --sandbox-port 0
+  markbridge demo --port 0 --sandbox-port 0 --console 0
   markbridge demo --journal none
   markbridge demo --stage canary --percent 20
 
-With --stage the sandbox serves V2 on a port of its own, the adapter has both behind it, and each line "served: …" counts the
-marks that V2 and V3 have accepted.
-The data of the sandbox and the journal are removed at the end; a journal that --journal names is kept.`
+With --stage the sandbox serves V2 on a port of its own, the adapter has both
+behind it, and each line "served: …" counts the marks that V2 and V3 accepted.
+The data of the sandbox and the journal are removed at the end; a journal that
+--journal names is kept.`
 
 const FIXTURE = fileURLToPath(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
 const PATH = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
@@ -37,11 +44,14 @@ const SCHOOL_HEADER = 'X-School'
 /** Schools of the line for a share: enough for a fifth of them to be some. */
 const SCHOOLS = 20
 
+const MAX_PORT = 65_535
+
 /** Adds `demo`: runs sandbox and adapter on loopback and prints a curl line. */
 export function addDemo(command: Command): void {
   command
     .option('--port <n>', 'port of the adapter', readPort, 8080)
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
+    .option('--console <port>', 'port of the web console (default: 8081)', readPort)
     .option('--journal <url>', 'sqlite:<file>, postgres://…, or none (default: a temporary file)')
     .addOption(
       new Option('--stage <stage>', 'put V2 behind the adapter too, with the partner at this stage').choices(
@@ -59,6 +69,7 @@ type Stage = PartnerConfig['stage']
 interface DemoOptions {
   readonly port: number
   readonly sandboxPort: number
+  readonly console?: number
   readonly journal?: string
   /** Puts V2 behind the adapter as well, with the one partner at this stage. */
   readonly stage?: Stage
@@ -70,17 +81,63 @@ interface DemoOptions {
 async function runDemo(options: DemoOptions): Promise<void> {
   if (options.percent !== undefined && options.stage !== 'canary')
     throw new AdapterError('ADP_USAGE', '--percent is the share at one stage: give --stage canary as well.')
+  await expectFreePorts(options)
   await runUntilStopped((onClose) => startDemo(options, onClose))
+}
+
+/** Error: `ADP_CONFIGURATION`, with the command for ports that are free. */
+async function expectFreePorts(options: DemoOptions): Promise<void> {
+  const { port, sandboxPort, stage, percent, journal } = options
+  const wanted = { port, 'sandbox-port': sandboxPort, console: consolePortOf(options) }
+  const free: Record<string, number> = {}
+  for (const [name, own] of Object.entries(wanted)) {
+    const others = [...Object.values(wanted), ...Object.values(free)].filter((other) => other !== own)
+    free[name] = own === undefined ? 0 : await findFreePort(own, others)
+  }
+  const taken = Object.entries(wanted).flatMap(([name, own]) =>
+    own === undefined || own === free[name] ? [] : [own],
+  )
+  if (taken.length === 0) return
+  const flags = { ...free, stage, percent, journal }
+  const given = Object.entries(flags).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name} ${value}`],
+  )
+  const what =
+    taken.length === 1
+      ? `Port ${taken[0] ?? ''} is`
+      : `Ports ${taken.slice(0, -1).join(', ')} and ${taken.at(-1) ?? ''} are`
+  throw new AdapterError(
+    'ADP_CONFIGURATION',
+    `${what} in use, perhaps by another demo. With ports that are free: ${ownCommand()} demo ${given.join(' ')}`,
+  )
+}
+
+/** Undefined: without a journal there is nothing to show. With a free port for the adapter, the console gets one too. */
+const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
+  journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
+
+/** The port, or the next one above it that is free and none of the others. */
+async function findFreePort(port: number, others: readonly (number | undefined)[]): Promise<number> {
+  if (port !== 0 && port < MAX_PORT && others.includes(port)) return findFreePort(port + 1, others)
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+    return port
+  } catch (cause) {
+    if (port === MAX_PORT || !(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'))
+      return port
+    return await findFreePort(port + 1, others)
+  } finally {
+    server.close()
+  }
 }
 
 async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {
   const { stage, percent = 20 } = options
+  const consolePort = consolePortOf(options)
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
   onClose(() => rm(folder, { recursive: true }))
-  const sandbox = createSandbox(
-    { port: options.sandboxPort, ...(stage === undefined ? {} : { v2Port: 0 }) },
-    { portOption: '--sandbox-port' },
-  )
+  const sandbox = createSandbox({ port: options.sandboxPort, ...(stage === undefined ? {} : { v2Port: 0 }) })
   onClose(() => sandbox.close())
   const { url, v2Url } = await sandbox.listen()
   console.log(`sandbox ready ${url}`)
@@ -95,15 +152,23 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
     listen: { port: options.port },
     journal: { url: options.journal ?? `sqlite:${join(folder, 'journal.db')}` },
     ...(stage === undefined ? { upstreams: { v3: { baseUrl: url } } } : staged),
+    ...(consolePort === undefined ? {} : { console: { port: consolePort } }),
   }
   const config = parseConfig(values)
   // For the commands of rollout: JSON is YAML.
   const file = join(folder, 'markbridge.yaml')
   if (stage !== undefined) await writeFile(file, JSON.stringify(values, null, 2))
-  const app = createApp(config, { logLevel: readEnvironment().logLevel ?? 'warn' })
+  const logger = createLogger(readEnvironment().logLevel ?? 'warn', await openTextLines())
+  const app = createApp(config, { logger, tracing: await openConfiguredTracing() })
   onClose(() => app.close())
   const adapter = await app.listen()
   console.log(`adapter ready ${adapter.url}`)
+  const opened =
+    config.console && (await openConsole(config.console, () => config, logger, app.consoleData(), url))
+  if (opened !== undefined) {
+    onClose(opened.close)
+    console.log(`console ready ${opened.url}`)
+  }
   if (stage !== undefined) console.log(`\n${describeStage(stage, percent)}`)
   const [what, line] =
     stage === 'canary'
@@ -113,6 +178,8 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   if (stage !== undefined && options.journal !== 'none')
     console.log(`\nMove the partner, here back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
+  if (opened?.link !== undefined)
+    console.log(`\nWatch it in the console; this link works once:\n\n${opened.link}`)
   console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
   if (stage === undefined) return
   const stopping = new AbortController()

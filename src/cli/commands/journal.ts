@@ -1,35 +1,33 @@
-import { chmodSync, chownSync, statSync, type Stats } from 'node:fs'
+import { chownSync, existsSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
+import { eraseFromConsole } from '../../app/console/erase-learner.ts'
 import { markFileOf, stageFileOf } from '../../app/stages.ts'
 import { type Config, type JournalConfig, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import {
+  type Adopted,
   adoptJournal,
+  type BatchReport,
+  type BatchSummary,
+  type CheckedBalance,
+  type Erased,
   examineJournal,
+  type JournalCondition,
   type JournalInspector,
   openInspector,
-  recordStates,
   type RecordState,
+  recordStates,
+  type RecordSummary,
   sqlitePathOf,
 } from '../../journal/index.ts'
-import {
-  type AdoptedStages,
-  formatAdopted,
-  formatBalances,
-  formatBatch,
-  formatBatches,
-  formatCondition,
-  formatDeadLetters,
-  formatErased,
-} from '../journal-text.ts'
 import { readLearner, searchOf } from '../learner-id.ts'
+import { readCount, readTime, type Target, withTarget } from '../options.ts'
 import { adoptStages } from '../rollout/show.ts'
-import { readCount, type Target, withTarget } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import { type Answer, answerWith } from '../text.ts'
+import { type Answer, answerWith, formatTable, formatTime } from '../text.ts'
 
 const examples = `
 Examples:
@@ -39,11 +37,12 @@ Examples:
   markbridge journal reconcile
   markbridge journal check
   markbridge journal purge --config markbridge.yaml
-  markbridge journal purge --config markbridge.yaml --learner - < id.txt
-  markbridge journal adopt --config markbridge.yaml
+  markbridge journal purge --learner - < id.txt
+  markbridge journal adopt
 
-Every subcommand except adopt works while a server runs. No content of a request is shown, so no key is needed; only
-purge --learner reads requests, with the keys of the configuration.`
+Every subcommand except adopt works while a server runs. No content of a request
+is shown, so no key is needed; only purge --learner reads requests, with the
+keys of the configuration.`
 
 /** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `check`, `purge` and `adopt`. */
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
@@ -51,7 +50,17 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
   const target = (command: Command): Command =>
     withTarget(command, 'configuration file that names the journal')
   const answer = <Args extends readonly unknown[]>(work: (...args: Args) => Promise<Answer>) =>
-    answerWith(exitWith, work)
+    answerWith(exitWith, async (...args: Args) => {
+      const found = await work(...args)
+      return { ...found, document: toPublic(found.document) }
+    })
+  const inspect = <Args extends readonly unknown[]>(
+    work: (inspector: JournalInspector, ...args: Args) => Promise<Answer>,
+  ) =>
+    async function (this: Command, ...args: Args): Promise<void> {
+      const found = () => withInspector(this.opts(), (inspector) => work(inspector, ...args))
+      await answer(found).call(this)
+    }
   target(journal.command('ls'))
     .description(
       'list batches, newest first, and the balance of each partner; exit status 1 for a balance that does not add up',
@@ -60,29 +69,17 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     .addOption(
       new Option('--state <state>', 'only batches with a record in this state').choices(recordStates),
     )
-    .option('--since <time>', 'only batches received at or after this time (ISO 8601)', readTime)
+    .option('--since <time>', 'only batches received since then: ISO 8601, or 30m, 2h, 7d ago', readSince)
     .option('--before <batch>', 'only batches with a lower number', readCount)
     .option('--limit <n>', 'maximum number of batches', readCount, 50)
     .option('--dead-letters', 'list the dead letters instead, each with its cause and remedy')
-    .action(
-      answer((options: ListOptions) =>
-        withInspector(options, (inspector) => listBatches(inspector, options)),
-      ),
-    )
+    .action(inspect(listBatches))
   target(journal.command('show').argument('<batch>', 'batch number', readCount))
     .description('show the state of each record of a batch')
-    .action(
-      answer((batch: number, options: Target) =>
-        withInspector(options, (inspector) => showBatch(inspector, batch)),
-      ),
-    )
+    .action(inspect(showBatch))
   target(journal.command('reconcile').argument('[batch]', 'only this batch', readCount))
     .description('retry waiting records now; a running server picks them up within seconds')
-    .action(
-      answer((batch: number | undefined, options: Target) =>
-        withInspector(options, (inspector) => reconcileBatches(inspector, batch)),
-      ),
-    )
+    .action(inspect(reconcileBatches))
   target(
     journal
       .command('dismiss')
@@ -90,16 +87,12 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
       .argument('[parts...]', 'only these parts', readCounts),
   )
     .description('remove handled dead letters from the list; parts are numbered from 1')
-    .action(
-      answer((batch: number, parts: readonly number[] | undefined, options: Target) =>
-        withInspector(options, (inspector) => dismissRecords(inspector, batch, parts)),
-      ),
-    )
+    .action(inspect(dismissRecords))
   target(journal.command('check'))
     .description(
       'check the whole file of an SQLite journal, and the balance of each partner; exit status 1 if something is wrong',
     )
-    .action(answer((options: Target) => withInspector(options, checkJournal)))
+    .action(inspect(checkJournal))
   target(journal.command('adopt'))
     .description(
       'accept a journal that was damaged, lost or replaced by an old copy; without --yes only prints the consequences',
@@ -119,9 +112,11 @@ function readCounts(text: string, before: readonly number[] | undefined): readon
   return [...(before ?? []), readCount(text)]
 }
 
-function readTime(text: string): number {
+function readSince(text: string): number {
+  if (/^\d+[a-z]+$/.test(text)) return Date.now() - readTime(text)
   const ms = Date.parse(text)
-  if (Number.isNaN(ms)) throw new InvalidArgumentError('A date or a time of ISO 8601 is expected.')
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('A date or a time of ISO 8601, or one such as 2h, is expected.')
   return ms
 }
 
@@ -210,17 +205,13 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
       status: 1,
     }
   const files = [...filesOf(target.url), target.markFile, stageFileOf(journal)]
-  const { result, foreign } = await keepOwners(
-    files.filter((path) => path !== undefined),
-    async () => ({
-      adopted: await adoptJournal(target, condition, journal.replayForMs, Date.now()),
-      stages: await tryAdoptStages(config),
-    }),
-  )
-  const { adopted, stages } = result
+  const giveBack = keepOwner(files.filter((path) => path !== undefined))
+  const adopted = await adoptJournal(target, condition, journal.replayForMs, Date.now())
+  const stages = await tryAdoptStages(config)
+  giveBack()
   return {
-    document: { condition, adopted, stages, foreign },
-    text: () => formatAdopted(adopted, stages, foreign),
+    document: { condition, adopted, stages },
+    text: () => formatAdopted(adopted, stages),
     status: stages.failure === null ? 0 : 1,
   }
 }
@@ -251,14 +242,16 @@ async function purgeJournal(options: PurgeOptions): Promise<Answer> {
       return { document: purged, text: () => text }
     }
     const how = { keys: journalKeysOf(journal), plaintextAccepted: true }
-    const erased = await inspector.erase(how, searchOf(learner))
+    const inJournal = await inspector.erase(how, searchOf(learner))
+    const inConsole = await eraseFromConsole(urlOf({ journal }))
+    const erased = { ...inJournal, rewritten: inJournal.rewritten && inConsole }
     const isAll = erased.unsettled.length === 0 && erased.unreadable.length === 0 && erased.rewritten
     return { document: erased, text: () => formatErased(erased), status: isAll ? 0 : 1 }
   })
 }
 
 /** The address of the journal that the flags name. Error: `ADP_USAGE` where there is none. */
-function urlOf({ journal }: Config): string {
+function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
   throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
@@ -279,31 +272,157 @@ async function withInspector(
 }
 
 /**
- * Runs work that replaces files, and gives them back to their owners with their modes: an operator runs it as root, and the adapter has to
- * read and write them after that. A file that is new belongs to the owner of the first one that was there, or else of the folder. `foreign`:
- * files that this user may not give back.
+ * An operator may run as root what replaces files that the adapter has to read and write after that: what is returned gives them to the owner
+ * of the first one that is there now, or else of its folder.
  */
-async function keepOwners<Result>(
-  paths: readonly string[],
-  work: () => Promise<Result>,
-): Promise<{ readonly result: Result; readonly foreign: readonly string[] }> {
-  const before = new Map(paths.map((path) => [path, statOf(path)]))
-  const other = [...before.values()].find((stat) => stat !== undefined)
-  const folder = paths[0] === undefined ? undefined : statOf(dirname(paths[0]))
-  const result = await work()
-  const foreign = paths.filter((path) => {
-    const owner = before.get(path) ?? other ?? folder
-    const now = statOf(path)
-    if (owner === undefined || now === undefined) return false
-    try {
-      if (owner.isFile()) chmodSync(path, owner.mode & 0o777)
-      if (now.uid !== owner.uid || now.gid !== owner.gid) chownSync(path, owner.uid, owner.gid)
-      return false
-    } catch {
-      return true
-    }
-  })
-  return { result, foreign }
+function keepOwner(paths: readonly string[]): () => void {
+  const folders = paths.slice(0, 1).map((path) => dirname(path))
+  const owner = [...paths, ...folders].map(statOf).find((stat) => stat !== undefined)
+  return () => {
+    if (owner === undefined || process.getuid?.() !== 0) return
+    for (const path of paths) if (existsSync(path)) chownSync(path, owner.uid, owner.gid)
+  }
 }
 
 const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
+
+/** What the journal has found as `--json` prints it: times in ISO 8601, parts from 1. */
+function toPublic(found: unknown): unknown {
+  return JSON.parse(JSON.stringify(found), (name: string, value: unknown) => {
+    if (name === 'retry' && typeof value === 'number') return formatTime(value)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(Object.entries(value).map(toPublicMember))
+  })
+}
+
+function toPublicMember([name, value]: [string, unknown]): [string, unknown] {
+  if (name === 'position') return ['part', Number(value) + 1]
+  if (name === 'positions' && Array.isArray(value)) return ['parts', value.map((one) => Number(one) + 1)]
+  return name.endsWith('Ms') ? [name.slice(0, -2), formatTime(Number(value))] : [name, value]
+}
+
+/** Batches as a table, one line each. */
+function formatBatches(batches: readonly BatchSummary[]): string {
+  if (batches.length === 0) return 'No batches.'
+  return formatTable(batches, [
+    ['batch', ({ batch }) => batch],
+    ['received', ({ receivedMs }) => formatTime(receivedMs)],
+    ['partner', ({ partner }) => partner],
+    ['records', ({ records }) => records],
+    ...recordStates.map((state) => [state, (one: BatchSummary) => one.states[state]] as const),
+    ['dead', ({ deadLetters }) => deadLetters],
+    ['next due', ({ nextDueMs }) => formatTime(nextDueMs)],
+  ])
+}
+
+/** The balance of each partner, and whether it adds up. */
+function formatBalances(balances: readonly CheckedBalance[]): string {
+  return formatTable(balances, [
+    ['partner', ({ partner }) => partner],
+    ['received', ({ received }) => received],
+    ...recordStates.map((state) => [state, (one: CheckedBalance) => one[state]] as const),
+    ['holds', ({ holds }) => (holds ? 'yes' : 'NO: the journal is damaged')],
+  ])
+}
+
+/** One batch with a line for each record, and one for each dead letter. */
+function formatBatch(batch: BatchReport): string {
+  const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
+  const table = formatTable(batch.parts, [
+    ['part', ({ position }) => position + 1],
+    ['state', ({ state, superseded }) => (superseded ? `${state} (superseded)` : state)],
+    ['reason', ({ reason }) => formatReason(reason)],
+    ['attempts', ({ attempts }) => attempts],
+    ['settled', ({ settledMs }) => formatTime(settledMs)],
+    ['retry', ({ retry }) => (retry === 'resend' ? 'with the same batch' : formatTime(retry))],
+    ['dead', ({ deadLetter }) => (deadLetter ? 'yes' : '')],
+  ])
+  const remedies = batch.parts.flatMap(({ position, remedy }) =>
+    remedy === undefined ? [] : [`part ${position + 1}: ${remedy}`],
+  )
+  return [head, '', table, ...(remedies.length === 0 ? [] : ['', ...remedies])].join('\n')
+}
+
+/** What was erased of a learner, and what has to be done about the rest. */
+function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): string {
+  const lines = [`Erased the requests and answers of ${erased.length} batch(es).`]
+  if (unsettled.length > 0)
+    lines.push(
+      `${unsettled.length} batch(es) are not settled and were left as they are: ${unsettled.join(', ')}. ` +
+        'markbridge journal show <batch> lists what they wait for; run this again when they are settled.',
+    )
+  if (unreadable.length > 0)
+    lines.push(
+      `${unreadable.length} batch(es) cannot be read, so they were left: ${unreadable.join(', ')}. ` +
+        'Check the keys of the journal (journal.keys); the retention periods delete them otherwise.',
+    )
+  if (!rewritten)
+    lines.push(
+      'The database could not be rewritten, so its files may hold remains of what was deleted. Run this again when there is less load.',
+    )
+  return lines.join('\n')
+}
+
+/** Dead letters, each with its remedy on a line of its own. */
+function formatDeadLetters(letters: readonly RecordSummary[]): string {
+  if (letters.length === 0) return 'No dead letters.'
+  return letters
+    .map((one) => {
+      const place = `batch ${one.batch} part ${one.position + 1} of ${one.partner}`
+      return `${place}, received ${formatTime(one.receivedMs)}: ${one.state}, ${formatReason(one.reason)}\n  ${one.remedy ?? ''}`
+    })
+    .join('\n')
+}
+
+/** A reason may be a code of the service: control characters are replaced, since a terminal would act on them. */
+function formatReason(reason: string | undefined): string {
+  return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
+}
+
+/** Describes the damage of a journal, the consequences of accepting it, and how to accept it. */
+function formatCondition(condition: JournalCondition, replayForMs: number): string {
+  const { place, damage, usable, batches, openRecords } = condition
+  const hours = Math.ceil(replayForMs / 360_000) / 10
+  return [
+    `journal ${place}: ${damage ?? 'no damage was found'}.`,
+    usable
+      ? `It holds ${batches} batch(es) with ${openRecords} open record(s), which are kept.`
+      : 'It cannot be used: a new journal is created, and existing files are kept under another name.',
+    '',
+    'Consequences of accepting the loss:',
+    '- A repeated batch that the journal has lost is treated as a new batch.',
+    `- For ${hours} h (journal.replayForMs) every new record is read from V3 before it is posted, at one read each. An equal mark in`,
+    '  V3 confirms the record; a record that was applied and has since been overwritten is posted again.',
+    usable
+      ? '- Stages of partners and their audit trail are those of this copy: what was changed since is lost.'
+      : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
+    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to it. Compare markbridge',
+    '  rollout ls with what you expect before you start the adapter.',
+    '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
+    '',
+    'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
+    'every process that uses the journal and run this command with --yes, on each machine that has a mark or a state file.',
+  ].join('\n')
+}
+
+/** What became of the stages of an accepted journal. */
+interface AdoptedStages {
+  /** Partners that were taken back to the stage of the state file. */
+  readonly lowered: readonly string[]
+  /** Why that could not be done; null: it was. */
+  readonly failure: string | null
+}
+
+/** Describes what adopting the journal has done. */
+function formatAdopted({ readBackUntilMs, setAside }: Adopted, { lowered, failure }: AdoptedStages): string {
+  return [
+    ...setAside.map((name) => `Kept as ${name}`),
+    `The journal is accepted. Until ${formatTime(readBackUntilMs)} new records are read from V3 before they are posted.`,
+    ...lowered.map((partner) => `${partner} was taken back to the stage of the state file.`),
+    ...(failure === null
+      ? []
+      : [
+          `Stages were not compared with the state file: ${failure} Compare markbridge rollout ls with what you expect.`,
+        ]),
+  ].join('\n')
+}

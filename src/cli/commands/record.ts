@@ -1,235 +1,212 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import type { Server } from 'node:http'
 
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, Option } from 'commander'
+import * as z from 'zod'
 
-import { toPartner } from '../../app/partners.ts'
+import { createApp } from '../../app.ts'
 import {
   createPseudonyms,
   createRecordingTarget,
   listRecordings,
   openRecordingStore,
   readRecording,
-  type RecordedExchange,
-  recordedKindOf,
   type RecordFate,
-  toRecorded,
+  type RecordingStore,
 } from '../../compare/recording/index.ts'
-import type { WireExchange } from '../../compare/wire-exchange.ts'
+import { parseConfig, Secret } from '../../config/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { startListening } from '../../http/server.ts'
-import { createSlicing } from '../../http/slices.ts'
 import { untilSignal } from '../signals.ts'
-import { readRecordingKey } from '../key-source.ts'
-import { createRecordingRelay } from '../recordings/recording-relay.ts'
-import { readBase, readPercent, readPort } from '../options.ts'
-import { findPartner, loadOffline } from '../target.ts'
+import { readRecordingKey } from '../files.ts'
+import { readBase, readPort, readSize, readTime } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
-Sends everything on to V2 as it comes and keeps exchanges with marks and registrations as files, one folder each. Credentials are never
-kept. Point a client at the printed address; V3 and a journal are not needed.
+Sends everything on to V2 as it comes and keeps exchanges with marks and
+registrations as files, one folder each. Credentials are never kept. Point a
+client at the printed address; V3 and a journal are not needed.
 
 Examples:
-  markbridge record --v2 https://v2.example --to ./recordings --pseudonyms --for 1h
-  markbridge record --v2 https://v2.example --to ./recordings --key env:RECORDING_KEY
-  markbridge record --from ./recordings --key env:RECORDING_KEY --pseudonyms --to ./for-support
+  markbridge record --v2 https://v2.example --out ./recordings --pseudonyms
+  markbridge record --v2 https://v2.example --out ./recordings \\
+    --key env:RECORDING_KEY --for 4h --max-size 500MB
+  markbridge record --recording ./recordings --key env:RECORDING_KEY \\
+    --pseudonyms --out ./for-support
   markbridge compare run --recording ./recordings
 
---key encrypts with AES-256-GCM: 32 bytes, as openssl rand -hex 32 prints them, from env:NAME or file:path. --pseudonyms replaces every id, name
-and text under a key that ends with the command; a batch that cannot be decoded is then not recorded. SIGINT and SIGTERM end the command.
-Exit status: 0 done; 1 recording stopped, such as with a full disk, or nothing could be recorded again; 2 wrong usage or key.`
+--key encrypts with AES-256-GCM: 32 bytes, as openssl rand -hex 32 prints them,
+from env:NAME or file:path. --pseudonyms replaces every id, name and text under
+a key that ends with the command; a batch that cannot be decoded is then not
+recorded. SIGINT and SIGTERM end the command.
+Exit status: 0 done; 1 recording stopped, such as with a full disk, or nothing
+could be recorded again; 2 wrong usage or key.`
 
 /** Adds `record`: relays to V2 and records, or records recordings again as pseudonyms. */
 export function addRecord(command: Command, exitWith: (status: number) => void): void {
   command
     .option('--v2 <url>', 'address of V2: relay to it and record', readBase)
-    .option('--from <dir>', 'recordings that are written again with --pseudonyms')
-    .requiredOption('--to <dir>', 'folder of the recordings')
-    .option('--key <source>', 'encrypt with the key of env:NAME or file:path; with --from: open with it')
+    .addOption(
+      new Option('--recording <dir>', 'recordings that are written again with --pseudonyms').conflicts('v2'),
+    )
+    .requiredOption('--out <dir>', 'folder that the recordings are written to')
+    .option('--key <source>', 'key of the recordings: env:NAME or file:path')
     .option('--pseudonyms', 'replace every id, name and text')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <n>', 'port to listen on', readPort, 8080)
-    .option('--percent <n>', 'share of the exchanges that are recorded', readPercent, 100)
     .option(
       '--max-size <size>',
       'bound of the folder, such as 500MB; the oldest go first',
       readSize,
       1_000_000_000,
     )
-    .option('--max-age <time>', 'how long recordings are kept, such as 12h or 30d', readTime, 2_592_000_000)
     .option('--for <time>', 'end after this time, such as 10m or 24h', readTime)
     .option('--json', 'print one JSON document at the end')
     .addHelpText('after', examples)
     .action(answerWith(exitWith, runRecord))
 }
 
-/** A reader of a number with one of these units. */
-const readUnits =
-  (units: Readonly<Record<string, number>>, rule: string) =>
-  (text: string): number => {
-    const [, count = '', unit = ''] = /^(\d{1,6})([a-z]{1,2})$/i.exec(text) ?? []
-    const value = Number(count) * (units[unit] ?? units[unit.toUpperCase()] ?? 0)
-    if (value > 0) return value
-    throw new InvalidArgumentError(rule)
-  }
-const readTime = readUnits(
-  { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
-  'A time is a number with s, m, h or d, such as 10m.',
-)
-const readSize = readUnits(
-  { KB: 1_000, MB: 1_000_000, GB: 1_000_000_000 },
-  'A size is a number with KB, MB or GB, such as 500MB.',
-)
-
 /** The flags of `record`. */
 interface RecordOptions {
   /** The address of V2, where traffic is recorded. */
   readonly v2?: URL
   /** A folder of recordings, where those are recorded again in another form. */
-  readonly from?: string
-  readonly to: string
-  /** Where the key of `to` is, or of `from`: `env:NAME` or `file:path`. */
+  readonly recording?: string
+  readonly out: string
+  /** `env:NAME` or `file:path`: of `recording`, or else of `out`. */
   readonly key?: string
   readonly pseudonyms?: boolean
   readonly host: string
   readonly port: number
-  /** Of 100 exchanges. */
-  readonly percent: number
   /** Bytes. */
   readonly maxSize: number
-  /** Milliseconds. */
-  readonly maxAge: number
   /** Milliseconds after which it ends by itself; undefined: with a signal. */
   readonly for?: number
   readonly json?: boolean
 }
 
-/** Larger bodies are relayed and not recorded. */
-const MAX_EXCHANGE_BYTES = 33_554_432
-
-/** 49 days. */
-const MAX_TIMER_MS = 2 ** 32 - 1
+/** Recordings are removed after 30 days. */
+const MAX_AGE_MS = 2_592_000_000
+/** V2 decides: a batch may take minutes. */
+const TIMEOUTS = { headersMs: 600_000 }
 
 /** How many exchanges had which fate. */
-type Fates = Record<RecordFate | 'offered', number>
+type Fates = Readonly<Record<RecordFate, number>>
 
 /** Records exchanges with V2, or writes recordings again as pseudonyms; status 1 where nothing was kept. Error: `ADP_USAGE`. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
-  const { v2, from, pseudonyms = false, key } = options
-  if ((v2 === undefined) === (from === undefined))
+  const { v2, recording, pseudonyms = false, key, out } = options
+  if (v2 === undefined && recording === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'Name what is recorded: --v2 <url> for traffic, or --from <dir> for recordings.',
+      'Name what is recorded: --v2 <url> for traffic, or --recording <dir> for recordings.',
     )
-  if (from === undefined ? (key === undefined) === !pseudonyms : !pseudonyms)
+  if (recording === undefined ? (key === undefined) === !pseudonyms : !pseudonyms)
     throw new AdapterError(
       'ADP_USAGE',
-      from === undefined
+      recording === undefined
         ? 'Recordings are never written in clear text: choose one of --key <source> (encrypted) and --pseudonyms.'
-        : '--from writes recordings again with --pseudonyms; --key opens those that are encrypted.',
+        : '--recording writes recordings again with --pseudonyms; --key opens those that are encrypted.',
     )
   const secret = key === undefined ? undefined : await readRecordingKey(key)
-  const fates: Fates = { offered: 0, recorded: 0, dropped: 0, unfit: 0, tooLarge: 0, stopped: 0 }
-  let failure: string | undefined
   const store = await openStore(options, pseudonyms ? undefined : secret)
+  const fates =
+    v2 === undefined ? await recordAgain(recording ?? '', store, secret) : await relay(v2, options, secret)
+  const offered = Object.values(fates).reduce((sum, count) => sum + count, 0)
+  return {
+    document: { folder: out, offered, ...fates },
+    text: () => formatFates(out, offered, fates),
+    status: fates.stopped === 0 && (v2 !== undefined || fates.recorded > 0) ? 0 : 1,
+  }
+}
+
+/** Says at once where the folder cannot be written. */
+async function openStore(
+  { out, maxSize }: RecordOptions,
+  key: Uint8Array | undefined,
+): Promise<RecordingStore> {
+  try {
+    const bounds = { maxBytes: maxSize, maxAgeMs: MAX_AGE_MS }
+    return await openRecordingStore({ folder: out, key, ...bounds, nowMs: Date.now })
+  } catch (cause) {
+    throw new AdapterError('ADP_USAGE', `${out} cannot be written: ${describeFileError(cause)}.`, { cause })
+  }
+}
+
+const countFates = (countOf: (fate: RecordFate) => number): Fates => ({
+  recorded: countOf('recorded'),
+  dropped: countOf('dropped'),
+  unfit: countOf('unfit'),
+  tooLarge: countOf('tooLarge'),
+  stopped: countOf('stopped'),
+})
+
+async function recordAgain(
+  folder: string,
+  store: RecordingStore,
+  secret: Uint8Array | undefined,
+): Promise<Fates> {
   const target = createRecordingTarget({
     open: () => Promise.resolve(store),
     // A key of this run alone, which ends with it: afterwards no one can undo a pseudonym.
-    pseudonyms: pseudonyms ? createPseudonyms(randomBytes(32)) : undefined,
-    onStopped: (cause) => {
-      failure = describeFileError(cause)
-      console.error(`markbridge: recording has stopped: ${options.to}: ${failure}. Requests go on to V2.`)
-    },
+    pseudonyms: createPseudonyms(randomBytes(32)),
+    onStopped: (cause) => console.error(`markbridge: recording has stopped: ${describeFileError(cause)}.`),
   })
-  const slicing = createSlicing()
-  // No configuration is read: what V3 would get follows from the default settings.
-  const config = await loadOffline(undefined)
-  const partner = toPartner(findPartner(config, undefined), undefined, undefined, config)
-  const keep: Keep = async (exchange) => {
-    fates.offered += 1
-    const recorded = 'kind' in exchange ? exchange : await toRecorded(exchange, MAX_EXCHANGE_BYTES)
-    fates[recorded === undefined ? 'tooLarge' : await target.keep(recorded, partner, slicing.open())] += 1
-  }
-  if (from !== undefined)
-    for (const folder of await listRecordings(from))
-      await keep((await readRecording(folder, secret)).exchange)
-  else if (v2 !== undefined) fates.dropped = await relayUntilStopped(v2, options, keep)
-  fates.offered += fates.dropped
-  return {
-    document: { folder: options.to, ...fates },
-    text: () => formatFates(options.to, fates),
-    status: failure === undefined && (from === undefined || fates.recorded > 0) ? 0 : 1,
-  }
+  const fates: RecordFate[] = []
+  for (const one of await listRecordings(folder))
+    fates.push(await target.keep((await readRecording(one, secret)).exchange))
+  return countFates((fate) => fates.filter((own) => own === fate).length)
 }
 
-type Keep = (exchange: WireExchange | RecordedExchange) => Promise<void>
+/** The counter of recorded exchanges, as `App.metrics` has it. */
+const fateCounts = z.object({
+  name: z.literal('markbridge_record_exchanges_total'),
+  values: z.array(z.object({ labels: z.object({ fate: z.string() }), value: z.number() })),
+})
 
-/** More than this does not wait to be written: it is dropped. */
-const [MAX_WAITING, MAX_BYTES] = [256, 33_554_432]
-
-async function openStore({ to, maxSize, maxAge }: RecordOptions, key: Uint8Array | undefined) {
-  try {
-    return await openRecordingStore({ folder: to, key, maxBytes: maxSize, maxAgeMs: maxAge, nowMs: Date.now })
-  } catch (cause) {
-    throw new AdapterError('ADP_USAGE', `${to} cannot be written: ${describeFileError(cause)}.`, { cause })
-  }
-}
-
-/** Relays and keeps what passes, one exchange after the other; returns how many were dropped since too much waited. */
-async function relayUntilStopped(
+/** Runs an adapter at stage `legacy` with V2 on either side, so that everything goes there, until it is to end. */
+async function relay(
   v2: URL,
-  { host, port, percent, for: forMs, json }: RecordOptions,
-  keep: Keep,
-): Promise<number> {
-  let [waiting, bytes, dropped] = [0, 0, 0]
-  let last = Promise.resolve()
-  const server = createRecordingRelay({
-    v2,
-    isRecorded: (method, target) =>
-      recordedKindOf(method, target.split('?', 1)[0] ?? '') !== undefined && Math.random() * 100 < percent,
-    onExchange: (exchange) => {
-      const size = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
-      if (waiting >= MAX_WAITING || bytes + size > MAX_BYTES) {
-        dropped += 1
-        return
-      }
-      waiting += 1
-      bytes += size
-      last = last
-        .then(() => keep(exchange))
-        .finally(() => {
-          waiting -= 1
-          bytes -= size
-        })
+  { host, port, out, maxSize, for: forMs, json }: RecordOptions,
+  secret: Uint8Array | undefined,
+): Promise<Fates> {
+  const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
+  const form =
+    secret === undefined ? { pseudonyms: true } : { key: new Secret(Buffer.from(secret).toString('hex')) }
+  const config = parseConfig({
+    listen: { host, port },
+    upstreams: { v3: side, v2: side },
+    journal: { url: 'none' },
+    passThrough: {
+      allow: [{ path: '/**', methods: ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] }],
     },
-    maxCopyBytes: MAX_EXCHANGE_BYTES,
+    partners: [
+      {
+        ...{ id: 'recorded', match: { any: true }, clients: 'open', stage: 'legacy' },
+        ...{ v3: { callsPerSecond: 'none' }, record: { to: out, maxBytes: maxSize, ...form } },
+      },
+    ],
   })
-  const used = await startListening(server, port, host)
-  if (json !== true) console.log(`record ready http://${host.includes(':') ? `[${host}]` : host}:${used}`)
+  const app = createApp(config, { logLevel: 'error' })
   const stopping = untilSignal()
-  const ends = forMs === undefined ? [] : [AbortSignal.timeout(Math.min(forMs, MAX_TIMER_MS))]
-  await once(AbortSignal.any([stopping.signal, ...ends]), 'abort')
-  stopping.stop()
-  await closeServer(server)
-  await last
-  return dropped
+  const ends = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
+  try {
+    const { url } = await app.listen()
+    if (json !== true) console.log(`record ready ${url}`)
+    await once(AbortSignal.any([stopping.signal, ...ends]), 'abort')
+  } finally {
+    stopping.stop()
+    await app.close()
+  }
+  const metrics = await app.metrics()
+  const counts = metrics.flatMap((metric) => fateCounts.safeParse(metric).data?.values ?? [])
+  return countFates((fate) => counts.find(({ labels }) => labels.fate === fate)?.value ?? 0)
 }
 
-/** Requests under way finish; a second signal ends the program. */
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeIdleConnections()
-  })
-}
-
-function formatFates(to: string, fates: Fates): string {
-  const { offered, recorded, dropped, unfit, tooLarge, stopped } = fates
+function formatFates(folder: string, offered: number, fates: Fates): string {
+  const { recorded, dropped, unfit, tooLarge, stopped } = fates
   const others = { dropped, unfit, 'too large': tooLarge, 'after recording stopped': stopped }
   return [
-    `${recorded} of ${offered} exchange(s) recorded in ${to}`,
+    `${recorded} of ${offered} exchange(s) recorded in ${folder}`,
     ...Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`  ${what}: ${count}`] : [])),
   ].join('\n')
 }

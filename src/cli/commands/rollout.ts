@@ -1,4 +1,5 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
+import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
 import {
@@ -10,27 +11,36 @@ import {
 import { approveStep, dismissInstance, goBack, setStage } from '../rollout/change.ts'
 import { adviseStep, listStages, readHistory, showStage, verifyTrail } from '../rollout/show.ts'
 import { stages } from '../../rollout/stage.ts'
-import { readCount, readPercent, withTarget } from '../options.ts'
+import { readAs, readCount, readPercent, withTarget } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
   markbridge rollout ls --config markbridge.yaml
-  markbridge rollout show acme --config markbridge.yaml --json
-  markbridge rollout set acme canary --percent 5 --reason "first schools" --config markbridge.yaml
-  markbridge rollout set acme canary --always school-1,school-2 --reason "pilot" --config markbridge.yaml
-  markbridge rollout set acme shadow --restart-evidence --reason "mapping mended" --config markbridge.yaml
-  markbridge rollout back acme --config markbridge.yaml
-  MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme --config markbridge.yaml
-  markbridge rollout certify acme --out acme.json --key file:signing.pem --config markbridge.yaml
-  markbridge rollout verify acme.json --public-key signing.pub.pem --config markbridge.yaml
-Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step forward waits until every instance has drained, at most
-10 s; Ctrl+C withdraws it. back never waits: from canary, v3 and complete to shadow, from shadow to legacy.
-Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says who acts; else it is the user of the system.
-Exit status: 0 done; 1 refused or failed (instances did not drain, the stage changed meanwhile, an approval is missing, the audit
-trail is broken, a certificate fails); 2 for wrong usage or configuration.`
+  markbridge rollout show acme --json
+  markbridge rollout set acme canary --percent 5 --dry-run
+  markbridge rollout set acme canary --percent 5 --reason "first schools"
+  markbridge rollout set acme canary --always school-1,school-2 --reason "pilot"
+  markbridge rollout set acme shadow --restart-evidence --reason "new mapping"
+  markbridge rollout back acme
+  MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme
+  markbridge rollout certify acme --out acme.json --signing-key file:signing.pem
+  markbridge rollout verify acme.json --public-key signing.pub.pem
+Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step
+forward waits until every instance has drained, at most 10 s; Ctrl+C withdraws
+it. back never waits: from canary, v3 and complete to shadow, from shadow to
+legacy. Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says
+who acts; else it is the user of the system.
+Exit status: 0 done; 1 refused or failed (instances did not drain, the stage
+changed meanwhile, the audit trail is broken, a certificate fails); 2 wrong
+usage or configuration; 4 the step waits for the approval of another operator.`
 
 const MAX_REASON = 500
+const DRY_RUN = 'say what would happen, and change nothing'
+
+/** Examples of one command, for its help. */
+const examplesOf = (...commands: readonly string[]): string =>
+  ['\nExamples:', ...commands.map((command) => `  markbridge rollout ${command}`)].join('\n')
 
 /** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(rollout: Command, exitWith: (status: number) => void): void {
@@ -61,11 +71,21 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
     .option('--restart-evidence', 'begin the evidence for the next step anew, at the same stage and share')
-    .requiredOption('--reason <text>', 'reason for the audit trail', readReason)
+    .option('--dry-run', DRY_RUN)
+    .option('--reason <text>', 'reason for the audit trail; required without --dry-run', readReason)
+    .addHelpText(
+      'after',
+      examplesOf(
+        'set acme canary --percent 5 --dry-run',
+        'set acme canary --percent 5 --reason "first schools"',
+      ),
+    )
     .action(answer(setStage))
   target(rollout.command('back').argument('<partner>', 'id of the partner'))
     .description('go back at once: to shadow, and from shadow to legacy')
+    .option('--dry-run', DRY_RUN)
     .option('--reason <text>', 'reason for the audit trail', readReason)
+    .addHelpText('after', examplesOf('back acme', 'back acme --reason "V3 fails"'))
     .action(answer(goBack))
   target(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
@@ -79,16 +99,19 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
   target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
     .option('--limit <n>', 'only the newest entries', readCount)
+    .addHelpText('after', examplesOf('history', 'history acme --limit 10'))
     .action(answer(readHistory))
   target(rollout.command('advise').argument('<partner>', 'id of the partner'))
     .description('say whether the next step forward is advised, and what is missing')
+    .addHelpText('after', examplesOf('advise acme', 'advise acme --json'))
     .action(answer(adviseStep))
   target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
       'print the stage, the advice with its figures and the history as one document, with a digest',
     )
-    .option('--out <file>', 'write it to a new file')
-    .option('--key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
+    .option('--out <file>', 'write it to this file')
+    .option('--force', 'replace the file of --out')
+    .option('--signing-key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
     .action(async (partner: string, options: CertifyOptions) =>
       exitWith(await certifyPartner(partner, options)),
     )
@@ -114,9 +137,7 @@ function readUnits(text: string): readonly string[] {
   return [...new Set(units)]
 }
 
-function readReason(text: string): string {
-  const reason = text.trim()
-  if (reason === '' || reason.length > MAX_REASON)
-    throw new InvalidArgumentError(`A reason has 1 to ${MAX_REASON} characters.`)
-  return reason
-}
+const readReason = readAs(
+  z.string().trim().min(1).max(MAX_REASON),
+  `A reason has 1 to ${MAX_REASON} characters.`,
+)

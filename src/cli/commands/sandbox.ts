@@ -13,16 +13,18 @@ Examples:
   markbridge sandbox --scale school
   markbridge sandbox --v2-port 4020
   markbridge sandbox --calls-per-second 5 --on-existing conflict
-  markbridge sandbox --config sandbox.yaml
+  markbridge sandbox --options sandbox.yaml
 
-Key and bearer "sandbox" are always accepted. GET /_sandbox/samples lists ids to try, GET /_sandbox/effects lists every
-accepted write, POST /_sandbox/reset restores the seeded state. A school (720 learners, over 680,000 marks) is built once
-and stored in a file. docs/sandbox.md describes the configuration file: callers, permissions, unavailable sub domains.`
+Key and bearer "sandbox" are always accepted. GET /_sandbox/samples lists ids to
+try, GET /_sandbox/effects lists every accepted write, POST /_sandbox/reset
+restores the seeded state. A school (720 learners, over 680,000 marks) is built
+once and stored in a file. docs/sandbox.md describes the file of options:
+callers, permissions, unavailable sub domains.`
 
 /** Adds `sandbox`: runs the stand-in service until a signal stops it. */
 export function addSandbox(command: Command): void {
   command
-    .option('--config <file>', 'YAML file with options of createSandbox; the flags below override it')
+    .option('--options <file>', 'YAML file with options of createSandbox; the flags below override it')
     .option('--port <n>', 'port to listen on (default: 4010)', readPort)
     .option('--v2-port <n>', 'give the V2 face a port of its own (default: the port of V3)', readPort)
     .option('--host <host>', 'address to listen on (default: 127.0.0.1)')
@@ -46,14 +48,14 @@ export function addSandbox(command: Command): void {
     )
     .option('--no-control', 'disable the /_sandbox routes')
     .addHelpText('after', examples)
-    .action(async ({ config, ...all }: SandboxFlags, command: Command) => {
+    .action(async ({ options, ...all }: SandboxFlags, command: Command) => {
       const flags = Object.entries(all).filter(([name]) => command.getOptionValueSource(name) === 'cli')
-      await runSandbox(config, Object.fromEntries(flags))
+      await runSandbox(options, Object.fromEntries(flags))
     })
 }
 
 /** The flags of `sandbox`. */
-type SandboxFlags = SandboxOptions & { readonly config?: string }
+type SandboxFlags = SandboxOptions & { readonly options?: string }
 
 /** Runs the sandbox until a signal stops it; `flags` override the file at `path`. */
 async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
@@ -75,11 +77,11 @@ function withDefaults(values: SandboxOptions): SandboxOptions {
   return { port: 4010, ...file, ...values }
 }
 
-/** Shows on a terminal how much of a school is built. */
+/** Shows how much of a school is built. */
 function showBuilding(): (share: number) => void {
   let progress: Progress | undefined
   return (share) => {
-    progress ??= showProgress({ total: 100, unit: '% built', everyMs: Infinity })
+    progress ??= showProgress({ total: 100, unit: '% built', everyMs: 1_000 })
     progress.advance(Math.round(share * 100))
     if (share >= 1) progress.stop()
   }

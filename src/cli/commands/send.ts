@@ -10,26 +10,35 @@ import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
 import { type Batch, decodeBatch, noBatchLimits, openReplyDecoding, type ReplyPart } from '../../v2/index.ts'
+import { describeConnection, isCertificate, remedyOf } from '../probe.ts'
 import { untilSignal } from '../signals.ts'
 import { showProgress } from '../progress.ts'
 import { contentTypeOf, kindOf, openRecording } from '../recordings/open-recording.ts'
-import { readGivenFile } from '../recordings/read-recordings.ts'
+import { readGivenFile } from '../files.ts'
 import { formatGivenText, formatJson } from '../text.ts'
 
 const examples = `
-The file is the body of a batch or a whole HTTP request, as check reads it; - reads standard input. Of a request, the body and
-its Content-Type are sent. Each part of the reply is printed when it arrives. A terminal shows how far it is, with the rate and the
-time left; otherwise standard error gets such a line for every second without a new part. Ctrl+C stops waiting and prints the
-outcomes received so far; the adapter finishes the batch.
+The file is the body of a batch or a whole HTTP request, as check reads it;
+- reads standard input. Of a request, the body and its Content-Type are sent.
+Each part of the reply is printed when it arrives. For every second without a
+new part, standard error gets a line with the count, the rate and the time left.
+Ctrl+C stops waiting and prints the outcomes received so far; the adapter
+finishes the batch.
 
 Examples:
   markbridge send fixtures/class-register/body.txt --to http://127.0.0.1:8080
-  markbridge send request.http --to 'http://127.0.0.1:8080/some/prefix/V2/Attendance/$batch' --json
-  MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… markbridge send body.txt --to https://adapter.example
+  markbridge send request.http --json \\
+    --to 'http://127.0.0.1:8080/some/prefix/V2/Attendance/$batch'
+  markbridge send body.txt --to http://127.0.0.1:8080 \\
+    --header 'X-School: school-1'
+  MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… \\
+    markbridge send body.txt --to https://adapter.example
 
-Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; the default is the sandbox's.
-Exit status: 0 when every record was accepted; 1 when a record was refused, not applied or unknown, or has no answer (the whole
-batch was refused, the ids differ, the reply was cut off, Ctrl+C); 2 for wrong usage or an unreadable file.`
+Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; the
+default is the sandbox's.
+Exit status: 0 when every record was accepted; 1 when a record was refused, not
+applied or unknown, or has no answer (the whole batch was refused, the ids
+differ, the reply was cut off, Ctrl+C); 2 wrong usage or an unreadable file.`
 
 /** Adds `send <batch-file> --to <url>`: posts a batch as a V2 client does. */
 export function addSend(command: Command, exitWith: (status: number) => void): void {
@@ -37,6 +46,11 @@ export function addSend(command: Command, exitWith: (status: number) => void): v
     .argument('<batch-file>')
     .requiredOption('--to <url>', 'base address of the adapter, or the full address of $batch', readAddress)
     .option('--boundary <text>', 'boundary for the Content-Type (default: the first delimiter of the file)')
+    .option(
+      '--header <field>',
+      'header field of the request, as "X-School: school-1"; repeatable',
+      readHeader,
+    )
     .option('--json', 'print one JSON document when the reply has ended')
     .addHelpText('after', examples)
     .action(async (path: string, options: SendOptions) => {
@@ -53,25 +67,37 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
+/** A field name and what a value may have; those of the connection and of the body are the program's own. */
+const HEADER =
+  /^(?!connection|content-|expect|host|keep-alive|transfer-encoding|upgrade)([\w!#$%&'*+.^`|~-]+):\s*([\x20-\x7e]*)$/i
+
+function readHeader(text: string, before: Fields = {}): Fields {
+  const [, name, value = ''] = HEADER.exec(text) ?? []
+  if (name === undefined) throw new InvalidArgumentError('It must be a field such as "X-School: school-1".')
+  return { ...before, [name.toLowerCase()]: value.trim() }
+}
+
+type Fields = Readonly<Record<string, string>>
+
 /** The flags of `send`. */
 interface SendOptions {
   readonly to: URL
   readonly boundary?: string
+  readonly header?: Fields
   readonly json?: boolean
 }
 
 async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {
   const bytes = await readGivenFile(path)
-  if (boundary === undefined && kindOf(bytes) === 'else') {
-    throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
-  }
   const { body, contentType, findings } = await openRecording(bytes, Infinity)
+  if (body !== undefined && boundary === undefined && kindOf(bytes) === 'else')
+    throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
   if (body === undefined) throw new AdapterError('ADP_USAGE', `${path}: ${findings.at(-1)?.message ?? ''}`)
   return { body, contentType: boundary === undefined ? contentType : contentTypeOf(boundary) }
 }
 
 /** Posts a batch, prints the outcome of each record, and returns the exit status. */
-async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<number> {
+async function send(batch: PostedBatch, { to, json, header }: SendOptions): Promise<number> {
   const parts = decodeHere(batch)?.parts
   const width = (parts ?? []).reduce(
     (widest, { contentId }) => Math.max(widest, (contentId ?? '').length),
@@ -81,7 +107,7 @@ async function send(batch: PostedBatch, { to, json }: SendOptions): Promise<numb
   const stopping = untilSignal()
   const progress = showProgress({ total: parts?.length, unit: 'parts', everyMs: 1_000 })
   try {
-    const end = await postBatch(to, batch, stopping.signal, (part) => {
+    const end = await postBatch(to, batch, header, stopping.signal, (part) => {
       const outcome = toOutcome(part, outcomes.length + 1)
       outcomes.push(outcome)
       progress.advance(outcomes.length)
@@ -255,9 +281,6 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Codes of a certificate that is not trusted, and of a handshake that failed. */
-const CERTIFICATE = /CERT|SELF_SIGNED|^ERR_(?:TLS|SSL)/
-
 /**
  * Posts a batch as a V2 client does and calls `onPart` for each part of the reply when it arrives.
  * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for any other reply than that of a batch.
@@ -265,6 +288,7 @@ const CERTIFICATE = /CERT|SELF_SIGNED|^ERR_(?:TLS|SSL)/
 async function postBatch(
   to: URL,
   { body, contentType }: PostedBatch,
+  fields: Fields | undefined,
   signal: AbortSignal,
   onPart: (part: ReplyPart) => void,
 ): Promise<ReplyEnd> {
@@ -273,6 +297,7 @@ async function postBatch(
     ...(contentType === undefined ? {} : { 'content-type': contentType }),
     'ocp-apim-subscription-key': subscriptionKey ?? 'sandbox',
     authorization: `bearer ${token ?? 'sandbox'}`,
+    ...fields,
   }
   try {
     const reply = await request(to, {
@@ -313,12 +338,12 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   if (!(cause instanceof Error && 'code' in cause)) throw cause
   const code = String(cause.code)
   if (code.startsWith('UND_ERR_INVALID')) throw cause
-  if (NOT_SENT.has(code) || CERTIFICATE.test(code)) {
-    const message = CERTIFICATE.test(code)
-      ? `The certificate of ${to.origin} is not trusted (${code}). Set NODE_EXTRA_CA_CERTS to its authority, or name another address.`
-      : `Nothing answers at ${to.origin}. Is the adapter running?`
-    throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
-  }
+  if (NOT_SENT.has(code) || isCertificate(code))
+    throw new AdapterError(
+      'ADP_UPSTREAM_UNAVAILABLE',
+      `${to.origin} cannot be reached: ${describeConnection(cause)}. ${remedyOf(cause)}`,
+      { cause },
+    )
   return 'cut off'
 }
 

@@ -1,34 +1,43 @@
 import cluster from 'node:cluster'
 
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, Option } from 'commander'
 
 import { createReload, type Reload } from '../../app/reload.ts'
+import { createConfigWarnings } from '../../app/config-warnings.ts'
 import { createWorkerWatch } from '../../app/watch-workers.ts'
-import { systemClock } from '../../clock.ts'
-import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
+import { type Config, journalUrlOf, loadConfig, readEnvironment } from '../../config/index.ts'
+import type { App } from '../../app.ts'
 import { AdapterError } from '../../errors.ts'
+import { createLogger, type Logger, openTextLines } from '../../observability/logger.ts'
+import { formatHints } from '../text.ts'
 import { runUntilStopped } from '../signals.ts'
+import { openConfiguredTracing } from '../tracing.ts'
 import { createFileWatch } from '../watch-files.ts'
 import { runWorker } from '../workers/run-worker.ts'
 import { startWorkers } from '../workers/start-workers.ts'
-import { readCount, readPort } from '../options.ts'
+import { configOption, NO_CONFIG, readPort, readWhole } from '../options.ts'
 
 const examples = `
 Examples:
   markbridge serve --v3 http://127.0.0.1:4010
   markbridge serve --config markbridge.yaml --port 8080
-  markbridge serve --v3 http://127.0.0.1:4010 --journal sqlite:/var/lib/markbridge/journal.db
-  markbridge serve --config markbridge.yaml --workers 4
-  markbridge serve --config markbridge.yaml --watch
+  markbridge serve --v3 http://127.0.0.1:4010 \\
+    --journal sqlite:/var/lib/markbridge/journal.db
+  markbridge serve --workers 4
+  markbridge serve --watch
+  markbridge serve --console 8081
 
-Without a file there is one partner, which matches every subscription key, at stage v3. Flags override the file.
-SIGHUP reloads the file: partners and limits change while requests run, and a faulty file changes nothing.
-MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info (default), warn, error, silent.`
+Without a file there is one partner, which matches every subscription key, at
+stage v3. Flags override the file. SIGHUP reloads the file: partners and limits
+change while requests run, and a faulty file changes nothing.
+MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info
+(default), warn, error, silent. OTEL_EXPORTER_OTLP_ENDPOINT sends traces to an
+OpenTelemetry collector (docs/operations.md).`
 
 /** Adds `serve`: runs the adapter until a signal stops it. */
 export function addServe(command: Command): void {
   command
-    .option('--config <file>', 'configuration file (YAML)')
+    .addOption(configOption('configuration file (YAML)'))
     .option('--v3 <url>', 'base address of the V3 service')
     .option('--v2 <url>', 'base address of the V2 service, for stages at which V2 serves')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')
@@ -37,18 +46,18 @@ export function addServe(command: Command): void {
     .option(
       '--workers <n>',
       'number of processes that share the port; more than 1 needs a journal',
-      readWorkers,
+      readWhole(1, 64, 'Workers are a number from 1 to 64.'),
       1,
     )
+    .addOption(
+      new Option('--log-format <format>', 'lines of the log on standard error: json, or text for a terminal')
+        .choices(['json', 'text'])
+        .default('json'),
+    )
+    .option('--console <port>', 'port of the web console for operators (default: none)', readPort)
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
     .action(runServe)
-}
-
-function readWorkers(text: string): number {
-  const count = readCount(text)
-  if (count < 1 || count > 64) throw new InvalidArgumentError('Workers are a number from 1 to 64.')
-  return count
 }
 
 /** The flags of `serve`; they override the file. */
@@ -59,36 +68,53 @@ interface ServeOptions {
   readonly host?: string
   readonly port?: number
   readonly journal?: string
+  readonly console?: number
   readonly workers: number
+  readonly logFormat: 'json' | 'text'
   readonly watch: boolean
 }
 
 /** Runs the adapter, in this process or in workers, until a signal stops it. */
-async function runServe({ config: path, workers, watch, ...flags }: ServeOptions): Promise<void> {
-  const logLevel = readEnvironment().logLevel ?? 'info'
+async function runServe({ config: path, workers, watch, logFormat, ...flags }: ServeOptions): Promise<void> {
+  const lines = logFormat === 'text' ? await openTextLines() : undefined
+  const openLogger = (worker?: number): Logger =>
+    createLogger(readEnvironment().logLevel ?? 'info', lines, worker)
   if (cluster.isWorker) {
     const { createApp } = await import('../../app.ts')
-    await runWorker((config, overrides) => createApp(config, { logLevel, ...overrides }))
+    const tracing = await openConfiguredTracing()
+    await runWorker((config, overrides) =>
+      createApp(config, { logger: openLogger(overrides.worker), tracing, ...overrides }),
+    )
     return
   }
-  if (watch && path === undefined)
-    throw new AdapterError('ADP_USAGE', '--watch needs a file to watch: name it with --config.')
+  if (path === undefined && (watch || flags.v3 === undefined))
+    throw new AdapterError(
+      'ADP_USAGE',
+      watch ? `--watch needs a file. ${NO_CONFIG}.` : `${NO_CONFIG}, or name V3 with --v3 <url>.`,
+    )
   const files = createFileWatch()
-  const warn = createWarning(workers)
+  const logger = openLogger()
+  const warn = createConfigWarnings(logger, workers, (text) => formatHints(text, { config: path }))
+  let next: Config | undefined
   const load = async (): Promise<Config> => {
     const loaded = await loadConfig(path, flags, { onRead: files.onRead })
     warn(loaded)
+    next = loaded
     return loaded
   }
   const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
   // The log and the metrics show its result.
-  const reload = (): void => void ready.then((adapter) => adapter.reload(load)).catch(() => undefined)
+  const reload = (): void =>
+    void ready
+      .then((adapter) => adapter.reload(load))
+      .then(() => (current = next ?? current))
+      .catch(() => undefined)
   // From before the start, which a signal would end otherwise. Without a file, a terminal that is closed ends the program.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
+  let current = config
   if (workers > 1) checkJournal(config, workers)
-  const start =
-    workers > 1 ? () => startInWorkers(config, workers, logLevel) : () => startHere(config, logLevel)
+  const start = workers > 1 ? () => startInWorkers(config, workers, logger) : () => startHere(config, logger)
   await runUntilStopped(async (onClose) => {
     const adapter = await start()
     onClose(() => adapter.stop())
@@ -101,6 +127,12 @@ async function runServe({ config: path, workers, watch, ...flags }: ServeOptions
       })
     }
     console.log(`adapter ready ${adapter.url}`)
+    if (config.console === undefined) return
+    const { openConsole } = await import('../console/open-console.ts')
+    const opened = await openConsole(config.console, () => current, logger, adapter.consoleData)
+    onClose(opened.close)
+    console.log(`console ready ${opened.url}`)
+    if (opened.link !== undefined) console.log(`console link, for one use: ${opened.link}`)
   })
 }
 
@@ -109,32 +141,23 @@ interface Adapter {
   readonly url: string
   readonly reload: Reload
   readonly stop: () => Promise<void>
+  /** What its console shows; undefined: it has none, or runs in other processes. */
+  readonly consoleData: ReturnType<App['consoleData']>
 }
 
-async function startHere(config: Config, logLevel: string): Promise<Adapter> {
+async function startHere(config: Config, logger: Logger): Promise<Adapter> {
   const { createApp } = await import('../../app.ts')
-  const app = createApp(config, { logLevel })
+  const app = createApp(config, { logger, tracing: await openConfiguredTracing() })
   const { url } = await app.listen()
-  return { url, reload: app.reload, stop: () => app.close() }
+  return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
 /** The process that starts workers serves nothing itself, so it does not load the adapter. */
-async function startInWorkers(config: Config, count: number, logLevel: string): Promise<Adapter> {
-  const watch = createWorkerWatch(logLevel)
+async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
+  const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
-  return { url: workers.url, stop: () => workers.stop(), reload: createReload(workers, watch.reloads) }
-}
-
-/** Prints warnings, each once. */
-function createWarning(workers: number): (config: Config) => void {
-  const printed = new Set<string>()
-  return (config) => {
-    const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
-    for (const warning of warningsOf(config, workers, today).filter((text) => !printed.has(text))) {
-      printed.add(warning)
-      console.error(`markbridge: warning: ${warning}`)
-    }
-  }
+  const reload = createReload(workers.apply, watch.reloads)
+  return { url: workers.url, stop: () => workers.stop(), reload, consoleData: undefined }
 }
 
 function checkJournal(config: Config, workers: number): void {

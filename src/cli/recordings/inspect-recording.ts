@@ -1,7 +1,11 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
 import { errorRules } from '../../errors.ts'
 import { type RecordMapping, toV3Record } from '../../translate/index.ts'
 import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFindings } from '../../v2/index.ts'
 import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
+import { readGivenFile } from '../files.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
 /** The settings of the adapter that decide about a recording. */
@@ -89,4 +93,56 @@ function plan(
   const { record, faults } = toV3Record(part.record, mapping, recordedOn)
   if (record === undefined) return { record: { ...line, v3: null }, findings: toFindings(part, faults) }
   return { record: { ...line, v3: encodeRecord(record, bodyProfile) }, findings: [] }
+}
+
+/** A finding of the files of a folder. */
+interface CountedFinding {
+  readonly severity: string
+  readonly code: string
+  readonly count: number
+  readonly files: number
+  /** The file to look at. */
+  readonly first: string
+}
+
+/** What was found in the files of a folder. */
+export interface CheckedFolder {
+  readonly folder: string
+  /** Files that were checked. */
+  readonly files: number
+  /** Files that there are. */
+  readonly found: number
+  /** Files of which nothing would be posted. */
+  readonly refusedFiles: number
+  readonly records: number
+  readonly refused: number
+  readonly findings: readonly CountedFinding[]
+}
+
+const MAX_FILES = 1_000
+
+/** Inspects the recorded requests below a folder, or all files where it has none; the first 1,000 by name. */
+export async function inspectFolder(folder: string, settings: InspectSettings): Promise<CheckedFolder> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+  const requests = files.filter(({ name }) => name === 'request.http')
+  const paths = (requests.length > 0 ? requests : files).map((entry) => join(entry.parentPath, entry.name))
+  const counted = new Map<string, CountedFinding>()
+  let [refusedFiles, records, refused] = [0, 0, 0]
+  const checked = paths.sort().slice(0, MAX_FILES)
+  for (const path of checked) {
+    const found = await inspectRecording(await readGivenFile(path), settings)
+    if (!found.sound) refusedFiles += 1
+    records += found.records.length
+    refused += found.records.filter(({ v3 }) => v3 === null).length
+    const seen = new Set<string>()
+    for (const { severity, code } of found.findings) {
+      const name = `${severity} ${code}`
+      const { count = 0, files: before = 0, first = path } = counted.get(name) ?? {}
+      counted.set(name, { severity, code, count: count + 1, files: before + (seen.has(name) ? 0 : 1), first })
+      seen.add(name)
+    }
+  }
+  const findings = [...counted.values()].sort((one, other) => one.severity.localeCompare(other.severity))
+  return { folder, files: checked.length, found: paths.length, refusedFiles, records, refused, findings }
 }

@@ -22,7 +22,10 @@ interface OpenedRecording {
  * adapter; a body alone gets the boundary that it begins with.
  */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
-  if (kindOf(bytes) !== 'request')
+  const kind = kindOf(bytes)
+  const other = kind === 'else' ? findOther(bytes) : undefined
+  if (other !== undefined) return { body: undefined, contentType: undefined, findings: [other] }
+  if (kind !== 'request')
     return { body: bytes, contentType: contentTypeOf(guessBoundary(bytes)), findings: [] }
   const { bytes: wire, missing, isConverted, isFramed } = toWireBytes(bytes)
   const findings: Finding[] = []
@@ -36,6 +39,42 @@ export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promis
     return await readRecordedRequest(wire, (request) => openRequest(request, maxBodyBytes, findings), onMore)
   } catch (cause) {
     return { body: undefined, contentType: undefined, findings: [...findings, findingOf(cause)] }
+  }
+}
+
+const notABatch = (message: string, remedy: string): Finding => {
+  return { severity: 'error', code: 'notABatch', message, remedy }
+}
+
+const BATCH_FORM =
+  'A batch is multipart/mixed with one JSON record in each part, as fixtures/class-register/body.txt shows'
+
+/** What a file is that cannot be a batch, instead of the faults that a decoder finds in it. */
+function findOther(bytes: Buffer): Finding | undefined {
+  if (bytes.length === 0)
+    return notABatch('The file is empty.', 'Record the request again, and wait until it is written whole.')
+  // A byte order mark, or characters of ASCII, each with a zero beside it.
+  if (/^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4})/.test(bytes.toString('latin1', 0, 8)))
+    return notABatch(
+      'The file is UTF-16, which no V2 client sends.',
+      'Save the bytes as they were sent: PowerShell writes UTF-16 with >, and UTF-8 with Set-Content -Encoding utf8.',
+    )
+  if (isJson(bytes))
+    return notABatch(
+      'The file is JSON and not a batch.',
+      `${BATCH_FORM}; one record alone is posted to AttendanceRecords.`,
+    )
+  return /^--/m.test(bytes.toString('latin1'))
+    ? undefined
+    : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
+}
+
+function isJson(bytes: Buffer): boolean {
+  try {
+    JSON.parse(bytes.toString('utf8'))
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -131,30 +170,18 @@ function findingOf(cause: unknown): Finding {
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|\S+[ \t]+\S.*HTTP\/\d)/
 
-/** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, an HTTP `reply`, or something `else`. */
-export function kindOf(bytes: Buffer): 'request' | 'body' | 'reply' | 'else' {
-  const start = bytes.toString('latin1', 0, 8_192)
-  if (REQUEST_LINE.test(start)) return 'request'
-  if (/^HTTP\/\d\.\d \d{3}/.test(start)) return 'reply'
+/** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, or something `else`. */
+export function kindOf(bytes: Buffer): 'request' | 'body' | 'else' {
+  if (REQUEST_LINE.test(bytes.toString('latin1', 0, 8_192))) return 'request'
   return guessBoundary(bytes) === undefined ? 'else' : 'body'
-}
-
-/** The bytes of a recorded request as they were on the wire, and the repairs that this took. */
-interface WireBytes {
-  readonly bytes: Buffer
-  /** Bytes that Content-Length announces and the recording does not have. */
-  readonly missing: number
-  /** True if the head had bare line feeds. */
-  readonly isConverted: boolean
-  /** False if the head does not give the length of the body: all bytes after it were taken. */
-  readonly isFramed: boolean
 }
 
 /**
  * Repairs the damage that recorders and editors do to a request: a head with bare line feeds gets CRLF, and one without
- * Content-Length and Transfer-Encoding gets the length of the rest. A Content-Length that is too large is reduced.
+ * Content-Length and Transfer-Encoding gets the length of the rest. A Content-Length that is too large is reduced, by `missing` bytes. `isFramed`:
+ * the head gives the length of the body.
  */
-function toWireBytes(bytes: Buffer): WireBytes {
+function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
   // A head with both kinds of line ends was sent that way.

@@ -1,5 +1,5 @@
 import { callsPerSecondOf, MAX_BATCH_RECORDS } from '../../app/partners.ts'
-import { toFigures } from '../../compare/evidence/to-figures.ts'
+import { toFigures } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
@@ -94,7 +94,7 @@ export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetti
   return placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
 }
 
-/** A guard has taken a partner back, or holds it where it is. */
+/** A guard has taken a partner back. */
 export interface CoolDown {
   readonly untilMs: number
   /** What it has found, as a sentence. */
@@ -147,7 +147,8 @@ export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, wit
   ].join('\n')
 }
 
-function linesOf(figures: Advice['figures']): readonly string[] {
+/** What the advice was judged by, one fact a line. */
+export function linesOf(figures: Advice['figures']): readonly string[] {
   const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
     figures
   const allowed =

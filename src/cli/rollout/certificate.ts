@@ -1,16 +1,14 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 
 import * as z from 'zod'
 
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
-import { readKeySource } from '../key-source.ts'
+import { type Answer, formatCounted, formatGivenText, formatHints } from '../text.ts'
+import { readGivenFile, readKeySource, writeResult } from '../files.ts'
 import type { Target } from '../options.ts'
-import { readGivenFile } from '../recordings/read-recordings.ts'
 import { loadTarget } from '../target.ts'
-import type { Answer } from '../text.ts'
 import { version } from '../version.ts'
 import { fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
@@ -41,7 +39,8 @@ type Certificate = z.infer<typeof form>
 /** The flags of `rollout certify`. */
 export interface CertifyOptions extends Target {
   readonly out?: string
-  readonly key?: string
+  readonly force?: boolean
+  readonly signingKey?: string
 }
 
 /**
@@ -50,11 +49,14 @@ export interface CertifyOptions extends Target {
  */
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
-  const key = options.key === undefined ? undefined : await readSigningKey(options.key)
+  const key = options.signingKey === undefined ? undefined : await readSigningKey(options.signingKey)
   const content = await readStore(config, (store) => describePartner(partner, config, store))
   if (content === undefined) {
     console.error(
-      'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.',
+      formatHints(
+        'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.',
+        options,
+      ),
     )
     return 1
   }
@@ -67,7 +69,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   const text = JSON.stringify({ ...content, digest, signature: signature ?? null }, null, 2)
   if (options.out === undefined) console.log(text)
   else {
-    await writeNew(options.out, `${text}\n`)
+    await writeResult(options.out, `${text}\n`, options.force)
     console.error(`markbridge: the certificate is in ${options.out}`)
   }
   return 0
@@ -101,19 +103,6 @@ const digestOf = (content: object): string =>
 
 /** What is signed: no other text of this program, or of another one, is a certificate. */
 const signedBytes = (digest: string): Buffer => Buffer.from(`${FORM}\n${digest}\n`)
-
-/** A certificate is never replaced. */
-async function writeNew(path: string, text: string): Promise<void> {
-  try {
-    await writeFile(path, text, { flag: 'wx', mode: 0o600 })
-  } catch (cause) {
-    const why =
-      cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
-        ? 'it is there already'
-        : 'it cannot be written'
-    throw new AdapterError('ADP_USAGE', `The certificate was not written to ${path}: ${why}.`, { cause })
-  }
-}
 
 /** The flags of `rollout verify` with a certificate. */
 export interface VerifyOptions extends Target {
@@ -150,7 +139,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
   return {
     document: { partner, issuedAt, valid: isValid, findings },
     text: () =>
-      [`Certificate of ${JSON.stringify(partner)}, ${JSON.stringify(issuedAt)}:`, ...lines].join('\n'),
+      [`Certificate of ${formatGivenText(partner)}, ${formatGivenText(issuedAt)}:`, ...lines].join('\n'),
     status: isValid ? 0 : 1,
   }
 }
@@ -249,13 +238,16 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   const since = entries - audit.entries
   const unkeyed = keyed
     ? ''
-    : ' The journal has no keys, so another trail can be made by all who can write its database.'
-  return found('holds', `The audit trail has what was certified, and ${since} entries since.${unkeyed}`)
+    : ' The trail began without journal.keys, so another one can be made by all who can write its database.'
+  return found(
+    'holds',
+    `The audit trail has what was certified, and ${formatCounted(since, 'entry', 'entries')} since.${unkeyed}`,
+  )
 }
 
 /** Reads the private key that signs: `env:NAME` or `file:path` with Ed25519 in PEM. Error: `ADP_USAGE`, without anything of the key. */
 async function readSigningKey(source: string): Promise<KeyObject> {
-  const text = await readKeySource(source)
+  const text = await readKeySource(source, '--signing-key')
   // A variable that was set in a shell often has its line ends as \n.
   return expectEd25519(
     () => createPrivateKey(text.replaceAll('\\n', '\n')),

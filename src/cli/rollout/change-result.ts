@@ -1,6 +1,6 @@
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { applyChange, DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
-import { type Answer, formatTime } from '../text.ts'
+import { type Answer, formatCounted, formatTime } from '../text.ts'
 import type { CoolDown } from './advice.ts'
 import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
 
@@ -9,8 +9,24 @@ type ChangeOutcome =
   | Awaited<ReturnType<typeof applyChange>>
   | DriveResult
   | { readonly kind: 'unchanged'; readonly revision: number }
-  | ({ readonly kind: 'held' } & CoolDown)
+  | Possible
+  | Held
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
+
+/** What a change would do that is only tried. */
+interface Possible {
+  readonly kind: 'possible'
+  /** Instances that have to drain before; none for a step back, which takes place at once. */
+  readonly waitsFor: readonly number[]
+  readonly needsApproval: boolean
+}
+
+/** A guard has acted a short time ago. */
+interface Held extends CoolDown {
+  readonly kind: 'held'
+  /** Until then `--despite-hold` would not take the step either: it would be early. Undefined: it would not be, or that was not asked. */
+  readonly earlyUntilMs?: number | undefined
+}
 
 /** A change and what became of it. */
 export interface ChangeResult {
@@ -21,21 +37,14 @@ export interface ChangeResult {
   readonly outcome: ChangeOutcome
 }
 
-/** A result in words. */
-interface DescribedResult {
-  /** For scripts. */
-  readonly word: string
-  /** A sentence or several. */
-  readonly message: string
-  /** More members of the document in JSON. */
-  readonly details?: object
-}
+/** A step that waits for an approval has not failed. */
+const WAITS = 4
 
 /** A result as `--json` prints it and as a text; exit status 0 where the partner is where the command wanted it. */
 export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)
-  const isDone = word === 'done' || word === 'unchanged'
+  const isDone = word === 'done' || word === 'unchanged' || word === 'possible'
   return {
     document: {
       result: word,
@@ -47,117 +56,127 @@ export function answerOf(result: ChangeResult): Answer {
       message,
     },
     text: () => message,
-    status: isDone ? 0 : 1,
+    status: isDone ? 0 : word === 'needsApproval' ? WAITS : 1,
     isRefusal: !isDone,
   }
 }
 
-function describeResult({ partner, from, to, outcome }: ChangeResult): DescribedResult {
-  const step = `${from === undefined ? 'damaged' : describeSetting(from)} -> ${to === undefined ? '' : describeSetting(to)}`
+/** A result in words; `word` is for scripts, and `details` are more members of the document in JSON. */
+function describeResult({ partner, from, to, outcome }: ChangeResult) {
+  const target = to === undefined ? '' : describeSetting(to)
+  const step = `${from === undefined ? 'damaged' : describeSetting(from)} -> ${target}`
+  const said = (word: string, message: string, details: object = {}) => {
+    return { word, message: `${partner}: ${message}`, details }
+  }
   switch (outcome.kind) {
     case 'applied':
     case 'committed':
-      return { word: 'done', message: `${partner}: ${step} (revision ${outcome.revision}).` }
+      return said('done', `${step} (revision ${outcome.revision}).`)
     case 'unchanged':
-      return {
-        word: 'unchanged',
-        message: `${partner}: ${to === undefined ? '' : describeSetting(to)} already; nothing was changed.`,
-      }
+      return said('unchanged', `${target} already; nothing was changed.`)
+    case 'possible': {
+      const { waitsFor, needsApproval } = outcome
+      const approval = needsApproval ? 'It would wait 24 h for the approval of another operator. ' : ''
+      const drain =
+        waitsFor.length === 0
+          ? 'It would take effect at once'
+          : `It would wait for ${waitsFor.length === 1 ? 'instance' : 'instances'} ${waitsFor.join(', ')} to drain`
+      return said('possible', `${step} is possible now. ${approval}${drain}. Nothing has changed.`, {
+        waitsFor,
+        needsApproval,
+      })
+    }
     case 'needsApproval':
-      return {
-        word: 'needsApproval',
-        message:
-          `${partner}: ${step} is proposed and waits 24 h for the approval of another operator: ` +
+      return said(
+        'needsApproval',
+        `${step} is proposed and waits 24 h for the approval of another operator: ` +
           `markbridge rollout approve ${partner}. Nothing has changed yet.`,
-      }
+      )
     case 'undrained':
-      return {
-        word: 'undrained',
-        details: { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) },
-        message: [
-          `${partner}: ${step} was withdrawn: writes did not end in time. Nothing has changed.`,
-          ...outcome.instances.map(({ instance, host, pid, writes }) => {
-            const what =
-              writes === undefined ? 'has not acknowledged the change' : `${formatWrites(writes)} under way`
-            return `  instance ${instance} (${host}, process ${pid}): ${what}`
-          }),
-        ].join('\n'),
-      }
-    case 'lost':
-      return {
-        word: 'lost',
-        details: {
-          instances: outcome.instances.map(({ leaseUntilMs, ...one }) => ({
-            ...one,
-            leaseUntil: formatTime(leaseUntilMs),
-          })),
-        },
-        message: [
-          `${partner}: ${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
+      return said(
+        'undrained',
+        [
+          `${step} was withdrawn: writes did not end in time. Nothing has changed.`,
           ...outcome.instances.map(
-            ({ instance, host, pid, leaseUntilMs }) =>
-              `  instance ${instance} (${host}, process ${pid}): its lease ended at ${formatTime(leaseUntilMs)}`,
+            ({ writes, ...one }) =>
+              `  ${nameOf(one)}: ${writes === undefined ? 'has not acknowledged the change' : `${formatCounted(writes, 'write')} under way`}`,
           ),
-          `Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.`,
         ].join('\n'),
-      }
+        { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) },
+      )
+    case 'lost': {
+      const instances = outcome.instances.map(({ leaseUntilMs, ...one }) => ({
+        ...one,
+        leaseUntil: formatTime(leaseUntilMs),
+      }))
+      return said(
+        'lost',
+        [
+          `${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
+          ...instances.map((one) => `  ${nameOf(one)}: its lease ended at ${one.leaseUntil}`),
+          'Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.',
+        ].join('\n'),
+        { instances },
+      )
+    }
     case 'early': {
       const [until, leftMs] = [formatTime(outcome.untilMs), Math.max(0, outcome.untilMs - outcome.nowMs)]
-      return {
-        word: 'early',
-        details: { until, leftMs },
-        message:
-          `${partner}: ${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
+      return said(
+        'early',
+        `${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
           `Try again in ${formatLeft(leftMs)}, at ${until}.`,
-      }
+        { until, leftMs },
+      )
     }
     case 'held': {
-      const { finding } = outcome
+      const { finding, earlyUntilMs } = outcome
       const until = formatTime(outcome.untilMs)
-      return {
-        word: 'held',
-        details: { until, finding },
-        message:
-          `${partner}: ${step} is refused: a guard acted, and no step forward is taken before ${until}. ${finding} ` +
-          'Mend the cause first, or take schools off V3 with --never; to take the step all the same, add --despite-hold.',
-      }
+      const remedy = to?.stage === 'canary' ? ', or leave schools on V2 with --never' : ''
+      const early =
+        earlyUntilMs === undefined
+          ? ''
+          : ` It is refused even then before ${formatTime(earlyUntilMs)}: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
+      return said(
+        'held',
+        `${step} is refused: a guard acted, and no step forward is taken before ${until}. ${finding} ` +
+          `Mend the cause first${remedy}; to take the step all the same, add --despite-hold.${early}`,
+        { until, finding, ...(earlyUntilMs === undefined ? {} : { earlyUntil: formatTime(earlyUntilMs) }) },
+      )
     }
     case 'pending':
-      return {
-        word: 'pending',
-        details: { pending: pendingToJson(outcome.pending) },
-        message: `${partner}: another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`,
-      }
+      return said(
+        'pending',
+        `another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`,
+        { pending: pendingToJson(outcome.pending) },
+      )
     case 'stale':
     case 'forward':
     case 'gone':
-      return {
-        word: 'stale',
-        message: `${partner}: the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`,
-      }
+      return said(
+        'stale',
+        `the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`,
+      )
     case 'interrupted':
-      return { word: 'withdrawn', message: `${partner}: ${step} was withdrawn. Nothing has changed.` }
+      return said('withdrawn', `${step} was withdrawn. Nothing has changed.`)
     case 'own':
-      return {
-        word: 'forbidden',
-        message: `${partner}: the operator who proposed a step cannot approve it.`,
-      }
+      return said('forbidden', 'the operator who proposed a step cannot approve it.')
     case 'refused':
     case 'forbidden':
-      return { word: outcome.kind, message: `${partner}: ${outcome.message}` }
+      return said(outcome.kind, outcome.message)
   }
 }
+
+const nameOf = (one: { readonly instance: number; readonly host: string; readonly pid: number }): string =>
+  `instance ${one.instance} (${one.host}, process ${one.pid})`
 
 /** `waiting for 1 of 2 instances to drain: instance 4 (3 writes)` */
 export function formatWaiting(waiting: readonly WaitedFor[], live: number): string {
   const texts = waiting.map(
     ({ instance, writes }) =>
-      `instance ${instance} (${writes === undefined ? 'no answer yet' : formatWrites(writes)})`,
+      `instance ${instance} (${writes === undefined ? 'no answer yet' : formatCounted(writes, 'write')})`,
   )
-  return `waiting for ${waiting.length} of ${live} instance${live === 1 ? '' : 's'} to drain: ${texts.join(', ')}`
+  return `waiting for ${waiting.length} of ${formatCounted(live, 'instance')} to drain: ${texts.join(', ')}`
 }
-
-const formatWrites = (writes: number): string => `${writes} write${writes === 1 ? '' : 's'}`
 
 /** `12 min 5 s` */
 function formatLeft(ms: number): string {

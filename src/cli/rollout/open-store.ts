@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 
-import { createStageFile, markFileOf } from '../../app/stages.ts'
+import { createStageFile, markFileOf, stageFileOf } from '../../app/stages.ts'
 import { toFileStage } from '../../app/partners.ts'
 import {
   type Config,
@@ -10,6 +11,7 @@ import {
   readEnvironment,
 } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
+import { sqlitePathOf } from '../../journal/index.ts'
 import type { FileStage } from '../../rollout/index.ts'
 import { type KnownStages, parseKnown } from '../../rollout/live/known-stages.ts'
 import {
@@ -55,7 +57,9 @@ export async function useStore<Result>(
     )
   const known = goesOn ? (await readStateFile(config))?.view?.trail : undefined
   const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
-  const store = await openRolloutStore(options, known)
+  const store = await openRolloutStore(options, known).catch((cause: unknown) => {
+    throw isUncreated(cause, config) ? uncreated(url) : cause
+  })
   try {
     return await work(store)
   } finally {
@@ -63,6 +67,19 @@ export async function useStore<Result>(
     await store.close().catch(() => undefined)
   }
 }
+
+/** True for the error of opening a journal that no instance has created yet: none has left a file, nor the stages that it knew. */
+export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>): boolean {
+  const path = sqlitePathOf(journalUrlOf(journal))
+  if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return false
+  return path !== undefined && ![path, stageFileOf(journal) ?? path].some((file) => existsSync(file))
+}
+
+const uncreated = (url: string): AdapterError =>
+  new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    `There is no journal at ${url}: the file does not exist. Start serve once: it creates the journal.`,
+  )
 
 /** As `useStore`, for a command that changes nothing. Error: `ADP_FORBIDDEN` for a token that is not an operator's. */
 export async function readStore<Result>(
@@ -90,22 +107,26 @@ function expectMayLook(config: Pick<Config, 'rollout'>): void {
 
 /** The person who runs the command, who may do this. Error: `ADP_FORBIDDEN`. */
 export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction): Actor {
-  const actor = identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
+  const actor = findActor(config)
   expectAllowed(actor, action)
   return actor
 }
 
+/** The person who runs the command. Error: `ADP_FORBIDDEN` for a token that is missing or unknown. */
+export function findActor(config: Pick<Config, 'rollout'>): Actor {
+  return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
+}
+
 /** The operators of a configuration, for comparison. */
 export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
-  return rollout.operators.map(({ name, role, tokenSha256 }) => ({
-    name,
-    role,
+  return rollout.operators.map(({ tokenSha256, ...operator }) => ({
+    ...operator,
     tokenSha256: tokenSha256.reveal(),
   }))
 }
 
 /** A container may run under a number that has no name. */
-function systemUser(): string {
+export function systemUser(): string {
   try {
     return userInfo().username
   } catch {

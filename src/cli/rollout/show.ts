@@ -1,6 +1,5 @@
 import { createStageFile } from '../../app/stages.ts'
 import type { Config } from '../../config/index.ts'
-import { AdapterError } from '../../errors.ts'
 import { encodeKnown, nothingKnown } from '../../rollout/live/known-stages.ts'
 import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -8,9 +7,9 @@ import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { Verified } from '../../rollout/store/audit-trail.ts'
 import { adviceToJson, formatAdvice, fullAdviceToJson, type GivenAdvice, giveAdvice } from './advice.ts'
 import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
+import { type Answer, formatHints } from '../text.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
-import type { Answer } from '../text.ts'
 import {
   entryToJson,
   formatHistory,
@@ -33,7 +32,7 @@ export async function listStages(options: Target): Promise<Answer> {
   const config = await loadTarget(options)
   const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
   const views = viewStages(filePartnersOf(config), snapshot)
-  reportTrail(snapshot)
+  reportTrail(snapshot, options)
   return {
     document: { partners: views.map(stageToJson) },
     text: () => formatStages(views),
@@ -64,30 +63,29 @@ export async function adviseStep(partner: string, options: Target): Promise<Answ
 export async function readHistory(partner: string | undefined, options: HistoryOptions): Promise<Answer> {
   const { limit } = options
   const entries = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
-  return { document: { entries: entries.map(entryToJson) }, text: () => formatHistory(entries) }
+  return { document: { entries: entries.map(entryToJson) }, text: () => formatHistory(entries, partner) }
 }
 
 /** Checks the audit trail; status 1 where it is broken. */
 export async function verifyTrail(options: Target): Promise<Answer> {
   const verified = await readStore(await loadTarget(options), (store) => store.verify())
-  const { entries, keyed, keyedFrom, broken } = verified
+  const { entries, keyed, broken } = verified
   return {
-    document: { entries, keyed, keyedFrom: keyedFrom ?? null, broken: broken ?? null },
+    // A trail that has a key has it from its first entry on.
+    document: { entries, keyed, keyedFrom: keyed ? 1 : null, broken: broken ?? null },
     text: () => formatVerified(verified),
     status: broken === undefined ? 0 : 1,
   }
 }
 
 /** What the check of the audit trail has found. */
-function formatVerified({ entries, keyed, keyedFrom, broken }: Verified): string {
+function formatVerified({ entries, keyed, broken }: Verified): string {
   if (broken !== undefined)
     return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
   const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, each as it was written.`
-  if (!keyed)
-    return `${found} The journal has no keys, so this does not exclude a change by a user who can write its database.`
-  return keyedFrom === undefined || keyedFrom <= 1
+  return keyed
     ? found
-    : `${found} Those before entry ${keyedFrom} were written before the journal had keys.`
+    : `${found} The trail began without journal.keys, so this does not exclude a change by a user who can write its database.`
 }
 
 interface Found {
@@ -110,56 +108,22 @@ async function lookAt(
   const config = await loadTarget(options)
   return look(config, async ({ snapshot, store }) => {
     const view = viewKnown(partner, config, snapshot)
-    reportTrail(snapshot)
+    reportTrail(snapshot, options)
     return { view, advice: await giveAdvice(view, config, snapshot, store) }
   })
 }
 
-function reportTrail(snapshot: RolloutSnapshot | undefined): void {
+function reportTrail(snapshot: RolloutSnapshot | undefined, given: Target): void {
   if (snapshot !== undefined && snapshot.trail === undefined)
     console.error(
-      'markbridge: the audit trail is damaged, so no stage goes forward: markbridge rollout verify.',
+      formatHints(
+        'markbridge: the audit trail is damaged, so no stage goes forward: markbridge rollout verify.',
+        given,
+      ),
     )
 }
 
 const isSound = ({ setting }: StageView): boolean => setting !== undefined
-
-/** The stages of a configuration's partners as far as they can be read here. */
-interface ConfiguredStages {
-  readonly views: readonly StageView[]
-  /** Why the journal was not read; then only the stages of the file are known. */
-  readonly fault: string | undefined
-}
-
-/** Reads the stages of a configuration from its journal; never fails. */
-export async function readConfiguredStages(config: Config): Promise<ConfiguredStages> {
-  const files = filePartnersOf(config)
-  if (hasNoJournal(config)) return { views: viewStages(files, undefined), fault: undefined }
-  try {
-    const snapshot = await useStore(config, (store) => store.snapshot())
-    return { views: viewStages(files, snapshot), fault: undefined }
-  } catch (cause) {
-    const fault = cause instanceof AdapterError ? cause.message : 'the journal could not be read.'
-    return { views: viewStages(files, undefined), fault }
-  }
-}
-
-/** As comments of YAML, which a program that reads the file leaves out. */
-export function commentStages({ views, fault }: ConfiguredStages): string {
-  const text =
-    fault === undefined
-      ? `Stages as they are now; what was set with markbridge rollout wins over the file.\n${formatStages(views)}`
-      : `Stages that were set with markbridge rollout win over those of this file. They cannot be read here: ${fault}`
-  return text
-    .split('\n')
-    .map((line) => `# ${line}`.trimEnd())
-    .join('\n')
-}
-
-/** As a member of the document in JSON; null where the journal was not read. */
-export function stagesToJson({ views, fault }: ConfiguredStages): object {
-  return { stages: fault === undefined ? views.map(stageToJson) : null, stagesFault: fault ?? null }
-}
 
 /**
  * Takes partners back in an accepted journal that the state file of this machine has at a lower stage: one that was taken back stays back.

@@ -1,6 +1,13 @@
 import type { Config } from '../../config/index.ts'
 import type { FileStage } from '../../rollout/index.ts'
-import { beginSetting, lowered, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
+import {
+  beginSetting,
+  lowered,
+  shareOf,
+  type Stage,
+  type StageSetting,
+  toSetting,
+} from '../../rollout/stage.ts'
 import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
 import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
@@ -81,12 +88,6 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
   const isStored = snapshot?.partners.has(partner) === true || snapshot?.damaged.has(partner) === true
   if (isStored || files.has(partner)) return viewStage(partner, files.get(partner), snapshot)
   throw unknownPartner(partner, [...files.keys()])
-}
-
-/** The share of the units that V3 serves. */
-function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
-  if (stage === 'canary') return percent
-  return stage === 'v3' || stage === 'complete' ? 100 : 0
 }
 
 /** A stage as `--json` prints it; the names are part of the contract. */
@@ -201,9 +202,10 @@ export function describePending(pending: PendingChange): string {
   return `${describeSetting(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
 }
 
-/** The audit trail, one line for each row. */
-export function formatHistory(entries: readonly AuditEntry[]): string {
-  if (entries.length === 0) return 'The audit trail has no entry.'
+/** The audit trail, one line for each row; of one partner only, where one is named. */
+export function formatHistory(entries: readonly AuditEntry[], partner?: string): string {
+  if (entries.length === 0)
+    return `The audit trail has no entry${partner === undefined ? '' : ` for ${formatGivenText(partner)}`}.`
   return formatTable(entries, [
     ['time', ({ atMs }) => formatTime(atMs)],
     ['by', ({ by }) => formatGivenText(by)],
@@ -216,7 +218,8 @@ export function formatHistory(entries: readonly AuditEntry[]): string {
   ])
 }
 
-function notesOf({
+/** What else is to be known of a stage, one sentence each. */
+export function notesOf({
   source,
   stored,
   setting,

@@ -2,16 +2,13 @@ import cluster from 'node:cluster'
 
 import type { App, AppOverrides } from '../../app.ts'
 import { connect } from '../../app/remote-calls.ts'
-import type { PreparedReload } from '../../app/reload.ts'
 import type { MetricsSnapshot, MetricsText } from '../../app/watch-workers.ts'
-import { type Config, type PackedConfig, unpackConfig } from '../../config/index.ts'
+import { type Config, type ConfigChanges, type PackedConfig, unpackConfig } from '../../config/index.ts'
 
 /** What a worker answers the primary. */
 export interface WorkerCalls {
-  /** Checks this configuration and builds what it needs; changes nothing yet. Rejects where it cannot be taken. */
-  readonly prepare: (reload: number, config: PackedConfig) => Promise<void>
-  /** Takes the configuration that was prepared for this reload. */
-  readonly commit: (reload: number) => Promise<void>
+  /** Takes this configuration, or rejects with why and changes nothing. */
+  readonly reload: (config: PackedConfig) => Promise<ConfigChanges>
   readonly metrics: () => Promise<MetricsSnapshot>
   /** Finishes the requests under way, then exits. */
   readonly stop: () => void
@@ -19,8 +16,8 @@ export interface WorkerCalls {
 
 /** What the primary answers a worker. */
 export interface PrimaryCalls {
-  /** The configuration that all workers have, once no reload is under way. */
-  readonly config: () => Promise<PackedConfig>
+  /** The configuration to start with. */
+  readonly config: () => PackedConfig
   /** The worker accepts requests. */
   readonly ready: (url: string) => void
   /** The metrics of all workers as one page. */
@@ -41,17 +38,8 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
   })
   const { promise: started, resolve: start } = Promise.withResolvers<App>()
   const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>()
-  let prepared: { readonly reload: number; readonly next?: PreparedReload } = { reload: 0 }
   const calls: WorkerCalls = {
-    prepare: async (reload, config) => {
-      prepared = { reload }
-      const next = await (await started).prepareReload(unpackConfig(config))
-      // The primary does not wait for a worker that is late.
-      if (prepared.reload === reload) prepared = { reload, next }
-    },
-    commit: async (reload) => {
-      if (prepared.reload === reload) await prepared.next?.commit()
-    },
+    reload: async (config) => (await started).reload(() => unpackConfig(config)),
     metrics: async () => (await started).metrics(),
     stop: () => stop(undefined),
   }

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 
 import { connect, type Remote } from '../../app/remote-calls.ts'
-import type { PreparedReload } from '../../app/reload.ts'
+import type { ApplyConfig } from '../../app/reload.ts'
 import type { WorkerWatch } from '../../app/watch-workers.ts'
 import { inTime, systemClock } from '../../clock.ts'
 import { type Config, packConfig, type PackedConfig, planReload } from '../../config/index.ts'
@@ -13,12 +13,12 @@ type Peer = Remote<WorkerCalls> & ReloadPeer
 /** A worker as far as a reload concerns it. */
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
+  /** Ends the worker, which another one replaces. */
+  readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** A worker that does not answer within this time makes the reload fail. */
-const PREPARE_MS = 30_000
-/** The decision is made: a worker that is late takes the configuration when it goes on. */
-const COMMIT_MS = 10_000
+/** A worker that does not answer a reload within this time is ended: a journal that is slow has given up by then. */
+const RELOAD_MS = 30_000
 /** A worker that does not report in this time counts with its last report. */
 const METRICS_MS = 2_000
 
@@ -45,7 +45,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     },
   })
   const askMetrics = async (peer: Peer): Promise<void> => {
-    const answer = inTime(peer.call('metrics'), METRICS_MS, systemClock, unanswered(peer))
+    const answer = inTime(peer.call('metrics'), METRICS_MS, systemClock, noAnswer)
     const metrics = await answer.catch(() => undefined)
     if (metrics !== undefined) watch.shown(peer.id, metrics)
   }
@@ -61,14 +61,15 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
         },
         on: (event, listener) => worker.on(event, listener),
       })
-      const peer = { ...remote, id: worker.id }
+      const kill: Peer['kill'] = (signal) => void worker.process.kill(signal)
+      const peer = { ...remote, id: worker.id, kill }
       peer.answer({ ...answersTo(peer, resolve) })
       alive.set(peer, worker)
       watch.started(worker.id, worker.process.pid ?? 0)
       worker.once('exit', (status: number | null, signal: string | null) => {
         alive.delete(peer)
         shared.remove(peer)
-        peer.end(notTaken(peer, 'ended'))
+        peer.end(noAnswer)
         const restartMs = phase === 'running' ? delayAfter(performance.now() - bornMs) : undefined
         watch.ended({ worker: worker.id, status, signal, restartMs: restartMs ?? null })
         if (restartMs !== undefined) startIn(restartMs)
@@ -101,7 +102,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     const url = await start()
     await Promise.all(Array.from({ length: count - 1 }, start))
     phase = 'running'
-    return { url, stop, prepare: shared.prepare }
+    return { url, stop, apply: shared.apply }
   } catch (cause) {
     await stop()
     throw cause
@@ -109,73 +110,48 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 }
 
 /**
- * Creates the primary's part of a reload: every worker prepares, then every worker commits, or none does. A worker that starts
- * meanwhile gets its configuration when the reload is over, and so the one that all others have.
+ * Creates the primary's part of a reload: workers take the configuration one after the other. The first that answers decides for all,
+ * since all have the same settings and the same journal. A worker that does not follow is ended, and its replacement starts with the new
+ * configuration.
  */
-export function createWorkersConfig(first: Config, prepareMs = PREPARE_MS) {
+export function createWorkersConfig(first: Config, answerMs = RELOAD_MS) {
   const configured = new Set<ReloadPeer>()
-  const ended = new WeakSet<ReloadPeer>()
   let current = first
-  let reload = 0
-  let reloading: PromiseWithResolvers<void> | undefined
-  const endReload = (): void => {
-    reloading?.resolve()
-    reloading = undefined
-  }
-  const prepare = async (next: Config): Promise<PreparedReload> => {
-    reloading = Promise.withResolvers()
-    const id = ++reload
-    try {
-      const { config, changes } = planReload(current, next)
-      const packed = packConfig(config)
-      await callAll(configured, prepareMs, (peer) => peer.call('prepare', id, packed))
-      return {
-        changes,
-        commit: async () => {
-          current = config
-          const committed = callAll(configured, COMMIT_MS, (peer) => peer.call('commit', id))
-          endReload()
-          await committed.catch(() => undefined)
-        },
+  const apply: ApplyConfig = async (next) => {
+    const { config, changes } = planReload(current, next)
+    const packed = packConfig(config)
+    // Visits workers that start meanwhile, too: they may have the configuration before.
+    for (const peer of configured) {
+      try {
+        await inTime(peer.call('reload', packed), answerMs, systemClock, noAnswer)
+        current = config
+      } catch (cause) {
+        const isRefused = cause !== noAnswer
+        if (isRefused && current !== config) throw cause
+        // One that answers can still finish its requests.
+        peer.kill(isRefused ? 'SIGTERM' : 'SIGKILL')
+        configured.delete(peer)
       }
-    } catch (cause) {
-      endReload()
-      throw cause
     }
+    if (current !== config) throw noAnswer
+    return changes
   }
   return {
-    /** The configuration for a worker that starts, once no reload is under way. */
-    configFor: async (worker: ReloadPeer): Promise<PackedConfig> => {
-      while (reloading !== undefined) await reloading.promise
-      if (!ended.has(worker)) configured.add(worker)
+    /** The configuration for a worker that starts. */
+    configFor: (worker: ReloadPeer): PackedConfig => {
+      configured.add(worker)
       return packConfig(current)
     },
     /** The worker has ended. */
-    remove: (worker: ReloadPeer): void => {
-      ended.add(worker)
-      configured.delete(worker)
-    },
-    prepare,
+    remove: (worker: ReloadPeer): void => void configured.delete(worker),
+    apply,
   }
 }
 
-/** Calls all workers, and rejects with the first refusal once each has answered, ended, or let the time pass. */
-async function callAll(
-  peers: Iterable<ReloadPeer>,
-  waitMs: number,
-  call: (peer: ReloadPeer) => Promise<void>,
-): Promise<void> {
-  const answers = Array.from(peers, (peer) => inTime(call(peer), waitMs, systemClock, unanswered(peer)))
-  await Promise.allSettled(answers)
-  await Promise.all(answers)
-}
-
-function notTaken({ id }: ReloadPeer, what: string): AdapterError {
-  const message = `Worker ${id} ${what}, so no worker took the configuration. Reload again.`
-  return new AdapterError('ADP_INTERNAL', message)
-}
-
-const unanswered = (peer: ReloadPeer): AdapterError => notTaken(peer, 'did not answer in time')
+const noAnswer = new AdapterError(
+  'ADP_INTERNAL',
+  'No worker answered, so none took the configuration. Reload again.',
+)
 
 /** The worker itself has printed the reason. */
 function endedEarly(status: number | null): AdapterError {

@@ -12,14 +12,6 @@ export interface AlignedRecord {
   readonly v3: KeyedRows
 }
 
-interface Alignment {
-  /** In the order of V2, then what only V3 has in its own order. */
-  readonly records: readonly AlignedRecord[]
-  /** Rows that no key names. */
-  readonly v2Unknown: readonly unknown[]
-  readonly v3Unknown: readonly unknown[]
-}
-
 /** How rows are found again on the other side. */
 export interface Keys {
   /** The key of a row: rows of one side with the same key are one record. Undefined: it has none. */
@@ -36,7 +28,7 @@ const nothing: KeyedRows = { at: -1, rows: [] }
  * Sets rows of both sides side by side by their keys, wherever they stand. What a key does not find is looked up by the other key, rows
  * of equal content first. The result is the same for any order of the rows, but for the order of its records.
  */
-export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys): Alignment {
+export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
   const v2Records = collect(v2, keys, v2Unknown)
   const v3Records = collect(v3, keys, v3Unknown)

@@ -58,18 +58,11 @@ function isLeftOut(v2: unknown, v3: unknown, findings: Findings): boolean {
 const isEmpty = (histories: unknown): boolean =>
   histories === undefined || histories === null || (Array.isArray(histories) && histories.length === 0)
 
-/** A mark as reports group it and evidence counts it. Ids and code are of the record: hash them before keeping, never log them. */
-interface MarkDescription {
-  readonly learner: string | undefined
-  readonly code: string | undefined
-  /** Of the session, `YYYY-MM-DD` in UTC. */
-  readonly day: string | undefined
-  readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
-  readonly traits: readonly RecordTrait[]
-}
-
-/** Describes a record by V2's row, or by V3's where V2 has none. */
-export function describeMark({ v2, v3 }: { readonly v2: unknown; readonly v3: unknown }): MarkDescription {
+/**
+ * Describes a record by V2's row, or by V3's where V2 has none, as reports group it and evidence counts it; `day` is that of the session, in UTC. Ids
+ * and code are of the record: hash them before keeping, never log them.
+ */
+export function describeMark({ v2, v3 }: { readonly v2: unknown; readonly v3: unknown }) {
   const mark = isMembers(v2) ? v2 : isMembers(v3) ? v3 : {}
   const codeClass = codeClassOf(mark)
   return {

@@ -74,7 +74,7 @@ export interface RuleCondition {
 }
 
 /** A rule of a partner's own: which differences of a field are accepted, by whom, why and until when. */
-export interface PartnerRule {
+interface PartnerRule {
   readonly name: string
   readonly reason: string
   readonly owner: string

@@ -6,7 +6,6 @@ export {
   createOwnRules,
   type DatedRule,
   type OwnRules,
-  type PartnerRule,
   type RuleCondition,
   Findings,
   plainly,

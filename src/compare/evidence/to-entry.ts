@@ -45,6 +45,7 @@ function countRecord(
   add('verdict', kind, check, verdict)
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   add('comparedOn', key.today, verdict)
+  add('comparedAt', key.hour, verdict)
   const seen = isShown(record) ? 'compared' : 'seen'
   const name = codeFingerprint(record.code ?? '')
   if (name !== undefined) add('code', check, name, seen)

@@ -1,25 +1,12 @@
 import { AdapterError, errorRules } from '../../errors.ts'
-import { type BatchLimits, decodeBatch, decodeBatchReply } from '../../v2/index.ts'
+import { type BatchLimits, decodeBatch, decodeBatchReply, isGenericClient } from '../../v2/index.ts'
 import { isServiceMember } from '../diff/index.ts'
 import { isMembers } from '../diff/values.ts'
+import { readBody } from '../live/marks.ts'
+import { encodingOf, type ExchangeKind, fieldOf, headersOf, type WireExchange } from '../wire-exchange.ts'
 
 /** A request of a V2 client and V2's reply to it. */
-export interface LearnedExchange {
-  readonly kind: 'batch' | 'record' | 'read'
-  readonly request: {
-    readonly contentType: string | undefined
-    /** A client that `layout: auto` answers in the nested layout. */
-    readonly isGeneric: boolean
-    /** Decompressed; undefined: it was too large. */
-    readonly body: Buffer | undefined
-  }
-  readonly reply: {
-    readonly status: number
-    readonly contentType: string | undefined
-    /** Decompressed; undefined: it was too large, or has a coding that is not read. */
-    readonly body: Buffer | undefined
-  }
-}
+export type LearnedExchange = Pick<WireExchange, 'request' | 'reply'> & { readonly kind: ExchangeKind }
 
 /** Larger replies say nothing that smaller ones do not. */
 const MAX_REPLY_BYTES = 1_048_576
@@ -41,8 +28,10 @@ const typeKeys: Readonly<Record<string, string>> = {
  */
 export function observeExchange(exchange: LearnedExchange, limits: BatchLimits): readonly string[] {
   const { kind, reply } = exchange
-  const seen = new Set<string>([`exchange/${kind}`])
-  if (reply.body === undefined || reply.body.length > MAX_REPLY_BYTES) return [...seen]
+  const seen = new Set<string>([`exchange/${kind === 'batch' || kind === 'record' ? kind : 'read'}`])
+  // What was compressed is not looked into: most replies are not.
+  if (reply.body === undefined || encodingOf(reply) !== undefined || reply.body.length > MAX_REPLY_BYTES)
+    return [...seen]
   try {
     if (kind === 'batch' && reply.status === 200) observeBatch(exchange, reply.body, limits, seen)
     else observeBody(reply.status, reply.body.toString('utf8'), seen)
@@ -59,25 +48,25 @@ function observeBatch(
   limits: BatchLimits,
   seen: Set<string>,
 ): void {
-  const parts = decodeBatchReply(body, reply.contentType).parts
-  if (request.body !== undefined && !idsAgree(request, limits))
-    seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
+  const parts = decodeBatchReply(body, fieldOf(reply, 'content-type')).parts
+  if (!idsAgree(request, limits)) seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
   // The empty reply is of one form, whatever the layout is.
   if (parts.length === 0) return
   // No line of a JSON text can begin so: its strings have no line ends.
   const heads = body.toString('latin1')
   const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
-  seen.add(`layout/${layout}/${request.isGeneric ? 'generic' : 'plain'}`)
+  seen.add(`layout/${layout}/${isGenericClient(headersOf(request)) ? 'generic' : 'plain'}`)
   for (const [, parameter] of heads.matchAll(/^content-type:[ \t]*application\/http([^\r\n]*)/gim)) {
     seen.add(/;\s*msgtype\s*=\s*"?response/i.test(parameter ?? '') ? 'part/msgtype' : 'part/http')
   }
   for (const part of parts.slice(0, MAX_RECORDS)) observeBody(part.status, part.body, seen)
 }
 
-function idsAgree({ body, contentType }: LearnedExchange['request'], limits: BatchLimits): boolean {
+function idsAgree(request: LearnedExchange['request'], limits: BatchLimits): boolean {
+  const { body } = request
   if (body === undefined) return true
   try {
-    return decodeBatch(body, contentType, { limits }).idsAgree
+    return decodeBatch(body, fieldOf(request, 'content-type'), { limits }).idsAgree
   } catch (cause) {
     if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return true
     throw cause
@@ -85,7 +74,7 @@ function idsAgree({ body, contentType }: LearnedExchange['request'], limits: Bat
 }
 
 function observeBody(status: number, text: string, seen: Set<string>): void {
-  const value = parse(text)
+  const value = readBody(text)
   if (value === undefined) return
   if (status >= 400) {
     observeErrors(status, value, seen)
@@ -94,14 +83,6 @@ function observeBody(status: number, text: string, seen: Set<string>): void {
   if (status >= 300) return
   if (isMembers(value)) seen.add(Object.keys(value).join() === 'd' ? 'envelope/data' : 'envelope/plain')
   observeTypes(value, seen, 0)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The array form of V2 (service.md 7). */

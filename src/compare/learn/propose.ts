@@ -1,4 +1,4 @@
-import { defaultErrorMapping } from '../../translate/index.ts'
+import { v2ErrorRules } from '../../translate/index.ts'
 import type { Learned } from './learned.ts'
 import { WITHHELD } from './observe-exchange.ts'
 
@@ -128,22 +128,12 @@ function proposeLayout(count: CountOf, current: string): Proposal {
 const NEEDS_AUTO =
   'generic clients that miss nested parts or Location there, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
-/** With `drop` the adapter discards marks: a single batch is not enough to propose it. */
-const LEAST_DROPPED = 3
-
-/** V2's empty reply to such a batch is the same whether it keeps the records or not: what V3 then shows counts. */
+/** V2's empty reply to such a batch is the same whether it keeps the records or not. */
 function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
     // Parts are outcomes: V2 tried to apply the records.
     ['post', 'batches whose ids differ, answered with parts', count('mismatch/parts')],
-    ['post', 'batches whose ids differ and whose marks were recorded', count('mismatch/kept')],
-    ['drop', 'batches whose ids differ and whose marks were not recorded', count('mismatch/dropped')],
   ])
-  const { path, evidence } = proposal
-  if (proposal.proposed === 'drop' && count('mismatch/dropped') < LEAST_DROPPED) {
-    const note = `at least ${LEAST_DROPPED} are needed, since a batch of which V2 refused every record looks the same`
-    return { path, current, result: 'none', evidence, note }
-  }
   const empty = count('mismatch/empty')
   if (proposal.result !== 'none' || empty === 0) return proposal
   return {
@@ -158,7 +148,7 @@ function proposeMessages(
   errors: readonly LearnedError[],
   configured: LearnableSettings['errorMessages'],
 ): readonly Proposal[] {
-  const own = new Map(defaultErrorMapping.map(({ to }) => [to.code, to.message]))
+  const own = new Map(v2ErrorRules.map(({ to }) => [to.code, to.message]))
   const byCode = Map.groupBy(errors, ({ code }) => code)
   return [...byCode].flatMap(([code, found]) => {
     const current = configured[code] ?? own.get(code)

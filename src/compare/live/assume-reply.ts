@@ -11,7 +11,7 @@ import type { WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import { toFaultPart, toReplyPart } from '../../writes/reply.ts'
 import type { FieldEquivalence } from '../verdict.ts'
-import { type FlatMark, isObject } from './marks.ts'
+import { isMembers, type Members } from '../diff/values.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
 
 /** The outcome that V3 is assumed to give, as V2's reply to the same record has it. */
@@ -22,7 +22,7 @@ export type AssumedOutcome = Assumed & {
 
 type Assumed =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
-  | { readonly kind: 'refused'; readonly status: number; readonly errors: readonly FlatMark[] }
+  | { readonly kind: 'refused'; readonly status: number; readonly errors: readonly Members[] }
   /** The adapter refuses the record by itself. */
   | { readonly kind: 'fault' }
   /** V2's reply says nothing of the record that holds for V3: its own failure, a limit, credentials. */
@@ -40,10 +40,10 @@ export function assumeOutcome(
   receivedMs: number,
 ): AssumedOutcome {
   if (record === undefined) return { kind: 'fault', equivalences: [] }
-  if (status >= 200 && status < 300) return assumeAccepted(record, isObject(body) ? body : {}, receivedMs)
+  if (status >= 200 && status < 300) return assumeAccepted(record, isMembers(body) ? body : {}, receivedMs)
   if (status < 400 || status >= 500 || [401, 403, 408, 429].includes(status))
     return { kind: 'unknown', equivalences: [] }
-  const errors = Array.isArray(body) ? body.filter(isObject) : []
+  const errors = Array.isArray(body) ? body.filter(isMembers) : []
   return { kind: 'refused', status, errors, equivalences: [{ rule: 'assumed-refusal', path: 'errors' }] }
 }
 
@@ -55,7 +55,7 @@ const ownValues = [
   { path: 'RecordedOn', isWellFormed: isInstant },
 ] as const
 
-function assumeAccepted(record: V3Record, mark: FlatMark, receivedMs: number): AssumedOutcome {
+function assumeAccepted(record: V3Record, mark: Members, receivedMs: number): AssumedOutcome {
   const equivalences: FieldEquivalence[] = []
   const known: Record<string, unknown> = {}
   const isOwnTime = record.RecordedOn === new Date(receivedMs).toISOString()
@@ -146,7 +146,7 @@ export function buildBatchReply(
 }
 
 /** The refusal in the form of V3: the service's own codes and words. */
-function toUpstreamError(status: number, errors: readonly FlatMark[]) {
+function toUpstreamError(status: number, errors: readonly Members[]) {
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
   const entries = errors.map((own) => ({
     code: text(own['ErrorCode']),
@@ -156,16 +156,8 @@ function toUpstreamError(status: number, errors: readonly FlatMark[]) {
   return { status, form: 'odata' as const, entries }
 }
 
-/** The parts of V2's reply by the records that they answer. */
-interface MatchedParts {
-  /** In the order of the records; undefined: V2 has no part for it. */
-  readonly parts: readonly ({ readonly form: ReplyPart; readonly isInOrder: boolean } | undefined)[]
-  /** Parts that answer no record. */
-  readonly extra: number
-}
-
 /** Matches by Content-ID where each record has one of its own and each part names one of them, else by position, as a client would. */
-export function matchParts(records: readonly PlannedRecord[], parts: readonly ReplyPart[]): MatchedParts {
+export function matchParts(records: readonly PlannedRecord[], parts: readonly ReplyPart[]) {
   const ids = records.map(({ answering }) => answering.contentId)
   const own = new Set(ids)
   const known = new Map(parts.map((form, index) => [contentIdOf(form).value, index]))

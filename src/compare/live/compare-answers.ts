@@ -1,12 +1,14 @@
 import { waitFor } from '../../clock.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
+import { isEqual } from '../verdict.ts'
+import { isMembers } from '../diff/values.ts'
 import { comparePair, describeMark, Findings, type OwnRules, plainly } from '../diff/index.ts'
+import { headersOf, splitTarget } from '../wire-exchange.ts'
 import type { AskedRead, SideAnswer } from './ask-sides.ts'
 import type { CheckOptions } from './check-marks.ts'
 import { type CheckResult, type OfferedRead, plainBody, type SkipReason } from './exchange.ts'
-import { isFound } from './follow-marks.ts'
-import { isObject, marksOf, noFacts, readBody, unwrapped } from './marks.ts'
+import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
 /** An answer to a read, as its client would get it. */
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
@@ -22,20 +24,19 @@ export async function checkAnswers(
   isContinued: (query: string) => boolean,
   { ask, rules, clock, stopped }: CheckOptions,
 ): Promise<CheckResult> {
-  const kind = askedKind(offered)
-  const { client, path, query, accept, prefer, served } = offered
-  const unfit = kind === undefined ? 'form' : unfitRead(offered, isContinued(query))
-  if (kind === undefined || unfit !== undefined) return { kind: 'skipped', reason: unfit ?? 'form' }
+  const { client, served } = offered
+  const read = toAsked(offered, isContinued)
+  if (typeof read === 'string') return { kind: 'skipped', reason: read }
   const deadlineMs = clock.nowMs() + CALLS_MS
   const asked = (side: Side): Promise<SideAnswer> =>
-    ask[side]({ client, kind, path, query, accept, prefer }, deadlineMs - clock.nowMs())
+    ask[side]({ client, ...read }, deadlineMs - clock.nowMs())
   const own = await ownAnswer(offered, () => asked(served))
   if (typeof own === 'string') return { kind: 'skipped', reason: own }
   const other = await asked(served === 'v2' ? 'v3' : 'v2')
   const [v2, v3] = served === 'v2' ? [own, other] : [other, own]
   const first = compareBoth(offered, v2, v3, rules)
   if (first.kind === 'skipped' || v2.kind !== 'answered' || v3.kind !== 'answered') return first
-  if (first.records.every(isFound)) return first
+  if (first.records.every(isEqual)) return first
   await waitFor(Math.min(AGAIN_MS, client.partner.compare.settleMs), clock, stopped)
   return compareBoth(offered, await asked('v2'), await asked('v3'), rules)
 }
@@ -65,24 +66,30 @@ async function ownAnswer(
   return Buffer.isBuffer(body) ? { kind: 'answered', status, text: body.toString('utf8') } : body
 }
 
-/** Undefined: a count, or a field of a mark, which say nothing that a record does not. */
-export function askedKind({ kind, path }: Pick<OfferedRead, 'kind' | 'path'>): AskedRead['kind'] | undefined {
-  if (kind === 'registrations') return 'registrations'
-  if (kind === 'readKey') return /\([^/]*\)\/?$/.test(path) ? 'key' : undefined
-  return /\$count\/?$/i.test(path) ? undefined : 'filter'
+type AnsweredRead = Pick<OfferedRead, 'kind' | 'target'>
+
+/**
+ * What a side is asked for to answer a read once more; or why its answers cannot be compared. A count, or a field of a mark, says nothing that a
+ * record does not. `isContinued`: the query is that of a next link.
+ */
+export function toAsked(
+  { kind, target, request }: AnsweredRead & Pick<OfferedRead, 'request'>,
+  isContinued: (query: string) => boolean = () => false,
+): Omit<AskedRead, 'client'> | SkipReason {
+  const [path, query] = splitTarget(target)
+  const { accept = '', prefer = '' } = headersOf(request)
+  if (kind === 'readKey' ? !/\([^/]*\)\/?$/.test(path) : /\$count\/?$/i.test(path)) return 'form'
+  if (isContinued(query)) return 'nextLink'
+  if (kind === 'readFilter') {
+    const names = optionsOf(query)
+    if (names.has('$skiptoken')) return 'nextLink'
+    const isCut = names.has('$top') || names.has('$skip')
+    if (isCut && !names.has('$orderby')) return 'unordered'
+  }
+  return { kind: askedKinds[kind], path, query, accept, prefer }
 }
 
-type AnsweredRead = Pick<OfferedRead, 'kind' | 'query'>
-
-/** Why the answers to a read cannot be compared; undefined: they can. `isContinued`: the query is that of a next link. */
-export function unfitRead({ kind, query }: AnsweredRead, isContinued: boolean): SkipReason | undefined {
-  if (isContinued) return 'nextLink'
-  if (kind !== 'readFilter') return undefined
-  const names = optionsOf(query)
-  if (names.has('$skiptoken')) return 'nextLink'
-  const isCut = names.has('$top') || names.has('$skip')
-  return isCut && !names.has('$orderby') ? 'unordered' : undefined
-}
+const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'registrations' } as const
 
 interface AnswersOptions {
   /** The partner's own. */
@@ -93,7 +100,7 @@ interface AnswersOptions {
 
 /** Sets V2's answer against V3's through the adapter, rows aligned by key. */
 export function compareAnswers(
-  { kind, query }: AnsweredRead,
+  { kind, target }: AnsweredRead,
   v2: ReadAnswer,
   v3: ReadAnswer,
   { isChanged, rules }: AnswersOptions,
@@ -108,7 +115,7 @@ export function compareAnswers(
     kind: kind === 'registrations' ? 'registrations' : 'marks',
     v2: ownRows,
     v3: otherRows,
-    order: optionsOf(query).has('$orderby') ? 'asked' : 'unasked',
+    order: optionsOf(splitTarget(target)[1]).has('$orderby') ? 'asked' : 'unasked',
     rules,
   })
   // That both have none is a result too.
@@ -135,4 +142,4 @@ function optionsOf(query: string): ReadonlySet<string> {
 }
 
 const hasNext = (page: unknown): boolean =>
-  isObject(page) && (page['@odata.nextLink'] !== undefined || page['__next'] !== undefined)
+  isMembers(page) && (page['@odata.nextLink'] !== undefined || page['__next'] !== undefined)

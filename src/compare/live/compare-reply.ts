@@ -10,31 +10,23 @@ import {
 } from '../../v2/index.ts'
 import type { Partner } from '../../partners/partner.ts'
 import type { V3Record } from '../../v3/record.ts'
-import { planWrites } from '../../writes/index.ts'
+import { planWrites, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { Findings, type OwnRules, plainly } from '../diff/index.ts'
+import { isMembers, type Members } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
-import { fieldOf } from '../wire-exchange.ts'
+import { fieldOf, writeRequestOf, type WireWrite } from '../wire-exchange.ts'
 import { type AssumedOutcome, assumeOutcome, buildBatchReply, buildPart, matchParts } from './assume-reply.ts'
-import { type OfferedWrite, plainBody, type SkipReason } from './exchange.ts'
-import {
-  factsOf,
-  type FlatMark,
-  isObject,
-  type MarkPlace,
-  noFacts,
-  readBody,
-  unknownPlace,
-  unwrapped,
-} from './marks.ts'
+import { plainBody, type SkipReason } from './exchange.ts'
+import { factsOf, type MarkPlace, noFacts, readBody, unknownPlace, unwrapped } from './marks.ts'
 import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
 
 /** A record that V2 accepted, and the mark that it says it has now. */
 export interface AcceptedMark {
   readonly record: V3Record
   /** V2's flat record; undefined: its reply had none. */
-  readonly mark: FlatMark | undefined
+  readonly mark: Members | undefined
   readonly place: MarkPlace
 }
 
@@ -44,12 +36,7 @@ type ReplyResult =
       readonly kind: 'compared'
       readonly records: readonly ComparedRecord[]
       readonly accepted: readonly AcceptedMark[]
-      /** Records of a batch whose reply shows no outcomes (batch-wire 3). */
-      readonly hidden: readonly AcceptedMark[]
     }
-
-/** A write that V2 served, live or recorded. */
-type WrittenExchange = Pick<OfferedWrite, 'request' | 'body' | 'reply' | 'receivedMs'>
 
 interface ReplyComparison {
   readonly partner: Partner
@@ -70,23 +57,25 @@ const MAX_REPLY_BYTES = 1_048_576
  * against V2's, record by record. Nothing is sent.
  */
 export async function compareReply(
-  written: WrittenExchange,
+  written: WireWrite,
   { partner, placesOf, limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
 ): Promise<ReplyResult> {
-  const { body, receivedMs, request, reply } = written
+  const { kind, receivedMs, reply } = written
+  const { body } = written.request
+  const request = writeRequestOf(written, partner)
   const skipped = (reason: SkipReason): ReplyResult => ({ kind: 'skipped', reason })
   if (body === undefined) return skipped('tooLarge')
   const plan = await planOrRefusal(planWrites(request, body, partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
   const places = placesOf(plan.records.map(({ key }) => (key === '' ? undefined : key)))
   // What V2 refuses as a whole says nothing of the records.
-  if (request.kind === 'batch' && reply.status >= 400) return skipped('refused')
+  if (kind === 'batch' && reply.status >= 400) return skipped('refused')
   if (plan.records.length === 0) return skipped('empty')
   const plain = await plainBody(reply)
   if (!Buffer.isBuffer(plain)) return skipped(plain)
   if (plain.length > maxReplyBytes) return skipped('tooLarge')
-  const form = readReply(request.kind, reply.status, fieldOf(reply, 'content-type'), plain)
-  return form === undefined ? skipped('form') : compareForms(written, plan, form, places, rules)
+  const form = readReply(kind, reply, plain)
+  return form === undefined ? skipped('form') : compareForms(written, request, plan, form, places, rules)
 }
 
 /** A record with the part that V2 answered, and the one that the adapter would have. */
@@ -99,7 +88,8 @@ interface JudgedRecord {
 }
 
 function compareForms(
-  { request, reply, receivedMs }: WrittenExchange,
+  { kind, reply, receivedMs }: WireWrite,
+  request: WriteRequest,
   plan: Plan,
   form: BatchReply,
   places: readonly MarkPlace[],
@@ -117,12 +107,9 @@ function compareForms(
   const built = buildBatchReply(plan, request, asWritten)
   const whole = new Findings(rules)
   const own = { status: reply.status, contentType: fieldOf(reply, 'content-type'), form }
-  if (request.kind === 'batch') compareEnvelopes(own, built, whole)
-  // Parts would be outcomes.
-  const isHidden = !plan.outcomesShown && form.parts.length === 0
+  if (kind === 'batch') compareEnvelopes(own, built, whole)
   const records: ComparedRecord[] = []
   const accepted: AcceptedMark[] = []
-  const hidden: AcceptedMark[] = []
   for (const [index, one] of judged.entries()) {
     const place = places[index] ?? unknownPlace
     const findings = new Findings(rules)
@@ -130,17 +117,15 @@ function compareForms(
     records.push({
       ...factsOf(markOf(one), { isCorrection: place.isCorrection, errorCodes: codesOf(one.body) }),
       ...(plan.outcomesShown
-        ? judge(one, built.form.parts[index], request.kind === 'batch', rules, findings)
+        ? judge(one, built.form.parts[index], kind === 'batch', rules, findings)
         : judgeHidden(findings)),
     })
     const { record } = one.planned
-    if (record === undefined) continue
-    if (plan.outcomesShown && one.outcome.kind === 'accepted')
+    if (record !== undefined && plan.outcomesShown && one.outcome.kind === 'accepted')
       accepted.push({ record, mark: answeredMark(one), place })
-    if (isHidden) hidden.push({ record, mark: undefined, place })
   }
   for (let count = 0; count < extra; count += 1) records.push({ ...noFacts, ...plainly('onlyV2') })
-  return { kind: 'compared', records, accepted, hidden }
+  return { kind: 'compared', records, accepted }
 }
 
 /** A single 200 for all (batch-wire 3): only its form can be compared. */
@@ -183,22 +168,24 @@ function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   const findings = new Findings()
   if (v2Status === refusal.status) findings.agree('refused-whole', 'reply/status')
   else findings.differ('reply/status', 'value', [`status:${v2Status}`, `status:${refusal.status}`])
-  return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [], hidden: [] }
+  return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [] }
 }
 
 /** The parts of a reply; that to a single record is one part. Undefined: it is not a batch reply. */
-export function readReply(
-  kind: 'batch' | 'record',
-  status: number,
-  contentType: string | undefined,
-  body: Buffer,
-): BatchReply | undefined {
+function readReply(kind: WireWrite['kind'], reply: WireWrite['reply'], body: Buffer): BatchReply | undefined {
   if (kind === 'record') {
-    const part = { contentId: undefined, changeset: undefined, mime: [], status, reason: '', http: [] }
+    const part = {
+      contentId: undefined,
+      changeset: undefined,
+      mime: [],
+      status: reply.status,
+      reason: '',
+      http: [],
+    }
     return { changesets: 0, parts: [{ ...part, body: body.toString('utf8').trim() }] }
   }
   try {
-    return decodeBatchReply(body, contentType)
+    return decodeBatchReply(body, fieldOf(reply, 'content-type'))
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
@@ -210,13 +197,13 @@ function emptyPart({ answering }: PlannedRecord): PartReply {
   return { contentId, contentIdInHttp, changeset, status: 204, json: undefined }
 }
 
-function answeredMark({ body }: JudgedRecord): FlatMark | undefined {
+function answeredMark({ body }: JudgedRecord): Members | undefined {
   const mark = unwrapped(body)
-  return isObject(mark) ? mark : undefined
+  return isMembers(mark) ? mark : undefined
 }
 
 /** What was posted, with what V2 says of it: also of what the adapter would have refused, where V2 took it. */
-function markOf(own: JudgedRecord): FlatMark {
+function markOf(own: JudgedRecord): Members {
   const { record } = own.planned
   const status = own.part?.form.status ?? 0
   return {

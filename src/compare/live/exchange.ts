@@ -4,30 +4,25 @@ import type { Client } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
-import type { WriteRequest } from '../../writes/index.ts'
 import type { ComparedRecord, ExchangeHead } from '../compared-exchange.ts'
-import { decodeBody, encodingOf, type WireReply } from '../wire-exchange.ts'
+import {
+  decodeBody,
+  encodingOf,
+  type WireExchange,
+  type WireReply,
+  type WireWrite,
+} from '../wire-exchange.ts'
 
-interface Offered extends Pick<ExchangeHead, 'stage' | 'revision' | 'unit' | 'receivedMs'> {
+interface Offered extends Omit<ExchangeHead, 'partner'>, Pick<WireExchange, 'target' | 'durationMs'> {
   readonly client: Client
-  /** When its client had the reply: milliseconds since the epoch. */
-  readonly repliedMs: number
 }
 
 /** A write that V2 served at `shadow`. */
-export interface OfferedWrite extends Offered {
-  readonly kind: 'batch' | 'record'
+export interface OfferedWrite extends Offered, WireWrite {
+  readonly kind: WireWrite['kind']
   readonly served: 'v2'
-  /** The path as the client wrote it. */
-  readonly path: string
-  readonly request: WriteRequest
-  /** A client that `layout: auto` answers in the nested layout. */
-  readonly isGeneric: boolean
-  /** Decompressed; undefined: it is larger than allowed, or its encoding is not known. */
-  readonly body: Buffer | undefined
   /** Keys of its records, as far as they are known. */
   readonly keys: readonly (string | undefined)[]
-  readonly reply: WireReply
 }
 
 /** A record that V3 served, with the part that its client got. */
@@ -39,10 +34,8 @@ export interface ServedRecord {
 
 /** A write that V3 served at `canary` or `v3`. */
 export interface OfferedServedWrite extends Offered {
-  readonly kind: 'batch' | 'record'
+  readonly kind: WireWrite['kind']
   readonly served: 'v3'
-  /** The path as the client wrote it. */
-  readonly path: string
   /** Those that V3 accepted. */
   readonly records: readonly ServedRecord[]
 }
@@ -51,12 +44,8 @@ export interface OfferedServedWrite extends Offered {
 export interface OfferedRead extends Offered {
   readonly kind: 'readFilter' | 'readKey' | 'registrations'
   readonly served: Side
-  /** The path as the client wrote it. */
-  readonly path: string
-  /** Raw, without `?`. */
-  readonly query: string
-  readonly accept: string
-  readonly prefer: string
+  /** With the fields of `keptFieldsOf`, and no body. */
+  readonly request: WireExchange['request']
   /** Undefined: V3's reply was streamed, and is asked for again. */
   readonly reply: WireReply | undefined
 }
@@ -91,7 +80,7 @@ export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
   const { reply } = offered
-  const request = 'request' in offered ? (offered.body?.length ?? 0) : offered.query.length
+  const request = offered.target.length + (offered.request.body?.length ?? 0)
   if (reply === undefined) return request
   const expanded = encodingOf(reply) === undefined ? 0 : plainBytesOf(reply)
   return request + (reply.body?.length ?? 0) + expanded
@@ -111,7 +100,7 @@ export const plainBody = (reply: WireReply): Promise<Buffer | 'tooLarge' | 'enco
 
 /** Equal for a write of one school that is sent again; undefined for reads, whose answers are new each time, and for bodies that were not kept. */
 export function fingerprintOf(exchange: OfferedExchange): string | undefined {
-  if (!('request' in exchange) && !('records' in exchange)) return undefined
+  if (!('keys' in exchange) && !('records' in exchange)) return undefined
   const hash = createHash('sha256').update(`${exchange.unit}\n`)
   if ('records' in exchange) {
     for (const { key, record } of exchange.records) {
@@ -119,8 +108,8 @@ export function fingerprintOf(exchange: OfferedExchange): string | undefined {
       hash.update(JSON.stringify([key, AttendanceCode.ExternalID, Qualifier, Present, Absent]))
     }
   } else {
-    if (exchange.body === undefined) return undefined
-    hash.update(exchange.body)
+    if (exchange.request.body === undefined) return undefined
+    hash.update(exchange.request.body)
   }
   return hash.digest('base64url')
 }

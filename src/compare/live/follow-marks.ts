@@ -1,17 +1,17 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { plainly } from '../diff/index.ts'
-import { isSameMoment, nanosBetween } from '../diff/values.ts'
-import type { Comparison } from '../verdict.ts'
+import { isSameMoment, type Members, nanosBetween } from '../diff/values.ts'
+import { type Comparison, isEqual } from '../verdict.ts'
 import type { SideAnswer } from './ask-sides.ts'
 import type { SkipReason } from './exchange.ts'
-import { type FlatMark, idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from './marks.ts'
+import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from './marks.ts'
 
 /** A mark that one side has accepted, and that the other side is to show. */
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
   /** As the side that served it says, or as it was sent. */
-  readonly mark: FlatMark
+  readonly mark: Members
   readonly place: MarkPlace
 }
 
@@ -26,13 +26,13 @@ interface ServingSide {
   /** It may have stored a mark this much later than its reply says. */
   readonly storedWithinMs: number
   /** False: the content is that of the followed mark, and a later time alone is not a sign of another write. */
-  readonly isCorrection: (followed: FollowedMark, seen: FlatMark) => boolean
+  readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean
 }
 
 interface FollowOptions {
   /** Asks the other side. */
   readonly ask: AskMarks
-  readonly compare: (followed: FollowedMark, seen: FlatMark | undefined) => Comparison
+  readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
   /** How long a mark may take to be seen, and a newer one to be the same on both sides. */
   readonly settleMs: number
@@ -68,17 +68,13 @@ const CLOCK_MS = 1_000
 interface OpenMark {
   readonly followed: FollowedMark
   /** As the other side has shown it last. */
-  seen: FlatMark | undefined
+  seen: Members | undefined
   /** Time from the receipt of the write until the other side first showed this. */
   seenAfterMs: number
   comparison: Comparison | undefined
   /** Read once replication had had its time. */
   isSettled: boolean
 }
-
-/** True where both sides show the same. */
-export const isFound = (comparison: Comparison | undefined): boolean =>
-  comparison?.verdict === 'same' || comparison?.verdict === 'equivalent'
 
 /**
  * Reads marks on the other side until each is there as it was accepted, for the time that replication may take, with pauses that double. What
@@ -106,11 +102,11 @@ export async function followMarks(
     }
     const atMs = clock.nowMs()
     for (const { followed, comparison } of open) {
-      if (comparison === undefined || !isFound(comparison)) continue
+      if (comparison === undefined || !isEqual(comparison)) continue
       compared.push({ followed, comparison })
       delaysMs.push(atMs - sinceMs)
     }
-    open = open.filter(({ comparison }) => !isFound(comparison))
+    open = open.filter(({ comparison }) => !isEqual(comparison))
     if (unsent !== undefined || isLast || isStopped() || open.length === 0) break
     await waitFor(Math.max(0, Math.min(pauseMs, endMs - atMs)), clock, stopped)
   }
@@ -187,7 +183,7 @@ async function leaveNewer(
           judged.push(toJudged(own))
         else {
           const comparison = compare({ ...followed, mark }, own.seen)
-          if (isFound(comparison)) continue
+          if (isEqual(comparison)) continue
           if (isLast) judged.push({ followed, comparison })
           else again.push(own)
         }
@@ -211,7 +207,7 @@ async function leaveNewer(
  */
 function isNewer(
   followed: FollowedMark,
-  seen: FlatMark | undefined,
+  seen: Members | undefined,
   seenAfterMs: number,
   { isCorrection, storedWithinMs }: ServingSide,
 ): boolean {
@@ -226,7 +222,7 @@ function isNewer(
 
 /** What a side shows of some marks, where it could be read. */
 type MarksRead =
-  | { readonly kind: 'read'; readonly seenOf: (followed: FollowedMark) => FlatMark | undefined }
+  | { readonly kind: 'read'; readonly seenOf: (followed: FollowedMark) => Members | undefined }
   | Exclude<SideAnswer, { readonly kind: 'answered' }>
 
 /** Reads marks of one event, at most `MAX_LEARNERS`. */
@@ -251,7 +247,7 @@ async function readMarks(
 }
 
 /** The V2 filter of marks of one event. */
-export function filterOf(marks: readonly FollowedMark[]): string {
+function filterOf(marks: readonly FollowedMark[]): string {
   const event = `AttendableEvent eq ${marks[0]?.event ?? ''}`
   const learners = marks.map(({ learner }) => `Learner eq ${learner}`)
   return `${event} and ${learners.length === 1 ? learners.join('') : `(${learners.join(' or ')})`}`

@@ -10,4 +10,4 @@ export {
   type LiveComparison,
 } from './live-comparison.ts'
 export { createPace, type PaceRefusal } from './pace.ts'
-export type { WireExchange, WireReply } from '../wire-exchange.ts'
+export { type ExchangeKind, keptFieldsOf, type WireExchange, type WireReply } from '../wire-exchange.ts'

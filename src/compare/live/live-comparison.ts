@@ -6,7 +6,7 @@ import type { CheckKind } from '../compared-exchange.ts'
 import type { OwnRules } from '../diff/index.ts'
 import type { ProcessorShare } from '../processor-share.ts'
 import type { AskSide } from './ask-sides.ts'
-import { checkReadBack, checkVisible, findHiddenOutcome, type HiddenOutcome } from './check-marks.ts'
+import { checkReadBack, checkVisible } from './check-marks.ts'
 import { checkAnswers } from './compare-answers.ts'
 import { compareReply } from './compare-reply.ts'
 import { type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
@@ -44,13 +44,13 @@ export function comparedPercent(
 
 /** The checks that an offered exchange is for. */
 export function checksOf(exchange: object): readonly CheckKind[] {
-  if ('request' in exchange) return ['reply', 'visible']
+  if ('keys' in exchange) return ['reply', 'visible']
   return 'records' in exchange ? ['readBack'] : ['answers']
 }
 
 /** The keys of the records of a write, as far as they are known. */
 export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
-  if ('request' in exchange) return exchange.keys
+  if ('keys' in exchange) return exchange.keys
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
 }
 
@@ -61,27 +61,8 @@ export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason
 interface ExchangeEvents {
   /** Its turn has come: it holds no place of the queue any more. */
   readonly onBegun: () => void
-  /** Whether it is worth its calls what V2 did with a batch whose reply does not say. */
-  readonly isHiddenWanted: () => boolean
   /** An error of the comparison itself: the check has no end. */
   readonly onFailure: (cause: unknown) => void
-}
-
-/** How the checks of an exchange ended, and what V2 did with a batch whose reply does not say. */
-interface ExchangeEnd {
-  readonly ends: ReadonlyMap<CheckKind, CheckEnd>
-  readonly hidden: HiddenOutcome | undefined
-}
-
-/** What compares the exchanges that were drawn. */
-interface ComparisonEngine {
-  /**
-   * Compares an exchange after those that were given before, and resolves once nothing of it is under way. `sinceMs`: when its client had the
-   * reply, by the clock.
-   */
-  compare(exchange: OfferedExchange, sinceMs: number, events: ExchangeEvents): Promise<ExchangeEnd>
-  /** Notes a write that is not compared. */
-  wrote(partner: string, keys: readonly (string | undefined)[]): void
 }
 
 interface ComparisonEngineOptions {
@@ -97,13 +78,12 @@ interface ComparisonEngineOptions {
   readonly stopped: AbortSignal
 }
 
-/** What waits for a side, beside others. */
+/** A check that waits for a side, beside others. */
 interface Job {
+  readonly check: CheckKind
   /** The memory that it holds. */
   readonly bytes: number
-  readonly run: () => Promise<void>
-  /** There is no room for it. */
-  readonly drop: () => void
+  readonly run: () => Promise<CheckResult>
 }
 
 /** Jobs of one partner, and the memory of all of them. */
@@ -113,7 +93,7 @@ const MAX_BYTES = 16_777_216
 const MARK_BYTES = 1_500
 
 /** Creates the engine: what needs no service runs in turns, and what waits for one runs beside others. */
-export function createComparisonEngine(options: ComparisonEngineOptions): ComparisonEngine {
+export function createComparisonEngine(options: ComparisonEngineOptions) {
   const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
   const jobs = new Map<string, number>()
@@ -127,69 +107,62 @@ export function createComparisonEngine(options: ComparisonEngineOptions): Compar
       return ask(read, deadlineMs - clock.nowMs())
     }
   const ask = { v2: withinShare(options.ask.v2), v3: withinShare(options.ask.v3) }
-  const runBeside = async (partner: string, { bytes, run, drop }: Job): Promise<void> => {
+  const runBeside = async (partner: string, { bytes, run }: Job): Promise<CheckEnd> => {
     const count = jobs.get(partner) ?? 0
-    if (count >= MAX_JOBS || held + bytes > MAX_BYTES) {
-      drop()
-      return
-    }
+    if (count >= MAX_JOBS || held + bytes > MAX_BYTES) return { kind: 'dropped', reason: 'full' }
     jobs.set(partner, count + 1)
     held += bytes
     try {
-      await run()
+      return await run()
     } finally {
       jobs.set(partner, (jobs.get(partner) ?? 1) - 1)
       held -= bytes
     }
   }
   return {
-    wrote: (partner, keys) => latest.wrote(partner, keys),
-    compare: async (exchange, sinceMs, { onBegun, isHiddenWanted, onFailure }) => {
+    /** Notes a write that is not compared. */
+    wrote: latest.wrote,
+    /**
+     * Compares an exchange after those that were given before, and resolves with the ends of its checks once nothing of it is under way. `sinceMs`:
+     * when its client had the reply, by the clock.
+     */
+    compare: async (
+      exchange: OfferedExchange,
+      sinceMs: number,
+      { onBegun, onFailure }: ExchangeEvents,
+    ): Promise<ReadonlyMap<CheckKind, CheckEnd>> => {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
       const ends = new Map<CheckKind, CheckEnd>()
-      let hidden: HiddenOutcome | undefined
-      const toJob = (check: CheckKind, bytes: number, run: () => Promise<CheckResult>): Job => ({
-        bytes,
-        run: async () => void ends.set(check, await run()),
-        drop: () => ends.set(check, { kind: 'dropped', reason: 'full' }),
-      })
-      const begin = async (): Promise<readonly Job[]> => {
+      /** Ends what needs no service; the job is what is left. */
+      const begin = async (): Promise<Job | undefined> => {
         if (stopped.aborted) {
           for (const check of checksOf(exchange)) ends.set(check, { kind: 'dropped', reason: 'closed' })
-          return []
+          return undefined
         }
         onBegun()
         const checking = { ask, rules: options.rulesOf(partner.id), clock, sinceMs, stopped }
         const bytes = sizeOf(exchange)
         if ('records' in exchange)
-          return [toJob('readBack', bytes, () => checkReadBack(exchange, places, checking))]
-        if (!('request' in exchange))
-          return [toJob('answers', bytes, () => checkAnswers(exchange, options.isContinued, checking))]
+          return { check: 'readBack', bytes, run: () => checkReadBack(exchange, places, checking) }
+        if (!('keys' in exchange))
+          return { check: 'answers', bytes, run: () => checkAnswers(exchange, options.isContinued, checking) }
         const result = await compareReply(exchange, {
-          partner,
-          placesOf: () => places,
-          limits: limits(),
-          rules: checking.rules,
+          ...{ partner, placesOf: () => places, limits: limits(), rules: checking.rules },
         })
         ends.set('reply', result)
         if (result.kind === 'skipped') {
           ends.set('visible', result)
-          return []
+          return undefined
         }
         const { accepted } = result
-        const visible = toJob('visible', accepted.length * MARK_BYTES, () =>
-          checkVisible(exchange, accepted, checking),
-        )
-        if (result.hidden.length === 0 || !isHiddenWanted()) return [visible]
-        const run = async (): Promise<void> => {
-          hidden = await findHiddenOutcome(exchange, result.hidden, checking)
-        }
-        return [visible, { bytes: result.hidden.length * MARK_BYTES, run, drop: () => undefined }]
+        const run = (): Promise<CheckResult> => checkVisible(exchange, accepted, checking)
+        return { check: 'visible', bytes: accepted.length * MARK_BYTES, run }
       }
-      const begun = await share.inTurn(begin)
-      await Promise.all(begun.map((job) => runBeside(partner.id, job).catch(onFailure)))
-      return { ends, hidden }
+      const job = await share.inTurn(begin)
+      if (job !== undefined)
+        await runBeside(partner.id, job).then((end) => void ends.set(job.check, end), onFailure)
+      return ends
     },
   }
 }

@@ -3,16 +3,12 @@ import type { ComparedRecord } from '../compared-exchange.ts'
 import { describeMark } from '../diff/index.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 
-/** A flat record as JSON has it: of either side, of any form. */
-export type FlatMark = Members
-export const isObject = isMembers
-
 /** What advice wants to know of a record besides its verdict. */
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>
 
 /** The facts of a flat record. */
 export function factsOf(
-  mark: FlatMark,
+  mark: Members,
   {
     isCorrection,
     errorCodes = [],
@@ -27,40 +23,40 @@ export function factsOf(
 export const noFacts: RecordFacts = factsOf({}, { isCorrection: false })
 
 /** Key of a mark: its learner and event. */
-export function markKey({ Learner: learner, AttendableEvent: event }: FlatMark): string | undefined {
+export function markKey({ Learner: learner, AttendableEvent: event }: Members): string | undefined {
   return typeof learner === 'string' && typeof event === 'string'
     ? `${learner} ${event}`.toLowerCase()
     : undefined
 }
 
 /** The id of a mark, in one case. */
-export function idOfMark({ ExternalID: id }: FlatMark): string | undefined {
+export function idOfMark({ ExternalID: id }: Members): string | undefined {
   return typeof id === 'string' && isGuid(id) ? id.toLowerCase() : undefined
 }
 
 /** When a mark was recorded; undefined: it does not say. */
-export function recordedOn({ RecordedOn: time }: FlatMark): Moment | undefined {
+export function recordedOn({ RecordedOn: time }: Members): Moment | undefined {
   return typeof time === 'string' ? momentOf(time) : undefined
 }
 
 /** When a mark was recorded, ms since the epoch; NaN: it does not say. */
-export function recordedMs(mark: FlatMark): number {
+export function recordedMs(mark: Members): number {
   const moment = recordedOn(mark)
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }
 
 /** A body without the envelope of OData V2; `isEnvelope`: what has a `d` may be a record too. */
-export function unwrapped(body: unknown, isEnvelope: (body: FlatMark) => boolean = () => true): unknown {
-  return isObject(body) && isObject(body['d']) && isEnvelope(body) ? body['d'] : body
+export function unwrapped(body: unknown, isEnvelope: (body: Members) => boolean = () => true): unknown {
+  return isMembers(body) && isMembers(body['d']) && isEnvelope(body) ? body['d'] : body
 }
 
 /** The flat records of an answer: a page, the `d` of OData V2, or one record. Undefined: it is none of these. */
-export function marksOf(json: unknown): readonly FlatMark[] | undefined {
+export function marksOf(json: unknown): readonly Members[] | undefined {
   const inner = unwrapped(json)
-  if (!isObject(inner)) return undefined
+  if (!isMembers(inner)) return undefined
   const rows = inner['value'] ?? inner['results']
   if (rows === undefined) return 'ExternalID' in inner || 'Learner' in inner ? [inner] : undefined
-  return Array.isArray(rows) && rows.every(isObject) ? rows : undefined
+  return Array.isArray(rows) && rows.every(isMembers) ? rows : undefined
 }
 
 /** Stands for a body that is not JSON. */
@@ -74,14 +70,6 @@ export function readBody(text: string | undefined): unknown {
   } catch {
     return unreadable
   }
-}
-
-/** The order of the writes that this instance has seen of each learner and event. It holds keys of marks, and leaves with the process. */
-interface LatestMarks {
-  /** Notes a write of these keys. */
-  wrote(partner: string, keys: readonly (string | undefined)[]): void
-  /** Notes a write of these keys, and gives the place of each record in the order of its key. */
-  placesOf(partner: string, keys: readonly (string | undefined)[]): readonly MarkPlace[]
 }
 
 /** One write of a learner and event among the others. */
@@ -98,8 +86,8 @@ const MAX_MARKS = 100_000
 /** Of a record whose learner or event is not known. */
 export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
-/** Creates the memory of one process. */
-export function createLatestMarks(): LatestMarks {
+/** Creates the order of the writes that this process has seen of each learner and event. It holds keys of marks. */
+export function createLatestMarks() {
   /** The place of the last write of each key, the oldest first. */
   const latest = new Map<string, number>()
   let count = 0
@@ -111,10 +99,12 @@ export function createLatestMarks(): LatestMarks {
     return count
   }
   return {
-    wrote: (partner, keys) => {
+    /** Notes a write of these keys. */
+    wrote: (partner: string, keys: readonly (string | undefined)[]): void => {
       for (const key of keys) if (key !== undefined) note(`${partner} ${key}`)
     },
-    placesOf: (partner, keys) =>
+    /** Notes a write of these keys, and gives the place of each record in the order of its key. */
+    placesOf: (partner: string, keys: readonly (string | undefined)[]): readonly MarkPlace[] =>
       keys.map((key) => {
         if (key === undefined) return unknownPlace
         const name = `${partner} ${key}`

@@ -1,7 +1,8 @@
 import type { BatchReply, ReplyPart } from '../../v2/index.ts'
 import { compareMark, type Findings, type OwnRules } from '../diff/index.ts'
+import { isMembers, type Members } from '../diff/values.ts'
 import type { DifferenceKind } from '../verdict.ts'
-import { type FlatMark, isObject, unreadable, unwrapped } from './marks.ts'
+import { unreadable, unwrapped } from './marks.ts'
 
 /** A batch reply as a whole. */
 export interface ReplyEnvelope {
@@ -54,7 +55,7 @@ export function compareBodies(
   const [own, built] = [unwrapped(v2, isAlone), unwrapped(v3, isAlone)]
   const envelopeClass = (isWrapped: boolean): string => (isWrapped ? 'envelope:d' : 'envelope:none')
   differIn(findings)('part/envelope', 'type', own !== v2, built !== v3, envelopeClass)
-  if (!isObject(own) || !isObject(built)) {
+  if (!isMembers(own) || !isMembers(built)) {
     compareErrors(own, built, findings)
     return
   }
@@ -64,7 +65,7 @@ export function compareBodies(
 }
 
 /** A record may have a member of this name; an envelope has no other. */
-const isAlone = (body: FlatMark): boolean => Object.keys(body).length === 1
+const isAlone = (body: Members): boolean => Object.keys(body).length === 1
 
 /** Reports what is not equal, by its class on either side; true: it is not. */
 const differIn =
@@ -192,7 +193,7 @@ const errorMembers = ['ErrorCode', 'Message', 'ResourceIdentifier']
 function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
   if (!Array.isArray(v2) || !Array.isArray(v3)) {
     const classOf = (value: unknown): string =>
-      Array.isArray(value) ? 'json:array' : isObject(value) ? 'json:object' : 'json:none'
+      Array.isArray(value) ? 'json:array' : isMembers(value) ? 'json:object' : 'json:none'
     if (Array.isArray(v2) !== Array.isArray(v3)) findings.differ('errors', 'type', [classOf(v2), classOf(v3)])
     return
   }
@@ -205,7 +206,7 @@ function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
   }
 }
 
-function compareEntry(v2: FlatMark, v3: FlatMark, findings: Findings): void {
+function compareEntry(v2: Members, v3: Members, findings: Findings): void {
   for (const name of errorMembers) {
     const [own, built] = [v2[name], v3[name]]
     if (own === built) continue
@@ -228,15 +229,15 @@ function errorClass(name: string, value: unknown): string {
 /** A name, as services write codes: no text. */
 const isCode = (text: string): boolean => /^[A-Z][A-Z_]{0,30}\d{0,3}$/.test(text)
 
-const codeOf = ({ ErrorCode }: FlatMark): string => (typeof ErrorCode === 'string' ? ErrorCode : '')
+const codeOf = ({ ErrorCode }: Members): string => (typeof ErrorCode === 'string' ? ErrorCode : '')
 
-function inOrder(entries: readonly unknown[]): readonly FlatMark[] {
+function inOrder(entries: readonly unknown[]): readonly Members[] {
   return entries
-    .filter(isObject)
+    .filter(isMembers)
     .sort((one, other) => (codeOf(one) < codeOf(other) ? -1 : codeOf(one) > codeOf(other) ? 1 : 0))
 }
 
 /** The codes of an error array. */
 export function codesOf(body: unknown): readonly string[] {
-  return Array.isArray(body) ? body.filter(isObject).map(codeOf).filter(isCode) : []
+  return Array.isArray(body) ? body.filter(isMembers).map(codeOf).filter(isCode) : []
 }

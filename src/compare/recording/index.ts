@@ -1,6 +1,11 @@
-export { isGeneric, type RecordedExchange, recordedKindOf, toRecorded } from './exchange.ts'
+export { type RecordedExchange, recordedKindOf, toRecorded } from './exchange.ts'
 export { createPseudonyms } from './pseudonyms.ts'
-export { createRecordingTarget, type RecordFate, type RecordingTarget } from './recorder.ts'
+export {
+  createRecordingTarget,
+  openRecordingStore,
+  type RecordFate,
+  type RecordingStore,
+  type RecordingTarget,
+} from './recording-store.ts'
 export { listRecordings, readRecording } from './recording-files.ts'
 export { createRecordingSource } from './recording-source.ts'
-export { openRecordingStore, type RecordingStore } from './recording-store.ts'

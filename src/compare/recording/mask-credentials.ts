@@ -1,5 +1,5 @@
-import type { Slices } from '../../http/slices.ts'
-import { pairsOf, type RecordedExchange, type RecordedMessage } from './exchange.ts'
+import { pairsOf } from '../wire-exchange.ts'
+import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
 /** Headers of a part, or of a message, whose values are kept. */
@@ -38,34 +38,29 @@ const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
 
-/** The cost of a byte, and of a piece besides, in bytes of a batch that is decoded. */
-const [BYTE_WORK, PIECE_WORK] = [2, 512]
-
 /** Takes credentials out of an exchange: headers that are not on the list, options of queries that are not OData's, tokens in texts. */
-export async function maskExchange(exchange: RecordedExchange, slices: Slices): Promise<RecordedExchange> {
+export function maskExchange(exchange: RecordedExchange): RecordedExchange {
   const { target, request, reply } = exchange
   return {
     ...exchange,
     target: maskTarget(target),
-    request: { ...request, body: await maskBody(request, slices) },
+    request: { ...request, body: maskBody(request) },
     reply: {
       ...reply,
       fields: pairsOf(reply)
         .filter(([name]) => isKeptHeader(name))
         .flat(),
-      body: await maskBody(reply, slices),
+      body: maskBody(reply),
     },
   }
 }
 
-async function maskBody(message: RecordedMessage, slices: Slices): Promise<Buffer> {
-  const masked: Buffer[] = []
-  for (const { isFraming, bytes } of splitMessage(message)) {
+function maskBody(message: RecordedMessage): Buffer {
+  const masked = [...splitMessage(message)].map(({ isFraming, bytes }) => {
     const text = bytes.toString('latin1')
     const shown = isFraming ? maskLines(text) : maskTokens(text)
-    masked.push(shown === text ? bytes : Buffer.from(shown, 'latin1'))
-    if (slices.spend(bytes.length * BYTE_WORK + PIECE_WORK)) await slices.next()
-  }
+    return shown === text ? bytes : Buffer.from(shown, 'latin1')
+  })
   return Buffer.concat(masked)
 }
 
@@ -89,12 +84,7 @@ function maskLines(text: string): string {
 }
 
 /** A line as it is shown; `isMasked`: it is a header of which the value is not. */
-interface MaskedLine {
-  readonly shown: string
-  readonly isMasked: boolean
-}
-
-function maskLine(line: string): MaskedLine {
+function maskLine(line: string): { readonly shown: string; readonly isMasked: boolean } {
   const name = HEADER.exec(line)?.[1]
   if (name !== undefined && !isKeptHeader(name)) {
     const value = line.indexOf(':') + 1

@@ -1,25 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac } from 'node:crypto'
 
-import { runInSlices, type Slices } from '../../http/slices.ts'
-import { defaultErrorMapping } from '../../translate/index.ts'
-import { inspectBatchInSteps, noBatchLimits } from '../../v2/index.ts'
+import { v2ErrorRules } from '../../translate/index.ts'
+import { inspectBatch, noBatchLimits } from '../../v2/index.ts'
 import { classOf, isServiceMember } from '../diff/index.ts'
 import { fieldOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
-
-/** Replaces values under a key: equal ones by equal ones. */
-export interface Pseudonyms {
-  /** A value: guids by keyed hashes, dates moved by whole weeks, any other text by `x` as often as the shortest text of its length class has characters. */
-  readonly text: (value: string) => string
-  /** Framing, addresses and queries word by word: words of HTTP, MIME and OData and names of the service stay, others become keyed hashes. */
-  readonly words: (value: string) => string
-  /** The lexeme of a number of JSON: the same form with as many other digits. */
-  readonly number: (lexeme: string) => string
-  /** A time, moved as dates are. */
-  readonly time: (ms: number) => number
-}
 
 const GUID =
   '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-z])[0-9a-f]{32}(?![0-9a-z])'
@@ -55,8 +42,10 @@ const errorNames = new Set(
 const isKnownName = (name: string): boolean =>
   isServiceMember(name) || errorNames.has(name) || /^(?:\w+)?@odata\.\w+$/.test(name)
 
-/** Creates the pseudonyms of a key of 32 bytes. The same key gives the same pseudonyms. */
-export function createPseudonyms(key: Uint8Array): Pseudonyms {
+export type Pseudonyms = ReturnType<typeof createPseudonyms>
+
+/** Creates what replaces values under a key of 32 bytes: equal ones by equal ones, also with the same key at another time. */
+export function createPseudonyms(key: Uint8Array) {
   const hash = (text: string): string => createHmac('sha256', key).update(text).digest('hex')
   const shiftMs = (1 + (Number.parseInt(hash('weeks').slice(0, 8), 16) % WEEKS)) * WEEK_MS
   /** Version and variant stay, and whether letters are lower case. */
@@ -87,18 +76,22 @@ export function createPseudonyms(key: Uint8Array): Pseudonyms {
     return `w${hash(`word ${text}`).slice(0, 12)}`
   }
   return {
-    text: (value) =>
+    /** A value: guids by keyed hashes, dates moved by whole weeks, any other text by `x` as often as the shortest text of its length class has characters. */
+    text: (value: string): string =>
       /[\p{L}\p{N}]/u.test(value.replaceAll(ids, '')) ? markOf(value) : value.replaceAll(ids, id),
-    words: (value) =>
+    /** Framing, addresses and queries word by word: words of HTTP, MIME and OData and names of the service stay, others become keyed hashes. */
+    words: (value: string): string =>
       value.replaceAll(idsAndWords, (found: string, at: number, all: string) => {
         if (all.slice(at - 2, at) === '//') return 'host.invalid'
         return /^[0-9a-f]{4,8}-|^[0-9a-f]{32}$/i.test(found) ? id(found) : word(found)
       }),
-    number: (lexeme) => {
+    /** The lexeme of a number of JSON: the same form with as many other digits. */
+    number: (lexeme: string): string => {
       const [, sign = '', whole = '', rest = ''] = /^(-?)(\d+)(.*)$/.exec(lexeme) ?? []
       return sign + digitsOf(whole, Number(lexeme) === (Number(lexeme) | 0)) + rest.replaceAll(/\d/g, '0')
     },
-    time: (ms) => ms - shiftMs,
+    /** A time, moved as dates are. */
+    time: (ms: number): number => ms - shiftMs,
   }
 }
 
@@ -109,39 +102,36 @@ const markOf = (text: string): string => 'x'.repeat(Number(/\d+/.exec(classOf(te
  * An exchange with every id, name and text replaced, once its credentials are masked. Undefined where the result would not be the same
  * case: a batch that cannot be decoded, or is decoded otherwise afterwards.
  */
-export async function pseudonymise(
+export function pseudonymise(
   pseudonyms: Pseudonyms,
   exchange: RecordedExchange,
-  slices: Slices,
-): Promise<RecordedExchange | undefined> {
+): RecordedExchange | undefined {
   const { kind, target, request, reply } = exchange
   const { words } = pseudonyms
-  const before = kind === 'batch' ? await shapeOf(request, slices) : undefined
+  const before = kind === 'batch' ? shapeOf(request) : undefined
   if (kind === 'batch' && before === undefined) return undefined
   const fieldsOf = ({ fields }: RecordedMessage): readonly string[] =>
     fields.map((text, at) => (at % 2 === 0 ? text : words(text)))
   const mapped: RecordedExchange = {
     ...exchange,
     target: mapTarget(pseudonyms, target),
-    request: { fields: fieldsOf(request), body: await mapBody(pseudonyms, request, slices) },
+    request: { fields: fieldsOf(request), body: mapBody(pseudonyms, request) },
     reply: {
       ...reply,
       reason: words(reply.reason),
       fields: fieldsOf(reply),
-      body: await mapBody(pseudonyms, reply, slices),
+      body: mapBody(pseudonyms, reply),
     },
     receivedMs: pseudonyms.time(exchange.receivedMs),
   }
-  const after = before && (await shapeOf(mapped.request, slices))
+  const after = before && shapeOf(mapped.request)
   return before === after ? mapped : undefined
 }
 
 /** What a decoder makes of a batch, without its values and offsets; undefined: its envelope cannot be decoded. */
-async function shapeOf(message: RecordedMessage, slices: Slices): Promise<string | undefined> {
+function shapeOf(message: RecordedMessage): string | undefined {
   const contentType = fieldOf(message, 'content-type')
-  const options = { limits: noBatchLimits }
-  const steps = inspectBatchInSteps(message.body, contentType, options)
-  const { batch, findings } = await runInSlices(steps, slices)
+  const { batch, findings } = inspectBatch(message.body, contentType, { limits: noBatchLimits })
   if (batch === undefined) return undefined
   return JSON.stringify([
     ...[batch.idsAgree, batch.changesets.length],
@@ -161,21 +151,17 @@ function mapTarget({ text, words }: Pseudonyms, target: string): string {
   return `${words(path)}?${mapped}`
 }
 
-/** The cost of a character in bytes of a batch that is decoded. */
-const CHARACTER_WORK = 64
-
 /** Maps framing line by line and contents as JSON; the Content-Length of a part is that of its new content. */
-async function mapBody(pseudonyms: Pseudonyms, message: RecordedMessage, slices: Slices): Promise<Buffer> {
+function mapBody(pseudonyms: Pseudonyms, message: RecordedMessage): Buffer {
   const mapped: Buffer[] = []
   for (const { isFraming, bytes } of splitMessage(message)) {
     const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
     const text = bytes.toString(encoding)
     if (isFraming) {
       mapped.push(Buffer.from(mapFraming(pseudonyms, text), encoding))
-      if (slices.spend(bytes.length * CHARACTER_WORK)) await slices.next()
       continue
     }
-    const content = Buffer.from(await mapJson(pseudonyms, text, slices), encoding)
+    const content = Buffer.from(mapJson(pseudonyms, text), encoding)
     const head = mapped.pop()?.toString('latin1') ?? ''
     const longer = content.length - bytes.length
     const fitted = head.replace(
@@ -203,7 +189,7 @@ const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/
  * Replaces each value in the text of a JSON document, also of one that is not quite JSON, and names of members that the service does not
  * declare. Blanks, signs, and the order and kind of all values stay.
  */
-async function mapJson(pseudonyms: Pseudonyms, json: string, slices: Slices): Promise<string> {
+function mapJson(pseudonyms: Pseudonyms, json: string): string {
   const pieces: string[] = []
   let end = 0
   let member = ''
@@ -229,7 +215,6 @@ async function mapJson(pseudonyms: Pseudonyms, json: string, slices: Slices): Pr
       const mapped = mapValue(pseudonyms, member, plain)
       pieces.push(mapped === plain ? token : quote + JSON.stringify(mapped).slice(1, -1) + quote)
     }
-    if (slices.spend(token.length * CHARACTER_WORK)) await slices.next()
   }
   pieces.push(json.slice(end))
   return pieces.join('')
@@ -256,7 +241,7 @@ function mapBare(pseudonyms: Pseudonyms, member: string, token: string): string 
 
 /** Names of types and addresses of the service, in which words that it declares stay. */
 const structured = /^@|@odata\.|^(?:Type|target)$/
-const ownMessages: ReadonlySet<string> = new Set(defaultErrorMapping.map(({ to }) => to.message))
+const ownMessages: ReadonlySet<string> = new Set(v2ErrorRules.map(({ to }) => to.message))
 
 function mapValue(pseudonyms: Pseudonyms, member: string, text: string): string {
   const isKept =

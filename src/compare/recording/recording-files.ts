@@ -4,21 +4,14 @@ import { basename, join } from 'node:path'
 import * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
-import type { Partner } from '../../partners/partner.ts'
-import {
-  keptFieldsOf,
-  pairsOf,
-  type RecordedExchange,
-  recordedKinds,
-  type RecordedMessage,
-} from './exchange.ts'
+import { exchangeKinds, keptFieldsOf, pairsOf } from '../wire-exchange.ts'
+import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { openSealed, SEALED } from './sealed-file.ts'
-import { RECORDED_HOST, type V3Script } from './v3-script.ts'
 
 /** What no message of an exchange says; without `served` it is `v2`. */
 const noteForm = z.object({
   recording: z.literal(1),
-  kind: z.enum(recordedKinds),
+  kind: z.enum(exchangeKinds),
   served: z.enum(['v2', 'v3']).default('v2'),
   /** Moved with the dates of pseudonyms. */
   receivedAt: z.iso.datetime(),
@@ -27,23 +20,16 @@ const noteForm = z.object({
   pseudonyms: z.boolean(),
 })
 
-/** The files of a recording by name, in the form of `fixtures/`. */
+/** The files of a recording by name. */
 export type RecordingFiles = ReadonlyMap<string, Buffer>
 
-/**
- * Writes an exchange as files: `request.http`, `response.http` (without its framing), those of V3 and `case.json` as test cases have
- * them, and `recording.json` with what no message says. `v3` undefined: there is none, or it is not known.
- */
-export function toFiles(
-  exchange: RecordedExchange,
-  partner: Partner,
-  v3: V3Script | undefined,
-  pseudonyms: boolean,
-): RecordingFiles {
+/** Writes an exchange as files: `request.http`, `response.http` (without its framing), and `recording.json` with what no message says. */
+export function toFiles(exchange: RecordedExchange, pseudonyms: boolean): RecordingFiles {
   const { kind, served, method, target, request, reply, receivedMs, durationMs } = exchange
   const isWrite = kind === 'batch' || kind === 'record'
   const fields = [
-    ['Host', RECORDED_HOST],
+    // No host of an installation is recorded.
+    ['Host', 'recorded.invalid'],
     // Placeholders: a request without credentials would be another case.
     ['Ocp-Apim-Subscription-Key', 'recorded'],
     ['Authorization', 'bearer recorded'],
@@ -56,35 +42,17 @@ export function toFiles(
   }
   // The length is that of the connection, and the body was decompressed.
   const replyFields = pairsOf(reply).filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
-  const title = `A recorded exchange (${kind}) that ${served.toUpperCase()} served`
   return new Map([
     ['request.http', message(`${method} ${target} HTTP/1.1`, fields, request.body)],
     ['response.http', message(`HTTP/1.1 ${reply.status} ${reply.reason}`, replyFields, reply.body)],
-    ...(v3 === undefined ? [] : [['v3-request.json', listOf(v3.requests)] as const]),
-    ...(v3?.responses === undefined ? [] : [['v3-response.json', listOf(v3.responses)] as const]),
-    ['case.json', json({ rows: ['recording'], title, partner: settingsOf(partner) })],
-    ['recording.json', json(note)],
+    ['recording.json', Buffer.from(`${JSON.stringify(note, null, 2)}\n`)],
   ])
-}
-
-/** One body a line, as test cases have them. */
-const listOf = (bodies: readonly string[]): Buffer =>
-  Buffer.from(bodies.length === 0 ? '[]\n' : `[\n${bodies.map((text) => `  ${text}`).join(',\n')}\n]\n`)
-
-/** The settings that decide what V3 gets and the form of the reply, as the configuration has them. */
-function settingsOf(partner: Partner): object {
-  const { layout, dataEnvelope, msgtypeResponse, mismatch, mapping, bodyProfile } = partner
-  const { unmappedFields, changeProcessName, ...types } = mapping
-  const quirks = { dataEnvelope, msgtypeResponse, mismatch }
-  return { layout, quirks, unmappedFields, changeProcessName, v3: { bodyProfile, ...types } }
 }
 
 function message(start: string, fields: ReturnType<typeof pairsOf>, body: Buffer): Buffer {
   const lines = fields.map(([name, value]) => `${name}: ${value}`)
   return Buffer.concat([Buffer.from([start, ...lines, '', ''].join('\r\n'), 'latin1'), body])
 }
-
-const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`)
 
 /**
  * Lists the folders of recordings below `folder`, oldest first: it may be one recording itself. Error: `ADP_USAGE` for a folder that cannot be
@@ -113,19 +81,11 @@ export function byCounter(one: string, other: string): number {
   return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
 }
 
-/** A recording that was read. */
-interface ReadRecording {
-  /** The name of its folder. */
-  readonly name: string
-  readonly exchange: RecordedExchange
-  readonly pseudonyms: boolean
-}
-
 /**
- * Reads one recording. Errors: `ADP_CONFIGURATION` for one that is encrypted, without its key or with another one; `ADP_USAGE` for
+ * Reads one recording, `name` is that of its folder. Errors: `ADP_CONFIGURATION` for one that is encrypted, without its key or with another one; `ADP_USAGE` for
  * files that are missing or not as they were written.
  */
-export async function readRecording(folder: string, key: Uint8Array | undefined): Promise<ReadRecording> {
+export async function readRecording(folder: string, key: Uint8Array | undefined) {
   const name = basename(folder)
   const names = new Set(await readdir(folder))
   const read = async (file: string): Promise<Buffer> => {

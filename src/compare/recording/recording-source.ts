@@ -6,15 +6,14 @@ import type { ComparedRecord } from '../compared-exchange.ts'
 import { isMembers } from '../diff/values.ts'
 import { type OwnRules, plainly } from '../diff/index.ts'
 import { compareAccepted, toFollowed } from '../live/check-marks.ts'
-import { askedKind, compareAnswers, unfitRead } from '../live/compare-answers.ts'
+import { compareAnswers, toAsked } from '../live/compare-answers.ts'
 import { type AcceptedMark, compareReply } from '../live/compare-reply.ts'
 import { type FollowedMark, followMarks } from '../live/follow-marks.ts'
 import { createLatestMarks, factsOf, markKey, recordedMs } from '../live/marks.ts'
 import { type AdapterSide, readSidePage, type RunSource, type RunStep } from '../run/index.ts'
-import { fieldOf } from '../wire-exchange.ts'
+import { fieldOf, type WireWrite } from '../wire-exchange.ts'
 import type { RecordedExchange } from './exchange.ts'
 import { readRecording } from './recording-files.ts'
-import { recordedRequest } from './v3-script.ts'
 
 interface RecordingSourceOptions {
   readonly partner: Partner
@@ -27,12 +26,6 @@ interface RecordingSourceOptions {
   readonly nowMs: () => number
 }
 
-/** Exchanges that were recorded, as a source of pairs. */
-interface RecordingSource extends RunSource {
-  /** Recorded reads that no service was asked for, and exchanges that V3 served: their replies are the adapter's own. */
-  leftOut(): { readonly reads: number; readonly servedByV3: number }
-}
-
 /**
  * Compares recordings of exchanges that V2 served, in their order. A write is decoded and translated, and the reply that the adapter would have
  * built is set against V2's: nothing is posted, and no service is needed. Where `v3` is given, a read is set against what V3 answers now, and at
@@ -42,7 +35,7 @@ interface RecordingSource extends RunSource {
 export function createRecordingSource(
   folders: readonly string[],
   options: RecordingSourceOptions,
-): RecordingSource {
+): RunSource & { leftOut(): { readonly reads: number; readonly servedByV3: number } } {
   const { v3, key, partner, rules } = options
   let [reads, servedByV3, done] = [0, 0, 0]
   const latest = createLatestMarks()
@@ -51,11 +44,7 @@ export function createRecordingSource(
     if (exchange.served === 'v3') servedByV3 += 1
     else if (exchange.kind === 'batch' || exchange.kind === 'record') {
       let keys: readonly (string | undefined)[] = []
-      const written = {
-        ...exchange,
-        body: exchange.request.body,
-        request: recordedRequest(exchange, exchange.kind, partner),
-      }
+      const written: WireWrite = { ...exchange, kind: exchange.kind }
       const result = await compareReply(written, {
         ...{ partner, rules, limits: noBatchLimits, maxReplyBytes: Infinity },
         placesOf: (found) => {
@@ -70,6 +59,7 @@ export function createRecordingSource(
     return { records: [] }
   }
   return {
+    /** Recorded reads that no service was asked for, and exchanges that V3 served: their replies are the adapter's own. */
     leftOut: () => ({ reads, servedByV3 }),
     progress: () => ({ done, total: folders.length }),
     steps: async function* (signal) {
@@ -113,15 +103,13 @@ async function compareRead(
   signal: AbortSignal,
 ): Promise<RunStep> {
   const { target, reply, receivedMs, durationMs } = exchange
-  const [path = '', query = ''] = target.split(/\?(.*)/s)
-  const asked = askedKind({ kind, path })
+  const read = toAsked({ ...exchange, kind })
   const isJson = /json/i.test(fieldOf(reply, 'content-type') ?? '')
   const isAnswer = reply.status < 300 ? isJson : isRefusal(reply.status)
   const text = reply.body.toString('utf8')
   const records = countRows(text)
-  if (asked === undefined || !isAnswer || unfitRead({ kind, query }, false) !== undefined)
-    return skip(records)
-  const answer = await v3.ask({ kind: asked, path, query }, signal)
+  if (typeof read === 'string' || !isAnswer) return skip(records)
+  const answer = await v3.ask(read, signal)
   if (signal.aborted) return { records: [] }
   if (answer.kind !== 'answered') {
     const groups = { kind, day: new Date(receivedMs).toISOString().slice(0, 10) }
@@ -129,7 +117,7 @@ async function compareRead(
   }
   const repliedOn = { RecordedOn: new Date(receivedMs + durationMs).toISOString() }
   const own = { kind: 'answered', status: reply.status, text } as const
-  const result = compareAnswers({ kind, query }, own, answer, {
+  const result = compareAnswers({ kind, target }, own, answer, {
     rules,
     isChanged: (v2, seen) => isLater(seen, v2 ?? repliedOn, nowMs()),
   })

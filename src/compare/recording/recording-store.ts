@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { byCounter, type RecordingFiles } from './recording-files.ts'
+import type { RecordedExchange } from './exchange.ts'
+import { maskExchange } from './mask-credentials.ts'
+import { pseudonymise, type Pseudonyms } from './pseudonyms.ts'
+import { byCounter, type RecordingFiles, toFiles } from './recording-files.ts'
 import { SEALED, sealFile } from './sealed-file.ts'
 
 interface StoreOptions {
@@ -14,14 +17,6 @@ interface StoreOptions {
   readonly maxAgeMs: number
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-}
-
-/** A folder of recordings, one folder each. Several processes may write into one folder. */
-export interface RecordingStore {
-  /** Writes a recording as a whole or not at all. Rejects with the error of the file system. */
-  add(files: RecordingFiles, receivedMs: number): Promise<'kept' | 'tooLarge'>
-  /** Removes what is past its retention period. */
-  removeOld(): Promise<void>
 }
 
 /** A finished recording. */
@@ -45,8 +40,10 @@ const SHARE = 50
 const BLOCK = 4_096
 const DAY_MS = 86_400_000
 
-/** Opens a folder for recordings, and creates it readable for its owner alone. */
-export async function openRecordingStore(options: StoreOptions): Promise<RecordingStore> {
+export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
+
+/** Opens a folder of recordings, one folder each, and creates it readable for its owner alone. Several processes may write into one. */
+export async function openRecordingStore(options: StoreOptions) {
   const { folder, key, maxBytes, maxAgeMs, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeDrafts(folder, nowMs() - DRAFT_MS)
@@ -82,8 +79,10 @@ export async function openRecordingStore(options: StoreOptions): Promise<Recordi
       : new Map([...files].map(([file, bytes]) => [file + SEALED, sealFile(key, `${name}/${file}`, bytes)]))
   await removeOld()
   return {
+    /** Removes what is past its retention period. */
     removeOld,
-    add: async (files, receivedMs) => {
+    /** Writes a recording as a whole or not at all. Rejects with the error of the file system. */
+    add: async (files: RecordingFiles, receivedMs: number): Promise<'kept' | 'tooLarge'> => {
       await removeOld()
       const stamp = new Date(receivedMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
       const shownMs = key === undefined ? Math.floor(nowMs() / DAY_MS) * DAY_MS : undefined
@@ -167,3 +166,66 @@ async function writeWhole(
 
 const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code))
+
+/** What became of an exchange. `unfit`: it cannot be pseudonymised without becoming another case. `stopped`: a write failed before. */
+export type RecordFate = 'recorded' | 'dropped' | 'unfit' | 'tooLarge' | 'stopped'
+
+interface RecordingTargetOptions {
+  /** Opens the folder; called once, at once. */
+  readonly open: () => Promise<RecordingStore>
+  /** Undefined: the store encrypts. */
+  readonly pseudonyms: Pseudonyms | undefined
+  /** Called once, with what opening or writing failed with. */
+  readonly onStopped: (cause: unknown) => void
+}
+
+export type RecordingTarget = ReturnType<typeof createRecordingTarget>
+
+/** Creates a folder that takes exchanges in one form. What cannot be written, as on a full disk, stops it: clients must not pay for trying. */
+export function createRecordingTarget(options: RecordingTargetOptions) {
+  const { open, pseudonyms, onStopped } = options
+  let isStopped = false
+  const stop = (cause: unknown): undefined => {
+    if (!isStopped) onStopped(cause)
+    isStopped = true
+  }
+  const store = open().catch(stop)
+  return {
+    /** True once writing has failed: nothing more is taken. */
+    isStopped: (): boolean => isStopped,
+    /** Removes what is past its retention period. */
+    removeOld: async (): Promise<void> => {
+      const own = await store
+      if (!isStopped) await own?.removeOld().catch(stop)
+    },
+    /** Writes an exchange without its credentials; never rejects. */
+    keep: async (exchange: RecordedExchange): Promise<RecordFate> => {
+      const own = await store
+      if (own === undefined || isStopped) return 'stopped'
+      const shown = toShown(exchange, pseudonyms)
+      if (shown === undefined) return 'unfit'
+      try {
+        const stored = await own.add(shown.files, shown.receivedMs)
+        return stored === 'kept' ? 'recorded' : stored
+      } catch (cause) {
+        stop(cause)
+        return 'stopped'
+      }
+    },
+  }
+}
+
+/** Undefined: it cannot be shown in this form. */
+function toShown(
+  exchange: RecordedExchange,
+  pseudonyms: Pseudonyms | undefined,
+): { readonly files: RecordingFiles; readonly receivedMs: number } | undefined {
+  try {
+    const masked = maskExchange(exchange)
+    const shown = pseudonyms === undefined ? masked : pseudonymise(pseudonyms, masked)
+    return shown && { files: toFiles(shown, pseudonyms !== undefined), receivedMs: shown.receivedMs }
+  } catch {
+    // The texts of clients may be anything; without its error, which may hold one.
+    return undefined
+  }
+}

@@ -6,7 +6,23 @@ export interface Explanation {
   readonly remedy: string
 }
 
+/** What a difference means for a school, the gravest first. */
+export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
+export type Gravity = (typeof gravities)[number]
+
+export const gravityTexts: Readonly<Record<Gravity, string>> = {
+  attendance: 'Attendance codes change',
+  records: 'Records are on one side only',
+  lateness: 'Minutes of lateness change',
+  comment: 'Comments change',
+  detail: 'Other details differ',
+  form: 'Only the form differs',
+  open: 'Could not be compared',
+}
+
+/** In a title, `{field}` stands for the path. */
 interface ExplanationRow extends Explanation {
+  readonly gravity: Gravity
   /** Fits `path kind v2Class v3Class`. */
   readonly when: RegExp
 }
@@ -17,6 +33,7 @@ const ownRule = 'accept it with a rule of the partner (compare.rules: name, reas
 const rows: readonly ExplanationRow[] = [
   {
     when: /^\(row\) onlyV2 /,
+    gravity: 'records',
     title: 'Records that V3 does not have',
     meaning: 'V2 returned these records, and V3 through the adapter did not.',
     cause:
@@ -26,6 +43,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\(row\) onlyV3 /,
+    gravity: 'records',
     title: 'Records that V2 does not have',
     meaning: 'V3 through the adapter returned these records, and V2 did not.',
     cause:
@@ -35,6 +53,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\(row\) unknown /,
+    gravity: 'open',
     title: 'Records that could not be compared',
     meaning: 'One side did not answer for these records, or answered without a key to align them by.',
     cause: 'A service was unavailable or over its rate, V2 is switched off for them, or a reply was broken.',
@@ -42,7 +61,8 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^(?:RecordedOn|AttendableEventStart) value .* time:[+-](?:3600|7200)s$/,
-    title: 'Times are shifted by an hour',
+    gravity: 'detail',
+    title: '{field} is shifted by an hour',
     meaning: 'Both sides have a time, and the instants are exactly one or two hours apart.',
     cause:
       'One side reads local time as UTC during daylight-saving time: the difference begins and ends with it.',
@@ -51,13 +71,15 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^RecordedOn value .* time:[+-]<1s$/,
-    title: 'Fractions of a second are cut',
+    gravity: 'form',
+    title: 'Fractions of a second are cut in {field}',
     meaning: 'The times are less than a second apart.',
     cause: 'One side stores a coarser precision than the other.',
     remedy: `If no client compares these times for equality, ${ownRule} with v3Class: time:*<1s.`,
   },
   {
     when: /^RecordedOn /,
+    gravity: 'detail',
     title: 'The time of recording differs',
     meaning: 'The same mark has another RecordedOn.',
     cause: 'V3 records its own time of arrival, or a mark was recorded again on one side.',
@@ -66,6 +88,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^AttendableEventStart /,
+    gravity: 'detail',
     title: 'The session starts at another time',
     meaning: 'Both sides know the session and give it another start.',
     cause: 'The timetable of the school was changed on one side.',
@@ -73,6 +96,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^Comment value .* cut$/,
+    gravity: 'comment',
     title: 'Comments are cut',
     meaning: 'V3 has the beginning of the comment that V2 has.',
     cause: 'V3 keeps fewer characters than V2.',
@@ -80,6 +104,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^Comment value .* (?:trimmed|spaces|normalised|case)$/,
+    gravity: 'form',
     title: 'Comments are written in another form',
     meaning: 'The comments are equal but for blanks, the case of letters or their Unicode form.',
     cause: 'V3 trims or normalises text, or V2 stored what the client sent unchanged.',
@@ -87,6 +112,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^Comment (?:null|missing|extra|value) (?:null|missing|length:0) (?:null|missing|length:0)$/,
+    gravity: 'form',
     title: 'No comment is written in another way',
     meaning: 'One side has null or nothing where the other has an empty text.',
     cause: 'The services store the absence of a comment differently.',
@@ -94,6 +120,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^Comment /,
+    gravity: 'comment',
     title: 'Comments differ',
     meaning: 'The same mark has another comment, or a comment on one side only.',
     cause: 'A correction reached one side only, or V3 refuses some characters.',
@@ -101,7 +128,8 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^(?:SchoolAttendanceCode|Present|Absent) /,
-    title: 'The attendance code differs',
+    gravity: 'attendance',
+    title: 'The attendance code differs ({field})',
     meaning:
       'The same mark has another code, or is present on one side and absent on the other. This changes attendance figures.',
     cause: 'The code tables of the two sides are not the same, or a correction reached one side only.',
@@ -109,14 +137,24 @@ const rows: readonly ExplanationRow[] = [
       'Stop here. Compare the code tables of the school on both sides and have them aligned before a partner moves; this should never become a rule.',
   },
   {
-    when: /^MinutesLate (?:null|missing|extra) /,
+    when: /^MinutesLate (?:null|missing|extra) (?:null|missing|number:0) (?:null|missing|number:0)$/,
+    gravity: 'form',
     title: 'Not late is null on one side and 0 on the other',
-    meaning: 'One side leaves MinutesLate empty where the other has a number.',
+    meaning: 'One side leaves MinutesLate empty where the other has 0.',
     cause: 'V3 stores a default of 0, or drops it for codes that are not late.',
-    remedy: `If the number is 0, ${ownRule}. With other numbers lateness is lost: ask the operator of the service.`,
+    remedy: `No minute is lost: ${ownRule}.`,
+  },
+  {
+    when: /^MinutesLate (?:null|missing|extra) /,
+    gravity: 'lateness',
+    title: 'Minutes of lateness are on one side only',
+    meaning: 'One side leaves MinutesLate empty where the other has a number of minutes.',
+    cause: 'One side drops minutes for codes that are not late, or a correction reached one side only.',
+    remedy: 'Ask the operator of the service which codes keep minutes. Statutory returns use this figure.',
   },
   {
     when: /^MinutesLate /,
+    gravity: 'lateness',
     title: 'Minutes of lateness differ',
     meaning: 'Both sides have a number of minutes, and not the same one.',
     cause: 'One side rounds or caps the minutes, or a correction reached one side only.',
@@ -125,6 +163,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^ExternalID /,
+    gravity: 'detail',
     title: 'The same mark has another id',
     meaning: 'Learner and session agree, and the id of the mark does not.',
     cause: 'The mark was recorded again in V3, or V3 gives ids of its own.',
@@ -133,6 +172,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^(?:Learner|AttendableEvent) /,
+    gravity: 'attendance',
     title: 'The mark belongs to another learner or session',
     meaning: 'The id of the mark agrees, and its learner or session does not.',
     cause: 'Ids were given twice, or records were merged on one side.',
@@ -140,6 +180,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^RecordedBy /,
+    gravity: 'detail',
     title: 'Who recorded the mark differs',
     meaning: 'RecordedBy is empty on one side, or names another account.',
     cause: 'V3 records the account of the adapter or of the client, V2 that of the user.',
@@ -147,6 +188,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^ChangeProcessName /,
+    gravity: 'detail',
     title: 'The name of the process differs',
     meaning: 'The mark names another program as its origin.',
     cause: "V3 gets the partner's changeProcessName from the configuration, V2 had the client's own.",
@@ -154,6 +196,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^AttendanceHistorys[/ ]/,
+    gravity: 'detail',
     title: 'Histories of marks differ',
     meaning: 'The list of earlier states of a mark is not the same.',
     cause: 'V3 keeps histories in a set of its own, which the adapter reads only on request.',
@@ -162,6 +205,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\(row\) count /,
+    gravity: 'records',
     title: 'A record occurs several times',
     meaning: 'One side returns the same record more often than the other.',
     cause: 'Overlapping pages of one service, or a mark that was recorded twice.',
@@ -169,6 +213,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\(row\) order /,
+    gravity: 'form',
     title: 'Records come in another order',
     meaning: 'An order was asked for, and the two sides do not agree on it.',
     cause: 'The sides sort equal values, letters or null differently.',
@@ -177,6 +222,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^reply\/status /,
+    gravity: 'detail',
     title: 'The status of whole replies differs',
     meaning: 'V2 answered the request as a whole with another status.',
     cause:
@@ -186,6 +232,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^part\/status /,
+    gravity: 'records',
     title: 'The status of records differs',
     meaning:
       'V2 accepted a record that the adapter refuses, or the other way round, or refused it with another status.',
@@ -195,7 +242,8 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^(?:reply|part)\//,
-    title: 'The form of the batch reply differs',
+    gravity: 'form',
+    title: 'The form of the batch reply differs ({field})',
     meaning: "The adapter's reply nests, heads or wraps its parts otherwise than V2's.",
     cause: "The partner's layout or quirks are not those that V2 uses for it.",
     remedy:
@@ -203,7 +251,8 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^errors[/ ]/,
-    title: 'Errors are worded or coded differently',
+    gravity: 'detail',
+    title: 'Errors are worded or coded differently ({field})',
     meaning: 'Both sides refuse the record, with another code, message or number of errors.',
     cause: "V3's error is mapped to the default of V2, which this partner's V2 words otherwise.",
     remedy:
@@ -211,6 +260,7 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /\(other\)/,
+    gravity: 'detail',
     title: 'Members that the model does not know',
     meaning: 'One side returns members that the description of the service does not have.',
     cause: 'An extension of the service, or more classes of differences than a run tells apart.',
@@ -218,14 +268,16 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\S+ order /,
-    title: 'The order differs',
+    gravity: 'form',
+    title: 'The order of {field} differs',
     meaning: 'The same elements come in another order.',
     cause: 'The sides sort differently, or not at all.',
     remedy: `Clients that read lists by position are affected; else ${ownRule}.`,
   },
   {
     when: /^\S+ missing /,
-    title: 'V3 lacks a field',
+    gravity: 'detail',
+    title: 'V3 lacks {field}',
     meaning: 'V2 has a value for this field, and V3 through the adapter does not have the field.',
     cause:
       'V3 has no such field, shows it only with $expand, or keeps it back from this key for want of a security domain.',
@@ -234,14 +286,16 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\S+ extra /,
-    title: 'V2 lacks a field',
+    gravity: 'form',
+    title: 'V2 lacks {field}',
     meaning: 'V3 through the adapter has a field that V2 does not have.',
     cause: 'V3 knows more, or V2 leaves out what is empty.',
     remedy: `Clients that ignore unknown fields need nothing: ${ownRule}.`,
   },
   {
     when: /^\S+ null /,
-    title: 'A value is null on one side',
+    gravity: 'detail',
+    title: '{field} is null on one side',
     meaning: 'One side has a value where the other has null.',
     cause: 'The value was not carried over, or one side stores a default.',
     remedy:
@@ -249,14 +303,16 @@ const rows: readonly ExplanationRow[] = [
   },
   {
     when: /^\S+ type /,
-    title: 'A value has another type',
+    gravity: 'detail',
+    title: '{field} has another type',
     meaning: 'The sides give the field as another JSON type, such as text against number.',
     cause: 'The services serialise the field differently.',
     remedy: 'Strictly typed clients fail on this. Report it: the adapter has to convert the field.',
   },
   {
     when: /^\S+ count /,
-    title: 'Another number of elements',
+    gravity: 'detail',
+    title: '{field} has another number of elements',
     meaning: 'A list has more or fewer elements on one side.',
     cause: 'Elements were not carried over, or ended ones are left out on one side.',
     remedy:
@@ -264,24 +320,26 @@ const rows: readonly ExplanationRow[] = [
   },
 ]
 
-const other: Explanation = {
-  title: 'Values differ',
+const other: Omit<ExplanationRow, 'when'> = {
+  gravity: 'detail',
+  title: 'The value of {field} differs',
   meaning: 'Both sides have a value for this field, and not the same one.',
   cause: 'A correction reached one side only, or the services derive the value differently.',
   remedy: 'Compare the days: few and recent ones point to replication, all days to a rule of the service.',
 }
 
+type ClassOfDifference = Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class', string>>
+
+const rowOf = ({ path, kind, v2Class, v3Class }: ClassOfDifference): Omit<ExplanationRow, 'when'> =>
+  rows.find(({ when }) => when.test(`${path} ${kind} ${v2Class} ${v3Class}`)) ?? other
+
 /** Explains a class of differences; there is an explanation for every one. */
-export function explain({
-  path,
-  kind,
-  v2Class,
-  v3Class,
-}: Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class', string>>): Explanation {
-  const text = `${path} ${kind} ${v2Class} ${v3Class}`
-  const { title, meaning, cause, remedy } = rows.find(({ when }) => when.test(text)) ?? other
-  return { title, meaning, cause, remedy }
+export function explain(found: ClassOfDifference): Explanation {
+  const { title, meaning, cause, remedy } = rowOf(found)
+  return { title: title.replace('{field}', () => found.path), meaning, cause, remedy }
 }
+
+export const gravityOf = (found: ClassOfDifference): Gravity => rowOf(found).gravity
 
 /** What the built-in rules of equivalence say; a name that is not here is a rule of the partner's own. */
 const rules: Readonly<Record<string, string>> = {

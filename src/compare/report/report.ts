@@ -7,7 +7,7 @@ import {
   type RunOutcome,
 } from '../run-document.ts'
 import type { DifferenceKind } from '../verdict.ts'
-import { explain, type Explanation } from './explanations.ts'
+import { explain, type Explanation, gravities, type Gravity, gravityOf } from './explanations.ts'
 import { formatCount, formatShare } from './format.ts'
 
 /** A class of differences, or of records that one side lacks, or that could not be compared. */
@@ -18,6 +18,7 @@ export interface ReportedClass {
   readonly v2Class: string
   readonly v3Class: string
   readonly count: number
+  readonly gravity: Gravity
   readonly explanation: Explanation
 }
 
@@ -33,7 +34,7 @@ export interface Report {
   readonly headline: string
   /** What limits it, a sentence for each doubt. */
   readonly limits: readonly string[]
-  /** Everything that asks for an explanation, the largest first. */
+  /** Everything that asks for an explanation, the gravest first, then the largest. */
   readonly classes: readonly ReportedClass[]
 }
 
@@ -47,7 +48,7 @@ export function createReport(document: RunDocument, { exact }: { readonly exact:
   const classes = classesOf(run)
   return {
     ...{ run, exact, outcome, doubts, title: titles[outcome] },
-    headline: headlineOf(run, outcome, classes),
+    headline: headlineOf(run, outcome),
     limits: doubts.map((doubt) => limitOf(run, doubt)),
     classes,
   }
@@ -82,23 +83,22 @@ function cleanText(text: string): string {
 
 function classesOf({ differences, verdicts }: RunDocument): readonly ReportedClass[] {
   const row = { path: '(row)', v2Class: 'record', v3Class: 'record' }
-  const rows: readonly Omit<ReportedClass, 'explanation'>[] = [
+  const rows: readonly Omit<ReportedClass, 'gravity' | 'explanation'>[] = [
     { ...row, kind: 'onlyV2', v3Class: 'missing', count: verdicts.onlyV2 },
     { ...row, kind: 'onlyV3', v2Class: 'missing', count: verdicts.onlyV3 },
     { ...row, kind: 'unknown', count: verdicts.unknown },
   ]
   return [...differences, ...rows.filter(({ count }) => count > 0)]
-    .sort((one, other) => other.count - one.count)
-    .map((one) => ({ ...one, explanation: explain(one) }))
+    .map((one) => ({ ...one, gravity: gravityOf(one), explanation: explain(one) }))
+    .sort(
+      (one, other) =>
+        gravities.indexOf(one.gravity) - gravities.indexOf(other.gravity) || other.count - one.count,
+    )
 }
 
 const titles = { ready: 'Ready', differs: 'Differs', inconclusive: 'Inconclusive' }
 
-function headlineOf(
-  { compared, verdicts }: RunDocument,
-  outcome: RunOutcome,
-  classes: readonly ReportedClass[],
-): string {
+function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): string {
   if (outcome === 'ready') {
     const records =
       compared === 1 ? 'the one compared record is' : `all ${formatCount(compared)} compared records are`
@@ -109,13 +109,8 @@ function headlineOf(
   // Rounded counts may add up to more.
   const unlike = Math.min(compared, verdicts.differs + verdicts.onlyV2 + verdicts.onlyV3)
   const share = formatShare(unlike, compared)
-  const largest = classes.find(({ kind }) => kind !== 'unknown')
-  const cause = largest && `, most often: ${lower(largest.explanation.title)} (${formatCount(largest.count)})`
-  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${cause ?? ''}.`
+  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}.`
 }
-
-const lower = (text: string): string =>
-  /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
 
 function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {
   switch (doubt) {

@@ -2,7 +2,7 @@ import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import { comparePair, type OwnRules, plainly, type RecordDiff, withoutNoise } from '../diff/index.ts'
 import { idOf, isMembers, memberOf } from '../diff/values.ts'
-import type { Comparison } from '../verdict.ts'
+import { type Comparison, isEqual } from '../verdict.ts'
 import { writeMarkQuery, writeRegistrationQueries } from './queries.ts'
 import { type ComparedSide, readRows, type RowsRead } from './sides.ts'
 import { splitWindow, type Window } from './windows.ts'
@@ -173,9 +173,6 @@ function nameOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): st
   const ids = [v2, v3].map(idsOf).find((own) => !own.includes(undefined))
   return ids?.join('\n') ?? ''
 }
-
-/** True where both sides show the same. */
-const isEqual = ({ verdict }: Comparison): boolean => verdict === 'same' || verdict === 'equivalent'
 
 /** What V2 contradicts itself in, by record: the comparison of one read of V2 with another. */
 type Noise = ReadonlyMap<string, Comparison>

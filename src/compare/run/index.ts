@@ -1,6 +1,5 @@
-export { isRunName, openRunFiles, replaceFile, type Checkpoint, type RunFiles } from './run-files.ts'
-export { parseLearnerList, sampleLearners } from './learners.ts'
-export { listLearners } from './queries.ts'
+export { isRunName, openRunFiles, type Checkpoint, type RunFiles } from './run-files.ts'
+export { listLearners, parseLearnerList } from './queries.ts'
 export {
   type RunOptions,
   type RunResult,
@@ -10,11 +9,10 @@ export {
 } from './run-comparison.ts'
 export {
   type AdapterSide,
-  type ComparedSide,
   createAdapterSide,
   createUpstreamSide,
   type OpenSession,
   readSidePage,
 } from './sides.ts'
 export { createWindowSource } from './window-source.ts'
-export { DAY_MS, formatDay, parseDay } from './windows.ts'
+export { DAY_MS, formatDay } from './windows.ts'

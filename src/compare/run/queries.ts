@@ -1,3 +1,5 @@
+import { AdapterError } from '../../errors.ts'
+import { isGuid } from '../../odata/index.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import type { Window } from './windows.ts'
 
@@ -65,3 +67,32 @@ const anyOf = (conditions: readonly string[]): string =>
 
 /** Whole seconds: a date alone is an error (service-facts 8). */
 const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
+
+/** Faulty lines that are named. */
+const MAX_NAMED = 10
+
+/**
+ * Reads a list of learners: one guid a line, blank lines and lines that begin with `#` left out, each learner once.
+ * Error: `ADP_USAGE` with `name` and the numbers of the lines that are none, never with their text.
+ */
+export function parseLearnerList(text: string, name: string): readonly string[] {
+  const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
+  const ids = new Set<string>()
+  const faulty: number[] = []
+  for (const [index, line] of lines.entries()) {
+    const id = line.trim()
+    if (id === '' || id.startsWith('#')) continue
+    if (isGuid(id)) ids.add(id.toLowerCase())
+    else faulty.push(index + 1)
+  }
+  if (faulty.length > 0) {
+    const more = faulty.length > MAX_NAMED ? ` and ${faulty.length - MAX_NAMED} more` : ''
+    const named = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${name}: The list of learners has no guid in ${named}. Write one guid a line.`,
+    )
+  }
+  if (ids.size === 0) throw new AdapterError('ADP_USAGE', `${name}: The list of learners is empty.`)
+  return [...ids]
+}

@@ -11,7 +11,7 @@ export interface RunStep {
   /** Records as V2 gave them twice; default: none. */
   readonly noise?: Iterable<Comparison>
   readonly askedAgain?: number
-  /** Records that were offered and not asked for: outside the sample, or above a bound. */
+  /** Records that were offered and not asked for. */
   readonly skipped?: number
 }
 
@@ -36,13 +36,11 @@ export interface RunSource {
 
 export interface RunOptions {
   readonly source: RunSource
-  readonly header: Pick<RunHeader, 'kind' | 'partner' | 'from' | 'to' | 'noise' | 'rules'>
+  readonly header: Pick<RunHeader, 'kind' | 'partner' | 'services' | 'from' | 'to' | 'noise' | 'rules'>
   readonly files: RunFiles
   readonly clock: WallClock
   /** What a checkpoint says besides; `resumed`: the run that goes on. Of a source that cannot go on undefined. */
-  readonly checkpoint?: Pick<Checkpoint, 'options' | 'sampleKey'> & {
-    readonly resumed: Checkpoint | undefined
-  }
+  readonly checkpoint?: Pick<Checkpoint, 'options'> & { readonly resumed: Checkpoint | undefined }
   /** Called at first and after each step; `records`: compared since the run began, or went on. */
   readonly onProgress: (progress: ReturnType<RunSource['progress']> & { readonly records: number }) => void
 }
@@ -70,11 +68,7 @@ export async function runComparison(options: RunOptions, signal: AbortSignal): P
     const place = source.position?.()
     if (place !== undefined && checkpoint !== undefined)
       await files.writeCheckpoint({
-        run,
-        startedAt,
-        options: checkpoint.options,
-        sampleKey: checkpoint.sampleKey,
-        ...place,
+        ...{ run, startedAt, options: checkpoint.options, ...place },
         counts: tally.counts(),
       })
     onProgress({ ...source.progress(), records })

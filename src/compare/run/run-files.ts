@@ -25,13 +25,11 @@ export const isRunName = (text: string): boolean => RUN.test(text)
 const count = z.int().nonnegative()
 const kind = z.enum(['marks', 'registrations'])
 const checkpointForm = z.object({
-  schema: z.literal(2),
+  schema: z.literal(3),
   run: z.string().regex(RUN),
   startedAt: z.string(),
   /** SHA-256 over the options: another selection of records cannot be added to this one. */
   options: z.string(),
-  /** Chooses the learners of `--sample`. */
-  sampleKey: z.string(),
   position: z.object({ kind, list: count, fromMs: count, days: count }),
   /** Windows that failed; they are read again. */
   failed: z.array(z.object({ kind, list: count, fromMs: count, toMs: count })),
@@ -64,7 +62,7 @@ export function openRunFiles(folder: string) {
     /** Writes the document of a run and returns its path. */
     writeDocument: (run: string, text: string) => write(`${run}.json`, text),
     writeCheckpoint: async (checkpoint: Omit<Checkpoint, 'schema'>): Promise<void> => {
-      await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 2, ...checkpoint }))
+      await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 3, ...checkpoint }))
     },
     removeCheckpoint: (run: string) => rm(join(folder, run + CHECKPOINT), { force: true }),
     /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 /**
  * Names of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` exchanges, `batch <side>` and
  * `unreadable` writes, all others records: `verdict <kind> <check> <verdict>`, `difference <path> <kind> <class of V2> <class of V3>`,
- * `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `code <check> <fingerprint> compared|seen`,
+ * `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `comparedAt <hour> <verdict>`, `code <check> <fingerprint> compared|seen`,
  * `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
  */
 type CountGroup =
@@ -17,6 +17,7 @@ type CountGroup =
   | 'rule'
   | 'codeClass'
   | 'comparedOn'
+  | 'comparedAt'
   | 'code'
   | 'error'
   | 'trait'

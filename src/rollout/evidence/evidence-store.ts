@@ -1,6 +1,7 @@
-import { sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 
-import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import type { JournalDatabase } from '../../journal/index.ts'
+import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.ts'
 import { COMPARED, type EvidenceScope, readKept } from './read-kept.ts'
@@ -57,7 +58,6 @@ export const MAX_NAMES = 2_500
 const MAX_ROWS = 1_000
 
 interface HashRow {
-  readonly period: number
   readonly hash: Uint8Array
   /** Null for a request. */
   readonly school: Uint8Array | null
@@ -83,18 +83,16 @@ function addEntries(
     const counts = new Map<string, number>()
     for (const entry of entries) {
       const { request } = entry
-      for (const pair of entry.pairs) addRow(rows, { period, ...pair })
+      for (const pair of entry.pairs) addRow(rows, pair)
       if (request !== undefined && (known.has(nameOf(request)) || rows.has(nameOf(request)))) continue
-      if (request !== undefined) addRow(rows, { period, hash: request, school: null, checks: 0, differs: 0 })
+      if (request !== undefined) addRow(rows, { hash: request, school: null, checks: 0, differs: 0 })
       addCounts(counts, entry.counts)
     }
     await keepHashes(transaction, period, [...rows.values()], known)
     await keepCounts(transaction, period, counts)
-    await transaction
-      .updateTable('evidence_periods')
-      .set({ last_ms: database.nowMs() })
-      .where('id', '=', period)
-      .execute()
+    await sql`update evidence_periods set last_ms = ${database.nowMs()} where id = ${period}`.execute(
+      transaction,
+    )
     return true
   })
 }
@@ -107,27 +105,27 @@ function addRow(rows: Map<string, HashRow>, row: HashRow): void {
 }
 
 async function readKnown(
-  transaction: Transaction<JournalTables>,
+  db: Db,
   period: number,
   hashes: readonly Uint8Array[],
 ): Promise<ReadonlySet<string>> {
   const known = new Set<string>()
   for (const some of chunksOf(hashes)) {
-    const query = transaction.selectFrom('evidence_hashes').select('hash').where('period', '=', period)
-    for (const { hash } of await query.where('hash', 'in', some).execute()) known.add(nameOf(hash))
+    const found = sql<HashRow>`select hash from evidence_hashes where period = ${period} and hash in (${sql.join(some)})`
+    for (const { hash } of await rowsOf(db, found)) known.add(nameOf(hash))
   }
   return known
 }
 
 /** Adds rows, or what is new of those that are there, as far as there is room for each kind. */
 async function keepHashes(
-  transaction: Transaction<JournalTables>,
+  db: Db,
   period: number,
   rows: readonly HashRow[],
   known: ReadonlySet<string>,
 ): Promise<void> {
   const isKnown = ({ hash }: HashRow): boolean => known.has(nameOf(hash))
-  const room = rows.every(isKnown) ? undefined : await readRoom(transaction, period)
+  const room = rows.every(isKnown) ? undefined : await readRoom(db, period)
   const kept = rows.filter((row) => {
     if (room === undefined || isKnown(row)) return true
     const kind = row.school === null ? 'requests' : (row.checks & COMPARED) === 0 ? 'written' : 'pairs'
@@ -135,34 +133,33 @@ async function keepHashes(
     room[kind] -= 1
     return true
   })
-  for (const values of chunksOf(kept))
-    await transaction
-      .insertInto('evidence_hashes')
-      .values(values)
-      .onConflict((conflict) =>
-        conflict.columns(['period', 'hash']).doUpdateSet({
-          checks: sql<number>`evidence_hashes.checks | excluded.checks`,
-          differs: sql<number>`evidence_hashes.differs | excluded.differs`,
-        }),
-      )
-      .execute()
+  for (const some of chunksOf(kept)) {
+    const values = some.map(
+      ({ hash, school, checks, differs }) => sql`(${period}, ${hash}, ${school}, ${checks}, ${differs})`,
+    )
+    await sql`insert into evidence_hashes (period, hash, school, checks, differs) values ${sql.join(values)}
+      on conflict (period, hash) do update set checks = evidence_hashes.checks | excluded.checks,
+        differs = evidence_hashes.differs | excluded.differs`.execute(db)
+  }
 }
 
 /** How many hashes of each kind may still be added. */
 async function readRoom(
-  transaction: Transaction<JournalTables>,
+  db: Db,
   period: number,
 ): Promise<{ requests: number; pairs: number; written: number }> {
   const isPair = sql`(checks & ${sql.lit(COMPARED)}) <> 0`
-  const sizes = await transaction
-    .selectFrom('evidence_hashes')
-    .select([
-      sql<number>`count(*) - count(school)`.as('requests'),
-      sql<number>`sum(case when ${isPair} then 1 else 0 end)`.as('pairs'),
-      sql<number>`sum(case when school is not null and not ${isPair} then 1 else 0 end)`.as('written'),
-    ])
-    .where('period', '=', period)
-    .executeTakeFirst()
+  const [sizes] = await rowsOf(
+    db,
+    sql<{
+      requests: number
+      pairs: number | null
+      written: number | null
+    }>`select count(*) - count(school) as requests,
+      sum(case when ${isPair} then 1 else 0 end) as pairs,
+      sum(case when school is not null and not ${isPair} then 1 else 0 end) as written
+      from evidence_hashes where period = ${period}`,
+  )
   return {
     requests: MAX_REQUESTS - (sizes?.requests ?? 0),
     pairs: MAX_PAIRS - (sizes?.pairs ?? 0),
@@ -170,16 +167,8 @@ async function readRoom(
   }
 }
 
-async function keepCounts(
-  transaction: Transaction<JournalTables>,
-  period: number,
-  counts: Counts,
-): Promise<void> {
-  const names = await transaction
-    .selectFrom('evidence_counts')
-    .select('name')
-    .where('period', '=', period)
-    .execute()
+async function keepCounts(db: Db, period: number, counts: Counts): Promise<void> {
+  const names = await rowsOf(db, sql<{ name: string }>`select name from evidence_counts where period = ${period}`) // prettier-ignore
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
   for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
@@ -189,16 +178,11 @@ async function keepCounts(
     addCounts(sizes, [[groupOf(name), 1]])
     return (sizes.get(groupOf(name)) ?? 0) <= MAX_NAMES
   })
-  for (const some of chunksOf(kept))
-    await transaction
-      .insertInto('evidence_counts')
-      .values(some.map(([name, count]) => ({ period, name, count })))
-      .onConflict((conflict) =>
-        conflict
-          .columns(['period', 'name'])
-          .doUpdateSet({ count: sql<number>`evidence_counts.count + excluded.count` }),
-      )
-      .execute()
+  for (const some of chunksOf(kept)) {
+    const values = some.map(([name, count]) => sql`(${period}, ${name}, ${count})`)
+    await sql`insert into evidence_counts (period, name, count) values ${sql.join(values)}
+      on conflict (period, name) do update set count = evidence_counts.count + excluded.count`.execute(db)
+  }
 }
 
 function chunksOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {

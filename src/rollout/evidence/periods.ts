@@ -1,16 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-import { sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import {
-  decrypt,
-  encrypt,
-  type JournalDatabase,
-  type JournalKey,
-  type JournalTables,
-} from '../../journal/index.ts'
-import { readNow } from '../store/stage-rows.ts'
+import { decrypt, encrypt, type JournalDatabase, type JournalKey } from '../../journal/index.ts'
+import { type Db, forUpdate, readNow, rowsOf } from '../store/stage-rows.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
 /** The key of a period as plain values, for as long as it is kept. */
@@ -18,6 +12,8 @@ export interface PeriodKey {
   readonly period: number
   /** Today by the clock of the database, `YYYY-MM-DD`. */
   readonly today: string
+  /** The hour by the same clock (UTC), `00` to `23`. */
+  readonly hour: string
   /** The days that the period counts records of, `YYYY-MM-DD`: from the first on, up to but not including the second. */
   readonly days: readonly [from: string, until: string]
   readonly secret: Uint8Array
@@ -38,53 +34,55 @@ const AHEAD_MS = 86_400_000
 /** Bytes of a hash that are kept. */
 const HASH_BYTES = 16
 
+/** A period as it is kept; the columns that its key needs. */
+interface PeriodRow {
+  readonly id: number
+  /** 1, 2, 3, … */
+  readonly period: number
+  readonly sinceMs: number
+  /** The days of records that it counts: from the first on, before the second. Together the periods count each day once. */
+  readonly from: string
+  readonly until: string
+  /** Null: it was destroyed, and the hashes with it. */
+  readonly key: Uint8Array | null
+  /** 1: `key` is sealed. */
+  readonly sealed: number
+}
+
 /** The running period of a scope with its key; an expired one is destroyed, and the next begins. */
-export async function openPeriod(
-  database: JournalDatabase,
-  { partner, stage, revision }: EvidenceScope,
-): Promise<PeriodKey> {
-  // Callers hand in what has more members.
-  const scope = { partner, stage, revision }
+export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
+  const { partner, stage, revision } = scope
   const { db, macKey } = database
   const nowMs = await readNow(database, db)
-  const latest = await db
-    .selectFrom('evidence_periods')
-    .select(['id', 'period', 'since_ms', 'from_day', 'until_day', 'hash_key', 'sealed'])
-    .where('partner', '=', scope.partner)
-    .where('stage', '=', scope.stage)
-    .where('revision', '=', scope.revision)
-    .orderBy('period', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  if (latest !== undefined && latest.hash_key !== null) {
-    const { id, since_ms: since, from_day: from, until_day: until, hash_key: kept, sealed } = latest
-    if (nowMs < since + PERIOD_MS && since <= nowMs + AHEAD_MS) {
-      const secret = await openKey(macKey, placeOf(scope, latest.period), kept, sealed)
-      return { period: id, today: dayOf(nowMs), days: [from, until], secret }
+  const [latest] = await rowsOf(
+    db,
+    sql<PeriodRow>`select id, period, since_ms as "sinceMs", from_day as "from", until_day as until, hash_key as key, sealed
+      from evidence_periods where partner = ${partner} and stage = ${stage} and revision = ${revision}
+      order by period desc limit 1`,
+  )
+  if (latest !== undefined && latest.key !== null) {
+    const { id, sinceMs, from, until, key, sealed } = latest
+    if (nowMs < sinceMs + PERIOD_MS && sinceMs <= nowMs + AHEAD_MS) {
+      const secret = await openKey(macKey, placeOf(scope, latest.period), key, sealed)
+      return { period: id, today: dayOf(nowMs), hour: hourOf(nowMs), days: [from, until], secret }
     }
     await destroyPeriod(database, id)
   }
   const period = (latest?.period ?? 0) + 1
-  await db
-    .insertInto('evidence_periods')
-    .values({
-      ...scope,
-      period,
-      since_ms: nowMs,
-      last_ms: nowMs,
-      from_day: latest?.until_day ?? '',
-      until_day: dayOf(nowMs + PERIOD_MS),
-      ...(await createKey(macKey, placeOf(scope, period))),
-      kept: null,
-    })
-    // Another instance may have begun it.
-    .onConflict((conflict) => conflict.columns(['partner', 'stage', 'revision', 'period']).doNothing())
-    .execute()
+  const { key, sealed } = await createKey(macKey, placeOf(scope, period))
+  // Another instance may have begun it.
+  await sql`insert into evidence_periods
+      (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key, sealed)
+    values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key}, ${sealed})
+    on conflict (partner, stage, revision, period) do nothing`.execute(db)
   return openPeriod(database, scope)
 }
 
 /** The day of a time, UTC. */
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
+/** The hour of a time, UTC. */
+const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
 /** The hashes and days of a period. */
 export function toEvidenceKey(key: PeriodKey): EvidenceKey {
@@ -103,14 +101,14 @@ const placeOf = ({ partner, stage, revision }: EvidenceScope, period: number): s
 
 const KEY_BYTES = 32
 
-/** Makes a key, sealed where the journal has keys. */
+/** Makes a key, sealed where the audit trail has one. */
 async function createKey(
   macKey: JournalDatabase['macKey'],
   place: string,
-): Promise<{ readonly hash_key: Uint8Array; readonly sealed: number }> {
+): Promise<{ readonly key: Uint8Array; readonly sealed: number }> {
   const key = randomBytes(KEY_BYTES)
-  if (!macKey.keyed) return { hash_key: key, sealed: 0 }
-  return { hash_key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
+  if (!macKey.keyed) return { key, sealed: 0 }
+  return { key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
 }
 
 /** Opens a key. Errors: `ADP_JOURNAL_DAMAGED`; `ADP_CONFIGURATION` for a sealed one without the journal's keys. */
@@ -147,17 +145,11 @@ const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
 /** Destroys the keys of expired periods with their hashes; returns how many. */
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {
   const nowMs = database.nowMs()
-  const expired = await database.db
-    .selectFrom('evidence_periods')
-    .select('id')
-    .where('hash_key', 'is not', null)
-    .where((eb) =>
-      eb.or([
-        eb('since_ms', '<=', sql<number>`${nowMs} - ${PERIOD_MS}`),
-        eb('since_ms', '>', sql<number>`${nowMs} + ${AHEAD_MS}`),
-      ]),
-    )
-    .execute()
+  const expired = await rowsOf(
+    database.db,
+    sql<PeriodRow>`select id from evidence_periods where hash_key is not null
+      and (since_ms <= ${nowMs} - ${sql.lit(PERIOD_MS)} or since_ms > ${nowMs} + ${sql.lit(AHEAD_MS)})`,
+  )
   for (const { id } of expired) await destroyPeriod(database, id)
   return expired.length
 }
@@ -167,30 +159,22 @@ async function destroyPeriod(database: JournalDatabase, id: number): Promise<voi
   await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, id))) return
     const kept = JSON.stringify(await readPairCounts(transaction, id))
-    await transaction.deleteFrom('evidence_hashes').where('period', '=', id).execute()
-    await transaction
-      .updateTable('evidence_periods')
-      .set({ hash_key: null, kept })
-      .where('id', '=', id)
-      .execute()
+    await sql`delete from evidence_hashes where period = ${id}`.execute(transaction)
+    await sql`update evidence_periods set hash_key = null, kept = ${kept} where id = ${id}`.execute(
+      transaction,
+    )
   })
   // The log of changes of SQLite still has the pages as they were.
   if (database.dialect === 'sqlite') await sql`PRAGMA wal_checkpoint(TRUNCATE)`.execute(database.db)
 }
 
 /** Locks a period: two instances change it one after the other. False: its key was destroyed. */
-export async function lockPeriod(
-  { dialect }: JournalDatabase,
-  transaction: Transaction<JournalTables>,
-  id: number,
-): Promise<boolean> {
-  const row = await transaction
-    .selectFrom('evidence_periods')
-    .select('hash_key')
-    .where('id', '=', id)
-    .$if(dialect === 'postgres', (query) => query.forUpdate())
-    .executeTakeFirst()
-  return row !== undefined && row.hash_key !== null
+export async function lockPeriod(database: JournalDatabase, db: Db, id: number): Promise<boolean> {
+  const [row] = await rowsOf(
+    db,
+    sql<PeriodRow>`select hash_key as key from evidence_periods where id = ${id} ${forUpdate(database)}`,
+  )
+  return row !== undefined && row.key !== null
 }
 
 /**
@@ -199,7 +183,7 @@ export async function lockPeriod(
  */
 export function overwriting<Result>(
   { db, dialect }: JournalDatabase,
-  work: (transaction: Transaction<JournalTables>) => Promise<Result>,
+  work: (transaction: Db) => Promise<Result>,
 ): Promise<Result> {
   return db.transaction().execute(async (transaction) => {
     if (dialect === 'postgres') return work(transaction)

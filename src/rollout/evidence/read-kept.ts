@@ -1,8 +1,9 @@
-import type { Kysely } from 'kysely'
+import { sql } from 'kysely'
 import * as z from 'zod'
 
-import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import type { JournalDatabase } from '../../journal/index.ts'
 import { type Stage, stages } from '../stage.ts'
+import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 
 /** What evidence belongs to: another revision of the stage begins anew. */
@@ -63,21 +64,27 @@ export function readKept({ db }: JournalDatabase, partner: string): Promise<read
   })
 }
 
-type PeriodRow = Awaited<ReturnType<typeof readPeriods>>[number]
-
-function readPeriods(db: Kysely<JournalTables>, partner: string) {
-  return db
-    .selectFrom('evidence_periods')
-    .select(['id', 'stage', 'revision', 'since_ms', 'last_ms', 'kept'])
-    .select(({ eb }) => eb('hash_key', 'is', null).as('isDestroyed'))
-    .where('partner', '=', partner)
-    .orderBy('revision', 'desc')
-    .orderBy('last_ms', 'desc')
-    .execute()
+/** A period as it is kept; what it adds up to. */
+interface PeriodRow {
+  readonly id: number
+  readonly stage: string
+  readonly revision: number
+  readonly sinceMs: number
+  readonly lastMs: number
+  /** What its hashes added up to when they were deleted with the key, as JSON; null: they are there. */
+  readonly kept: string | null
 }
 
+const readPeriods = (db: Db, partner: string): Promise<readonly PeriodRow[]> =>
+  rowsOf(
+    db,
+    sql`select id, stage, revision, since_ms as "sinceMs", last_ms as "lastMs",
+        case when hash_key is null then coalesce(kept, '') end as kept
+      from evidence_periods where partner = ${partner} order by revision desc, last_ms desc`,
+  )
+
 async function readScope(
-  db: Kysely<JournalTables>,
+  db: Db,
   partner: string,
   rows: readonly PeriodRow[],
 ): Promise<KeptEvidence | undefined> {
@@ -87,25 +94,23 @@ async function readScope(
   const periods: PairCounts[] = []
   const counts = new Map<string, number>()
   let damaged = false
-  for (const { id, isDestroyed, kept } of rows) {
-    // SQLite has no booleans.
-    const counted = Number(isDestroyed) === 0 ? await readPairCounts(db, id) : parsePairCounts(kept)
+  for (const { id, kept } of rows) {
+    const counted = kept === null ? await readPairCounts(db, id) : parsePairCounts(kept)
     if (counted === undefined) damaged = true
     else periods.push(counted)
-    const own = await db
-      .selectFrom('evidence_counts')
-      .select(['name', 'count'])
-      .where('period', '=', id)
-      .execute()
-    for (const { name, count: times } of own) {
+    const own = sql<{
+      name: string
+      count: number
+    }>`select name, count from evidence_counts where period = ${id}`
+    for (const { name, count: times } of await rowsOf(db, own)) {
       if (Number.isSafeInteger(times) && times >= 0) addCounts(counts, [[name, times]])
       else damaged = true
     }
   }
   return {
     scope: { partner, stage, revision: first.revision },
-    sinceMs: Math.min(...rows.map(({ since_ms: since }) => since)),
-    lastMs: Math.max(...rows.map(({ last_ms: last }) => last)),
+    sinceMs: Math.min(...rows.map(({ sinceMs }) => sinceMs)),
+    lastMs: Math.max(...rows.map(({ lastMs }) => lastMs)),
     counts,
     periods,
     damaged,
@@ -113,19 +118,17 @@ async function readScope(
 }
 
 /** Adds up the hashes of a period. */
-export async function readPairCounts(db: Kysely<JournalTables>, period: number): Promise<PairCounts> {
-  const rows = await db
-    .selectFrom('evidence_hashes')
-    .select(['school', 'checks', 'differs'])
-    .select(({ fn }) => fn.countAll<number>().as('hashes'))
-    .where('period', '=', period)
-    .where('school', 'is not', null)
-    .groupBy(['school', 'checks', 'differs'])
-    .execute()
+export async function readPairCounts(db: Db, period: number): Promise<PairCounts> {
+  const rows = await rowsOf(
+    db,
+    sql<{ school: Uint8Array; checks: number; differs: number; hashes: number }>`
+      select school, checks, differs, count(*) as hashes from evidence_hashes
+      where period = ${period} and school is not null group by school, checks, differs`,
+  )
   const sumOf = (some: typeof rows): number => some.reduce((sum, { hashes }) => sum + hashes, 0)
   const schoolsOf = (bit: number): readonly number[] => {
     const own = rows.filter(({ checks }) => (checks & (1 << bit)) !== 0)
-    const bySchool = Map.groupBy(own, ({ school }) => Buffer.from(school ?? []).toString('latin1'))
+    const bySchool = Map.groupBy(own, ({ school }) => Buffer.from(school).toString('latin1'))
     return [...bySchool.values()].map(sumOf).sort((one, other) => other - one)
   }
   return {
@@ -136,9 +139,9 @@ export async function readPairCounts(db: Kysely<JournalTables>, period: number):
 }
 
 /** Reads what was kept of a period; undefined: it is not as it was written. */
-function parsePairCounts(text: string | null): PairCounts | undefined {
+function parsePairCounts(text: string): PairCounts | undefined {
   try {
-    return pairCounts.safeParse(JSON.parse(text ?? '')).data
+    return pairCounts.safeParse(JSON.parse(text)).data
   } catch {
     return undefined
   }

@@ -52,7 +52,7 @@ export function peakOf({ minutes, peakPerMinute }: SeenNote): number {
 const count = z.int().nonnegative()
 const schema = z.strictObject({
   credentials: z.enum(['accepted', 'refused', 'ownRefused', 'notTried']),
-  minutes: z.array(z.tuple([count, count])),
+  minutes: z.array(z.tuple([count, count])).transform((minutes) => new Map(minutes)),
   peakPerMinute: count,
 })
 
@@ -64,8 +64,7 @@ function formatNote({ minutes, ...note }: SeenNote): string {
 /** Reads a note. One that is damaged counts as none: then more is to be seen before a step is advised, never less. */
 export function parseNote(text: string | undefined): SeenNote {
   try {
-    const note = schema.parse(JSON.parse(text ?? 'null'))
-    return { ...note, minutes: new Map(note.minutes) }
+    return schema.parse(JSON.parse(text ?? 'null'))
   } catch {
     return nothingSeen
   }
@@ -103,14 +102,21 @@ export function unreadableOf(kept: KeptEvidence | undefined): number {
   return countsOf(kept?.counts ?? new Map(), 'unreadable')[0]?.count ?? 0
 }
 
-/** A write that was decoded. */
+/** A write that was decoded. On V3 it counts with the records that V3 has confirmed or refused, and not at all without one. */
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  /** A record that cannot be read has no key. */
-  readonly records: () => readonly { readonly key: string | undefined; readonly code: string | undefined }[]
+  readonly records: () => readonly SeenRecord[]
+}
+
+interface SeenRecord {
+  /** Undefined: the record cannot be read. */
+  readonly key: string | undefined
+  readonly code: string | undefined
+  /** False: V3 did not say what became of it. */
+  readonly hasOutcome: boolean
 }
 
 export type LiveSeen = ReturnType<typeof createLiveSeen>
@@ -166,7 +172,9 @@ export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOp
     wrote: ({ records, ...write }: SeenWrite): void => {
       const all = records()
       note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })
-      evidence.add(write, { size: Math.max(1, all.length), toEntry: (key) => written(write, all, key) })
+      const counted = all.filter(({ hasOutcome }) => hasOutcome)
+      if (counted.length === 0) return
+      evidence.add(write, { size: counted.length, toEntry: (key) => written(write, counted, key) })
     },
     /** V2 was sent a write that cannot be decoded. */
     unreadable: (scope: EvidenceScope): void => {
@@ -188,7 +196,7 @@ function createWritten() {
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,
-    records: ReturnType<SeenWrite['records']>,
+    records: readonly SeenRecord[],
     key: EvidenceKey,
   ): EvidenceEntry => {
     const counts = new Map([[countName('batch', side), 1]])

@@ -2,22 +2,13 @@ import { createHash } from 'node:crypto'
 
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import {
-  backOf,
-  beginSetting,
-  placeOf,
-  type Side,
-  type Stage,
-  type StageSetting,
-  toSetting,
-} from '../stage.ts'
+import type { Events } from '../../observability/events.ts'
+import { backOf, beginSetting, placeOf, type Stage, type StageSetting, toSetting } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
   addWindow,
-  afterAct,
   atRevision,
   badOf,
-  type CountedSides,
   describeAlarm,
   formatTest,
   judge,
@@ -28,54 +19,28 @@ import {
   type CountedTrial,
   createTrialWindows,
   type Trial,
+  type TrialStart,
   type TrialWindow,
   type TrialWindows,
 } from './trial-windows.ts'
 
 /** A write that a guard may count. */
-export interface GuardedWrite {
+export interface GuardedWrite extends TrialStart {
   readonly partner: string
-  readonly unit: string
   readonly stage: Stage
   readonly revision: number
-  readonly side: Side
-  /** Milliseconds since the epoch. */
-  readonly receivedMs: number
-  /** About how many records it has, by the same rule on both sides. */
-  readonly records: number
 }
-
-/** What a guard does at an alarm. `hold`: no step forward without an operator's confirmation; `notify`: it only reports it. */
-export type GuardAction = 'back' | 'hold' | 'notify'
 
 export type LiveGuards = ReturnType<typeof createLiveGuards>
 
-/** Receives what guards do. Values are ids of partners, words and counts. */
-interface GuardEvents {
-  /** Once for each action, on one instance; the partner has gone back by then. Counts of trials since V3 became worse. */
-  guardActed(event: {
-    readonly partner: string
-    readonly action: GuardAction
-    readonly v3: number
-    readonly v3Bad: number
-    readonly v2: number
-    readonly v2Bad: number
-  }): void
-  /** A test could not be read or kept; reported once until it can again. */
-  guardsFailed(event: { readonly partner: string; readonly code: string }): void
-}
-
 interface LiveGuardsOptions {
-  readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'note' | 'updateText'>
-  readonly action: GuardAction
-  /** After an action, time without a step forward, and in which a guard that left V3 serving counts nothing. */
-  readonly coolDownMs: number
+  readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
   /** The stage of the file, for a partner that the store does not know. */
   readonly fileStageOf: (partner: string) => StageSetting | undefined
-  readonly events: GuardEvents
+  readonly events: Pick<Events, 'guardActed' | 'guardsFailed'>
   readonly metrics: {
     /** A trial that is judged. */
     guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
@@ -112,7 +77,7 @@ interface Watched {
 
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions) {
-  const { store, action, coolDownMs, clock, nowMs, events, metrics } = options
+  const { store, clock, nowMs, events, metrics } = options
   const watched = new Map<string, Watched>()
   const failing = new Set<string>()
   const addWindows = async (
@@ -120,39 +85,20 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     revision: number,
     windows: readonly TrialWindow[],
   ): Promise<void> => {
-    const text = await store.updateText(testName(partner), (before) => {
-      const test = atRevision(parseTest(before), revision)
-      const isCounted = ({ endMs }: TrialWindow): boolean => endMs >= (test.actedMs ?? -Infinity) + coolDownMs
-      return formatTest(windows.filter(isCounted).reduce(addWindow, test))
-    })
-    const test = parseTest(text)
-    const state = judge(test)
-    if (state.kind === 'alarm') await act(partner, test, state.figures)
-  }
-  const act = async (
-    partner: string,
-    { revision, episode }: TestState,
-    figures: CountedSides,
-  ): Promise<void> => {
-    // Before it is noted: an instance that ends in between leaves an alarm that the next one sees.
-    // An operator has decided since: writes of the new stage are judged anew.
+    const text = await store.updateText(testName(partner), (before) =>
+      formatTest(windows.reduce(addWindow, atRevision(parseTest(before), revision))),
+    )
+    const state = judge(parseTest(text))
+    if (state.kind !== 'alarm') return
+    const { v3, v2 } = state.figures
     const alarm = {
       partner,
       revision,
       fileStage: options.fileStageOf(partner),
-      reason: describeAlarm(figures),
+      reason: describeAlarm(state.figures),
     }
-    if (action === 'back' && (await goBack(store, alarm)) === 'changed') return
-    const noted = { isFirst: false }
-    await store.updateText(testName(partner), (text) => {
-      const test = parseTest(text)
-      noted.isFirst = test.revision === revision && test.episode === episode
-      return formatTest(noted.isFirst ? afterAct(test, nowMs()) : test)
-    })
-    if (!noted.isFirst) return
-    const { v3, v2 } = figures
-    events.guardActed({ partner, action, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
-    if (action === 'hold') await store.note(partner, 'hold', GUARD_NAME, alarm.reason)
+    if (await goBack(store, alarm))
+      events.guardActed({ partner, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
   }
   const judgeWindows = async (): Promise<void> => {
     for (const [partner, { revision, windows }] of watched) {
@@ -174,15 +120,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   const judging = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: judgeWindows })
   return {
     /** A write begins; what is returned takes its end. Undefined: it does not count. */
-    begin: ({
-      partner,
-      unit,
-      stage,
-      revision,
-      side,
-      receivedMs,
-      records,
-    }: GuardedWrite): Trial | undefined => {
+    begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
       // At other stages one side serves alone, and there is nothing to compare it with.
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
@@ -191,7 +129,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
         one = { revision, windows: createTrialWindows(windowOptions) }
         watched.set(partner, one)
       }
-      return one.windows.begin({ unit: nameOf(unit), side, receivedMs, records })
+      return one.windows.begin({ ...write, unit: nameOf(write.unit) })
     },
     start: () => judging.start(),
     /** Judges what is over, and ends. */
@@ -218,28 +156,19 @@ interface GuardAlarm {
 }
 
 /**
- * `gone`: V3 does not serve the partner any longer, or the store does not know its stage; `changed`: V3 serves it by a later stage or share
- * than the alarm is about, which an operator has chosen since.
+ * Takes a partner back from V3, as an operator does, by a compare-and-set on the revision of the alarm. False: V3 does not serve it any
+ * longer, its stage is not known, or an operator has chosen another stage or share since, by which writes are judged anew. Errors: those of
+ * the store.
  */
-export type WentBack = 'applied' | 'gone' | 'changed'
-
-/** A change that came between the reading and the writing is read the second time. */
-const ATTEMPTS = 2
-
-/** Takes a partner back from V3, as an operator does, by a compare-and-set on the revision of the alarm. Errors: those of the store. */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,
   { partner, revision, fileStage, reason }: GuardAlarm,
-): Promise<WentBack> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const { partners, begins, damaged } = await store.snapshot()
-    const known = partners.get(partner)?.state
-    const from = known ?? (fileStage && beginSetting(fileStage, begins.get(partner)))
-    if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return 'gone'
-    if ((known?.revision ?? 0) !== revision) return 'changed'
-    const to = { ...toSetting(from), stage: backOf(from.stage) }
-    const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }
-    if ((await store.apply(change, 'guard')).kind === 'applied') return 'applied'
-  }
-  return 'changed'
+): Promise<boolean> {
+  const { partners, begins, damaged } = await store.snapshot()
+  const known = partners.get(partner)?.state
+  const from = known ?? (fileStage && beginSetting(fileStage, begins.get(partner)))
+  if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return false
+  const to = { ...toSetting(from), stage: backOf(from.stage) }
+  const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }
+  return (await store.apply(change, 'guard')).kind === 'applied'
 }

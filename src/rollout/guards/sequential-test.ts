@@ -51,8 +51,6 @@ const schema = z.object({
   revision: count,
   /** From 1: how often it has begun anew. */
   episode: z.int().min(1),
-  /** When a guard acted at this stage and share: for the time of the cool-down nothing is counted. */
-  actedMs: z.number().optional(),
   /** All trials. */
   counted: z.strictObject({ v2: count, v3: count }),
   /** Windows that said anything. */
@@ -67,7 +65,7 @@ const schema = z.object({
   recent: z.strictObject({ v2: trials, v3: trials }),
 })
 
-/** What is known about one partner, over all instances, since its stage or share changed or a guard acted; it outlives restarts. */
+/** What is known about one partner, over all instances, since its stage or share changed; it outlives restarts. */
 export type TestState = Readonly<z.output<typeof schema>>
 
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
@@ -93,11 +91,6 @@ export const newTest: TestState = {
 export function atRevision(test: TestState, revision: number): TestState {
   if (revision === test.revision) return test
   return { ...newTest, revision, episode: test.episode + (test.windows > 0 ? 1 : 0) }
-}
-
-/** The test after an action. */
-export function afterAct({ revision, episode }: TestState, actedMs: number): TestState {
-  return { ...newTest, revision, episode: episode + 1, actedMs }
 }
 
 /** The test with one more window of one instance; pure. Windows of several instances are added one after another. */
@@ -240,9 +233,10 @@ function logSum(logs: readonly number[]): number {
   return largest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - largest), 0))
 }
 
-/** What the guards say about a partner. */
+/** What the guards say about a partner. `figures`: since the evidence speaks against V3; undefined: it does not. */
 export type GuardState =
-  { readonly kind: 'ok' | 'inconclusive' } | { readonly kind: 'alarm'; readonly figures: CountedSides }
+  | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
+  | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
 /** Judges the test of a partner; pure. */
 export function judge({ episode, counted, recent, logs, without, hasOthers }: TestState): GuardState {
@@ -252,7 +246,8 @@ export function judge({ episode, counted, recent, logs, without, hasOthers }: Te
   // A single unit takes no other back with it. Where V3 serves no other, it stands for itself.
   const evidence = hasOthers ? Math.min(total, ...[...without.values()].map(totalOf)) : total
   if (evidence >= needed) return { kind: 'alarm', figures: recent }
-  return { kind: counted.v2 < MIN_TRIALS || counted.v3 < MIN_TRIALS ? 'inconclusive' : 'ok' }
+  const kind = counted.v2 < MIN_TRIALS || counted.v3 < MIN_TRIALS ? 'inconclusive' : 'ok'
+  return { kind, figures: total >= 0 ? recent : undefined }
 }
 
 const words: Readonly<Record<BadOutcome, string>> = {
@@ -263,10 +258,15 @@ const words: Readonly<Record<BadOutcome, string>> = {
 }
 
 /** An alarm as a sentence for operators, with its figures. */
-export function describeAlarm({ v3, v2 }: CountedSides): string {
+export function describeAlarm(figures: CountedSides): string {
+  return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
+}
+
+/** `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2` */
+export function describeSides({ v3, v2 }: CountedSides): string {
   const kinds = badOutcomes.filter((outcome) => v3[outcome] > 0)
   const listed = kinds.map((outcome) => `${v3[outcome]} ${words[outcome]}`).join(', ')
-  return `V3 does worse than V2 at the same time: ${badOf(v3)} of ${v3.trials} counted writes on V3 were bad (${listed}), ${badOf(v2)} of ${v2.trials} on V2.`
+  return `${badOf(v3)} of ${v3.trials} counted writes on V3 were bad (${listed}), ${badOf(v2)} of ${v2.trials} on V2`
 }
 
 /** How many of the trials were bad. */

@@ -53,11 +53,9 @@ interface TrialWindowOptions {
   readonly maxUnits: number
 }
 
-interface Entry {
-  readonly unit: string
-  readonly side: Side
-  readonly stratum: number
-  result: TrialResult | 'open'
+interface Entry extends Omit<CountedTrial, 'outcome'> {
+  outcome: CountedTrial['outcome'] | 'open'
+  latencyMs: number | undefined
 }
 
 interface OpenWindow {
@@ -97,14 +95,16 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
     begin: ({ unit, side, receivedMs, records }: TrialStart): Trial | undefined => {
       const window = windowAt(receivedMs)
       if (window.entries.has(unit) || window.entries.size >= maxUnits) return undefined
-      const entry: Entry = { unit, side, stratum: stratumOf(records), result: 'open' }
+      const entry: Entry = { unit, side, stratum: stratumOf(records), outcome: 'open', latencyMs: undefined }
       window.entries.set(unit, entry)
       window.open += 1
-      const isOpen = (): boolean => entry.result === 'open' && window.entries.get(unit) === entry
+      const isOpen = (): boolean => entry.outcome === 'open' && window.entries.get(unit) === entry
       return {
-        end: (result) => {
+        end: ({ outcome, latencyMs }) => {
           if (!isOpen()) return
-          entry.result = result
+          const isSlow = isSlowAgainst(window.latencies.get(entry.stratum) ?? [], latencyMs)
+          entry.outcome = outcome === 'good' && isSlow ? 'slow' : outcome
+          entry.latencyMs = latencyMs
           window.open -= 1
         },
         drop: () => {
@@ -119,24 +119,16 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
       const closed: TrialWindow[] = []
       for (let window = windows[0]; window !== undefined && isOver(window, nowMs); window = windows[0]) {
         windows.shift()
-        closed.push(toTrialWindow(window, windowMs))
-        for (const { side, stratum, result } of window.entries.values())
-          if (side === 'v2' && result !== 'open') keep(stratum, result.latencyMs)
+        const trials: CountedTrial[] = []
+        for (const { unit, side, stratum, outcome, latencyMs } of window.entries.values()) {
+          trials.push({ unit, side, stratum, outcome: outcome === 'open' ? 'unknown' : outcome })
+          if (side === 'v2') keep(stratum, latencyMs)
+        }
+        closed.push({ endMs: window.startMs + windowMs, trials })
       }
       return closed
     },
   }
-}
-
-const unended: TrialResult = { outcome: 'unknown' }
-
-function toTrialWindow({ startMs, entries, latencies }: OpenWindow, windowMs: number): TrialWindow {
-  const trials = [...entries.values()].map(({ unit, side, stratum, result }): CountedTrial => {
-    const { outcome, latencyMs = 0 } = result === 'open' ? unended : result
-    const isSlow = latencyMs > FLOOR_MS && latencyMs > TIMES_P95 * percentile95(latencies.get(stratum) ?? [])
-    return { unit, side, stratum, outcome: outcome === 'good' && isSlow ? 'slow' : outcome }
-  })
-  return { endMs: startMs + windowMs, trials }
 }
 
 /** Sizes up to which a class goes. A batch is the likelier bad the more records it has, and schools differ in that. */
@@ -152,8 +144,8 @@ const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
 /** A write is slow above 2 s and three times V2's 95th percentile: V3 may be slower than V2 in each of its calls without any harm. */
 const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
-function percentile95(latenciesMs: readonly number[]): number {
-  if (latenciesMs.length < MIN_SAMPLES) return Infinity
-  const sorted = latenciesMs.toSorted((one, other) => one - other)
-  return sorted[Math.floor(0.95 * sorted.length)] ?? Infinity
+function isSlowAgainst(ofV2: readonly number[], latencyMs = 0): boolean {
+  if (latencyMs <= FLOOR_MS || ofV2.length < MIN_SAMPLES) return false
+  const sorted = ofV2.toSorted((one, other) => one - other)
+  return latencyMs > TIMES_P95 * (sorted[Math.floor(0.95 * sorted.length)] ?? Infinity)
 }

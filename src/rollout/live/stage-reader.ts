@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { type Clock, inTime, waitFor, type WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
+import type { Events } from '../../observability/events.ts'
 import type { StagedPartner } from '../decide.ts'
-import { type Stage, toSetting } from '../stage.ts'
+import { shareOf, toSetting } from '../stage.ts'
 import type { Acknowledgement, RolloutSnapshot } from '../store/read-snapshot.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
@@ -27,26 +28,6 @@ import {
 /** Where a stage comes from; `override`: lowered by the file. */
 export type StageSource = 'store' | 'kept' | 'file' | 'override'
 
-/** Receives what the reader finds. Values are ids of partners, words and counts. */
-interface ReaderEvents {
-  /** A partner is served by another setting; `from` is null at the first one. */
-  stageChanged(event: {
-    readonly partner: string
-    readonly from: Stage | null
-    readonly to: Stage
-    readonly percent: number
-    readonly revision: number
-    readonly source: StageSource
-  }): void
-  /** The stages could not be read for longer than they count; later: they are read again. */
-  stagesStale(): void
-  stagesFresh(): void
-  /** The audit trail is not as it was written, or does not go on from what this instance knows. */
-  trailDamaged(): void
-  /** The last snapshot could not be kept: changes are not acknowledged until it can. */
-  stagesNotKept(): void
-}
-
 export interface ReaderOptions {
   readonly store: Pick<
     RolloutStore,
@@ -60,7 +41,10 @@ export interface ReaderOptions {
   readonly kept: KeptStages
   /** Those of the configuration as it is now. */
   readonly partners: () => Iterable<StagedPartner>
-  readonly events: ReaderEvents
+  readonly events: Pick<
+    Events,
+    'stageChanged' | 'stagesStale' | 'stagesFresh' | 'trailDamaged' | 'stagesNotKept'
+  >
   /** What was read longer ago does not count. The store must count with the lease that was held at a read for at least as long. */
   readonly staleAfterMs: number
   /** How long V2 is served at `shadow` without the store. */
@@ -124,7 +108,8 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     for (const [partner, { setting }] of view.partners) {
       const known = settings?.get(partner)
       if (setting === undefined || known?.revision === setting.revision) continue
-      const { stage: to, percent, revision } = setting
+      const { stage: to, revision } = setting
+      const percent = shareOf(setting)
       const source = view.asked === undefined ? 'kept' : 'store'
       events.stageChanged({ partner, from: known?.stage ?? null, to, percent, revision, source })
     }

@@ -5,7 +5,15 @@ import {
   type StagedRequest,
   type StageEntry,
 } from '../decide.ts'
-import { isServedByV2, isWriteKind, lowered, type Side, type Stage, type StageSetting } from '../stage.ts'
+import {
+  isServedByV2,
+  isWriteKind,
+  lowered,
+  shareOf,
+  type Side,
+  type Stage,
+  type StageSetting,
+} from '../stage.ts'
 import { type Attempt, createHeldWrites, type HeldMetrics, unknownStage, type Wait } from './held-writes.ts'
 import {
   type ClockReading,
@@ -189,12 +197,13 @@ export function createStoredStages(options: StoredStagesOptions) {
         const { id } = partner
         const stored = known.view?.partners.get(id)
         const own = stored?.setting ?? ofFile(partner, known.view)
-        const { stage, percent, revision } = lowered(own, partner.fileStage)
+        const setting = lowered(own, partner.fileStage)
+        const { stage, revision } = setting
         const source: StageSource = known.view?.asked === undefined ? 'kept' : 'store'
         return {
           partner: id,
           stage,
-          percent,
+          percent: shareOf(setting),
           revision,
           source: stage !== own.stage ? 'override' : stored === undefined ? 'file' : source,
           underWay: underWay.count(id),

@@ -1,38 +1,32 @@
+import { sql } from 'kysely'
 import * as z from 'zod'
 
-import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import { type JournalDatabase, macOf, macOfEnd, type TrailEnd } from '../../journal/index.ts'
 import { formatSetting, settingSchema, type StageSetting } from '../stage.ts'
-import {
-  countStages,
-  type Db,
-  fromStageRow,
-  isMac,
-  type MacKey,
-  macOf,
-  readNow,
-  readStages,
-  writeStage,
-} from './stage-rows.ts'
+import { type Db, forUpdate, isMac, type MacKey, readStages, rowsOf } from './stage-rows.ts'
 
-type AuditRow = JournalTables['rollout_audit']
+/** One change; rows are only added. */
+interface AuditRow {
+  /** 1, 2, 3, …, without gaps. */
+  readonly entry: number
+  readonly partner: string
+  readonly action: string
+  /** What else an `AuditEntry` has; JSON. */
+  readonly content: string
+  /** Over that of the row before and all others. */
+  readonly mac: string
+}
 
-/** The end of the audit trail: the one row that each change of a stage locks. */
-export type Head = JournalTables['rollout_head']
+/** The end of the audit trail as it is kept. */
+export interface Head extends TrailEnd {
+  readonly mac: string
+}
 
-/** What a row of the audit trail is about. `hold`: a guard stops a partner where it is; `dismiss`: a lost instance is off; `key`: the journal got keys; `repair`: its end was damaged. */
-export type AuditAction =
-  | 'set'
-  | 'back'
-  | 'guard'
-  | 'propose'
-  | 'approve'
-  | 'commit'
-  | 'withdraw'
-  | 'expire'
-  | 'hold'
-  | 'dismiss'
-  | 'key'
-  | 'repair'
+/** What an operator did in the console that changes no stage: retried records, cleared dead letters, saw values, switched the sandbox. */
+export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
+
+/** What a row of the audit trail is about. `dismiss`: a lost instance is off; `repair`: the end was damaged. */
+export type AuditAction = 'set' | 'back' | 'guard' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'expire' | 'dismiss' | 'repair' | NotedAction // prettier-ignore
 
 /** A row of the audit trail. */
 export interface AuditEntry {
@@ -116,42 +110,30 @@ export async function addEntry(
   db: Db,
   key: Uint8Array,
   head: Head,
-  entry: Omit<AuditEntry, 'entry'>,
+  added: Omit<AuditEntry, 'entry'>,
 ): Promise<Head> {
-  const row = toAuditRow({ ...entry, entry: head.entries + 1 })
+  const row = toAuditRow({ ...added, entry: head.entries + 1 })
+  const { entry, partner, action, content } = row
   const mac = macOfEntry(key, head.last_mac, row)
-  await db
-    .insertInto('rollout_audit')
-    .values({ ...row, mac })
-    .execute()
-  return { ...head, entries: row.entry, last_mac: mac }
+  await sql`insert into rollout_audit (entry, partner, action, content, mac)
+    values (${entry}, ${partner}, ${action}, ${content}, ${mac})`.execute(db)
+  return { ...head, entries: entry, last_mac: mac }
 }
 
-export async function lockHead({ dialect }: JournalDatabase, db: Db): Promise<Head | undefined> {
-  return db
-    .selectFrom('rollout_head')
-    .selectAll()
-    .where('id', '=', 1)
-    .$if(dialect === 'postgres', (query) => query.forUpdate())
-    .executeTakeFirst()
+export async function lockHead(database: JournalDatabase, db: Db): Promise<Head | undefined> {
+  const [head] = await rowsOf(db, sql<Head>`select * from rollout_head where id = 1 ${forUpdate(database)}`)
+  return head
 }
-
-const macOfHead = (key: Uint8Array, head: Omit<Head, 'mac' | 'id'>): string =>
-  macOf(key, 'head', [head.entries, head.last_mac, head.keyed_from, head.partners, head.repaired_ms])
 
 /** Writes the end of the trail with its MAC, and the number of stages as it is now. */
-export async function writeHead(
-  db: Db,
-  key: Uint8Array,
-  { entries, last_mac, keyed_from, repaired_ms }: Omit<Head, 'mac' | 'id' | 'partners'>,
-): Promise<void> {
-  const row = { entries, last_mac, keyed_from, partners: await countStages(db), repaired_ms }
-  const all = { ...row, mac: macOfHead(key, row) }
-  await db
-    .insertInto('rollout_head')
-    .values({ id: 1, ...all })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet(all))
-    .execute()
+export async function writeHead(db: Db, key: Uint8Array, end: Omit<TrailEnd, 'partners'>): Promise<void> {
+  const { entries, last_mac, keyed_from, repaired_ms } = end
+  const [{ partners } = { partners: 0 }] = await rowsOf(db, sql<TrailEnd>`select count(*) as partners from rollout_stages`) // prettier-ignore
+  const mac = macOfEnd(key, { entries, last_mac, keyed_from, partners, repaired_ms })
+  await sql`insert into rollout_head (id, entries, last_mac, keyed_from, partners, repaired_ms, mac)
+    values (1, ${entries}, ${last_mac}, ${keyed_from}, ${partners}, ${repaired_ms}, ${mac})
+    on conflict (id) do update set entries = excluded.entries, last_mac = excluded.last_mac, keyed_from = excluded.keyed_from,
+      partners = excluded.partners, repaired_ms = excluded.repaired_ms, mac = excluded.mac`.execute(db)
 }
 
 /** True for the row of a trail that has not begun. */
@@ -159,7 +141,7 @@ const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 &
 
 /** True where the end of the trail is as it was written. Only without a key may it have none. */
 export function fits({ key, keyed }: MacKey, head: Head): boolean {
-  return (!keyed && isBlank(head)) || isMac(macOfHead(key, head), head.mac)
+  return (!keyed && isBlank(head)) || isMac(macOfEnd(key, head), head.mac)
 }
 
 /** True where the trail also has as many rows as its end says; `last`: the number of its last row. */
@@ -168,68 +150,27 @@ export const isWhole = (macKey: MacKey, head: Head, last: number | undefined): b
 
 /** The last row of the trail. */
 export async function readLast(db: Db): Promise<Pick<AuditRow, 'entry' | 'mac'> | undefined> {
-  const rows = db.selectFrom('rollout_audit').select(['entry', 'mac'])
-  return rows.orderBy('entry', 'desc').limit(1).executeTakeFirst()
+  const [row] = await rowsOf(db, sql<AuditRow>`select entry, mac from rollout_audit order by entry desc limit 1`) // prettier-ignore
+  return row
 }
 
 /** The MAC of a row; undefined: there is none. */
 export async function readMac(db: Db, entry: number): Promise<string | undefined> {
-  const row = await db.selectFrom('rollout_audit').select('mac').where('entry', '=', entry).executeTakeFirst()
+  const [row] = await rowsOf(db, sql<AuditRow>`select mac from rollout_audit where entry = ${entry}`)
   return row?.mac
 }
 
 /** The end of the rows that are there, for a repair; nothing is taken from an end that does not fit. */
-export async function endOfRows({ key, keyed }: MacKey, db: Db, nowMs: number): Promise<Head> {
+export async function endOfRows({ keyed }: MacKey, db: Db, nowMs: number): Promise<Head> {
   const last = await readLast(db)
   return {
-    id: 1,
     entries: last?.entry ?? 0,
     last_mac: last?.mac ?? '',
-    keyed_from: keyed ? ((await findKeyEntry(db, key)) ?? 1) : null,
+    keyed_from: keyed ? 1 : null,
     partners: 0,
     repaired_ms: nowMs,
     mac: '',
   }
-}
-
-/** The row with which the trail came under the key; undefined: it always was. */
-async function findKeyEntry(db: Db, key: Uint8Array): Promise<number | undefined> {
-  const rows = await db.selectFrom('rollout_audit').selectAll().where('action', '=', 'key').execute()
-  for (const { mac, ...row } of rows)
-    if (isMac(macOfEntry(key, (await readMac(db, row.entry - 1)) ?? '', row), mac)) return row.entry
-  return undefined
-}
-
-/**
- * Puts the trail and the stages of a journal under its key, once: a trail that has not begun gets an end under the key; to one from before
- * the journal had keys a row is added that says so, and its older rows stay as they are. A stage that is not as it was written gets no MAC.
- * What is not under the key after that is forged.
- */
-export async function adoptKey(database: JournalDatabase): Promise<void> {
-  const { macKey } = database
-  const { key, unkeyed } = macKey
-  if (!macKey.keyed) return
-  await database.ask(async () => {
-    if (!(await macKey.awaitsTrail(database.db))) return
-    await database.db.transaction().execute(async (db) => {
-      const head = await lockHead(database, db)
-      if (!(await macKey.awaitsTrail(db))) return
-      await macKey.sealTrail(db)
-      if (head === undefined) return
-      if (!isWhole({ key: unkeyed, keyed: false }, head, (await readLast(db))?.entry)) return
-      if (isBlank(head)) {
-        await writeHead(db, key, { ...head, keyed_from: 1 })
-        return
-      }
-      const entry = aboutTrail('key', 'the journal has keys from here on')
-      const next = await addEntry(db, key, head, { ...entry, atMs: await readNow(database, db) })
-      for (const stage of await db.selectFrom('rollout_stages').selectAll().execute()) {
-        const kept = fromStageRow(unkeyed, stage)
-        if (kept !== undefined) await writeStage(db, macKey, kept)
-      }
-      await writeHead(db, key, { ...next, keyed_from: next.entries })
-    })
-  })
 }
 
 /** What an end of the trail says that is as it was written. */
@@ -260,19 +201,17 @@ export interface HistoryFilter {
 
 /** Reads rows of the trail, oldest first; with a limit the newest ones. */
 export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Promise<readonly AuditEntry[]> {
-  let rows = db.selectFrom('rollout_audit').selectAll().orderBy('entry', 'desc')
-  if (partner !== undefined) rows = rows.where('partner', '=', partner)
-  if (limit !== undefined) rows = rows.limit(limit)
-  return (await rows.execute()).map(fromAuditRow).reverse()
+  const where = partner === undefined ? sql`` : sql`where partner = ${partner}`
+  const some = limit === undefined ? sql`` : sql`limit ${limit}`
+  const rows = await rowsOf(db, sql<AuditRow>`select * from rollout_audit ${where} order by entry desc ${some}`) // prettier-ignore
+  return rows.map(fromAuditRow).reverse()
 }
 
 /** What the check of the audit trail has found. */
 export interface Verified {
   readonly entries: number
-  /** False: the journal has no keys, so a user who may write the database could have written a trail that fits. */
+  /** False: the trail began without a key of the journal, so a user who may write the database could have written a trail that fits. */
   readonly keyed: boolean
-  /** With keys: the first row that needs one; those before were written without. */
-  readonly keyedFrom: number | undefined
   /** MAC of the last row; empty where there is none. */
   readonly head: string
   /** Undefined: each row is as it was written, and none is missing. */
@@ -291,18 +230,17 @@ interface LastWord {
 /** Checks the trail from its first row to its end, and the stages against it and against what is known of it, at one moment. */
 export function verifyTrail(database: JournalDatabase, known: KnownTrail | undefined): Promise<Verified> {
   const { macKey } = database
-  const { key, unkeyed, keyed } = macKey
+  const { key, keyed } = macKey
   const reading = database.db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return database.ask(() =>
     reading.execute(async (db) => {
-      const head = await db.selectFrom('rollout_head').selectAll().executeTakeFirst()
-      const keyedFrom = keyed ? (head?.keyed_from ?? undefined) : undefined
+      const [head] = await rowsOf(db, sql<Head>`select * from rollout_head`)
       const words = new Map<string, LastWord>()
       let last = { entry: 0, mac: '' }
       let knownMac = ''
       let broken: Broken | undefined
-      for (const row of await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()) {
-        broken = faultOfRow(row, last, keyed && row.entry >= (keyedFrom ?? 1) ? key : unkeyed)
+      for (const row of await rowsOf(db, sql<AuditRow>`select * from rollout_audit order by entry`)) {
+        broken = faultOfRow(row, last, key)
         if (broken !== undefined) break
         last = row
         if (row.entry === known?.entries) knownMac = row.mac
@@ -314,7 +252,7 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
       if (!isContinued)
         broken ??= { entry: known.entries, what: `row ${known.entries} is not the one that was known before` }
       broken ??= await findFalseStage(macKey, db, words, known)
-      return { entries: last.entry, head: last.mac, keyed, keyedFrom, broken }
+      return { entries: last.entry, head: last.mac, keyed, broken }
     }),
   )
 }
@@ -344,8 +282,8 @@ function faultOfEnd(
 const applying: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit'])
 
 function noteWord(words: Map<string, LastWord>, row: AuditRow): void {
-  // Rows about no partner, and those that change no stage.
-  if (row.partner === '' || row.action === 'hold') return
+  // Rows about the trail itself.
+  if (row.partner === '') return
   const setting = applying.has(row.action) ? readContent(row.content).to : words.get(row.partner)?.setting
   words.set(row.partner, { entry: row.entry, setting })
 }

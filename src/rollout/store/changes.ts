@@ -20,17 +20,18 @@ import {
   endOfRows,
   isWhole,
   lockHead,
+  type NotedAction,
   readLast,
   writeHead,
 } from './audit-trail.ts'
 import {
   type Db,
-  type KeptChange,
   type KeptStage,
   readNow,
+  type PendingChange,
   readStage,
+  rowsOf,
   type StageState,
-  toPending,
   writeStage,
 } from './stage-rows.ts'
 
@@ -139,17 +140,14 @@ const stale = { kind: 'stale' } as const
 const gone = { kind: 'gone' } as const
 
 /**
- * Creates the part of the store that changes stages; `ready` is awaited before each change. Every change is a compare-and-set on the
- * revision, and its row of the audit trail is written in the same transaction. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
+ * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision, and its row of the audit trail is
+ * written in the same transaction. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
  */
-export function createStageChanges(database: JournalDatabase, ready: () => Promise<void>) {
-  const change = async <Result>(
+export function createStageChanges(database: JournalDatabase) {
+  const change = <Result>(
     work: (transaction: ChangeTransaction) => Promise<Result>,
     repairs = false,
-  ): Promise<Result> => {
-    await ready()
-    return inChange(database, { repairs }, work)
-  }
+  ): Promise<Result> => inChange(database, { repairs }, work)
   return {
     /**
      * Changes a stage at once, and drops a pending change; `forward`: it moves units to V3, so it has to be proposed. With `damaged` as the
@@ -175,15 +173,18 @@ export function createStageChanges(database: JournalDatabase, ready: () => Promi
     /** Makes a change known that is to be committed once all live instances have acknowledged it; `pending`: another one waits. */
     propose: (wanted: ProposedChange) =>
       change(async (transaction) => {
-        const kept = await readExpected(transaction, wanted)
-        if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
+        const found = await findHindrance(database, transaction, wanted)
+        if (found.kind !== 'free') return found
+        const { kept } = found
         const { pending } = kept ?? {}
-        if (pending !== undefined && pending.expiresMs > transaction.nowMs)
-          return { kind: 'pending' as const, pending: toPending(pending) }
-        const obstacle = await findObstacle(database, transaction, kept, wanted)
-        if (obstacle !== undefined) return obstacle
         if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
+      }),
+    /** What `propose` would answer if it does not make the change known; undefined: it would. Changes no stage. */
+    hindrance: (wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>) =>
+      change(async (transaction) => {
+        const found = await findHindrance(database, transaction, wanted)
+        return found.kind === 'free' ? undefined : found
       }),
     /**
      * Lets a change of another operator go on, for `forMs` from now. `own`: the operator who has proposed it cannot approve it; `gone`: it
@@ -251,12 +252,10 @@ export function createStageChanges(database: JournalDatabase, ready: () => Promi
         await add({ ...aboutTrail('dismiss', text), by })
         return { kind: 'dismissed' as const, ...lost }
       }),
-    /** Adds a row to the audit trail that changes no stage. */
-    note: (partner: string, action: 'hold', by: string, reason: string) =>
-      change(async ({ add, read }) => {
-        const kept = await read(partner)
-        const revision = kept === undefined || kept === 'damaged' ? 0 : kept.state.revision
-        await add({ by, partner, action, from: undefined, to: undefined, revision, reason })
+    /** Adds to the audit trail what an operator did that changes no stage: a row about no partner, since those about one say what its stage is. */
+    note: (action: NotedAction, by: string, what: string) =>
+      change(async ({ add }) => {
+        await add({ ...aboutTrail(action, what), by })
       }),
   }
 }
@@ -281,7 +280,7 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
 function dropPending(
   { add, nowMs }: ChangeTransaction,
   partner: string,
-  { from, revision, expiresMs, ...pending }: KeptChange,
+  { from, revision, expiresMs, ...pending }: PendingChange,
   by: string,
 ): Promise<number> {
   const [action, reason] =
@@ -315,7 +314,7 @@ async function readExpected(
 }
 
 interface KeptPending extends KeptStage {
-  readonly pending: KeptChange
+  readonly pending: PendingChange
 }
 
 /** The row of a partner with this pending change, while it can be committed. */
@@ -362,6 +361,20 @@ async function keepProposal(
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
+/** Why a change cannot be proposed now; `free`: nothing hinders it. */
+async function findHindrance(
+  database: JournalDatabase,
+  transaction: ChangeTransaction,
+  wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>,
+) {
+  const kept = await readExpected(transaction, wanted)
+  if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
+  const { pending } = kept ?? {}
+  if (pending !== undefined && pending.expiresMs > transaction.nowMs)
+    return { kind: 'pending' as const, pending }
+  return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
+}
+
 /** Looks for one; `dropGone` notes until when instances of which the process is gone may have relayed batches unrecorded. */
 async function findObstacle(
   database: JournalDatabase,
@@ -403,13 +416,9 @@ export function quietUntil(
  * lease may relay some, as long as it does without the journal.
  */
 export async function readUnrecorded(db: Db, partner: string) {
-  const noted = await db
-    .selectFrom('rollout_unrecorded')
-    .select('at_ms')
-    .where('partner', '=', partner)
-    .executeTakeFirst()
+  const [noted] = await rowsOf(db, sql<{ atMs: number }>`select at_ms as "atMs" from rollout_unrecorded where partner = ${partner}`) // prettier-ignore
   return {
-    notedMs: noted?.at_ms,
+    notedMs: noted?.atMs,
     killedMs: await readUncleanEnd(db, 'killed'),
     lostMs: await readUncleanEnd(db, 'lost'),
   }
@@ -431,15 +440,16 @@ async function findUndrained(
     await sql`lock table journal_instances in share mode`.execute(db)
   }
   const live = await readLiveInstances(db, database)
-  const rows = await db
-    .selectFrom('rollout_acks')
-    .selectAll()
-    .where('partner', '=', partner)
-    .where('pending_revision', '=', revision)
-    .execute()
+  const rows = await rowsOf(
+    db,
+    sql<{
+      instance: number
+      writes: number
+    }>`select instance, writes_v2 + writes_v3 as writes from rollout_acks
+      where partner = ${partner} and pending_revision = ${revision}`,
+  )
   return live.flatMap(({ instance, host, pid }) => {
-    const row = rows.find((one) => one.instance === instance)
-    const writes = row && row.writes_v2 + row.writes_v3
+    const writes = rows.find((one) => one.instance === instance)?.writes
     return writes === 0 ? [] : [{ instance, host, pid, writes }]
   })
 }

@@ -129,7 +129,9 @@ function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep
   if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
   if (result.kind !== 'undrained') return undefined
   const texts = result.instances.map(({ instance, writes }) =>
-    writes === undefined ? `instance ${instance} (no answer)` : `instance ${instance} (${writes} writes)`,
+    writes === undefined
+      ? `instance ${instance} (no answer)`
+      : `instance ${instance} (${writes} ${writes === 1 ? 'write' : 'writes'})`,
   )
   return `not drained in time: ${texts.join(', ')}`
 }

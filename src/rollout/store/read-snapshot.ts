@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { isLive, type JournalDatabase, type JournalTables, unsettledRows } from '../../journal/index.ts'
+import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
 import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
@@ -11,8 +11,7 @@ import {
   type KeptStage,
   type PartnerRollout,
   readStagedPartners,
-  selectStages,
-  toRollout,
+  stagesWithLast,
   toStageRow,
 } from './stage-rows.ts'
 
@@ -42,8 +41,8 @@ export interface RolloutSnapshot {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
   readonly damaged: ReadonlySet<string>
-  /** Records of V3 that are open or due, by partner; a partner without any is left out. */
-  readonly unsettled: ReadonlyMap<string, number>
+  /** Partners with records of V3 that are open or due. */
+  readonly unsettled: ReadonlySet<string>
   /**
    * Numbers of the instances whose lease has not ended. An instance that is not among them is not waited for when a change is committed:
    * for it this snapshot says nothing of what comes next.
@@ -80,9 +79,12 @@ interface FoundRows {
   readonly head: Head
   readonly live: { readonly id: number }
   readonly stage: FoundStage
-  readonly begin: JournalTables['rollout_evidence']
-  readonly acknowledgement: JournalTables['rollout_acks']
-  readonly unsettled: { readonly partner: string; readonly records: number }
+  readonly begin: { readonly name: string; readonly text: string }
+  readonly acknowledgement: Omit<Acknowledgement, 'pendingRevision'> & {
+    readonly instance: number
+    readonly pendingRevision: number | null
+  }
+  readonly unsettled: { readonly partner: string }
 }
 
 /**
@@ -102,14 +104,16 @@ async function readRows(
   const now = sql`(select ${database.nowMs()} as now, (select max(entry) from rollout_audit) as last,
     (select mac from rollout_audit where entry = ${known?.entries ?? 0}) as known) as n`
   const begins = sql`rollout_evidence where name like ${sql.lit(`${BEGIN}%`)}`
+  const acks = sql`(select instance, partner, revision, pending_revision as "pendingRevision", writes_v2 as "writesV2",
+    writes_v3 as "writesV3" from rollout_acks) as a`
   const all = [
     select('now', now, 'now', 'last', 'known'),
-    select('head', sql`rollout_head`, 'id', 'entries', 'last_mac', 'keyed_from', 'partners', 'repaired_ms', 'mac'),
+    select('head', sql`rollout_head`, 'entries', 'last_mac', 'keyed_from', 'partners', 'repaired_ms', 'mac'),
     select('live', sql`journal_instances where ${isLive(database)}`, 'id'),
-    select('stage', sql`(${selectStages(db)}) as s`, 'partner', 'content', 'mac', 'last'),
+    select('stage', sql`(${stagesWithLast}) as s`, 'partner', 'content', 'mac', 'last'),
     select('begin', begins, 'name', 'text'),
-    select('acknowledgement', sql`rollout_acks`, 'instance', 'partner', 'revision', 'pending_revision', 'writes_v2', 'writes_v3'),
-    select('unsettled', sql`(${unsettledRows}) as u`, 'partner', 'records'),
+    select('acknowledgement', acks, 'instance', 'partner', 'revision', 'pendingRevision', 'writesV2', 'writesV3'),
+    select('unsettled', sql`(${unsettledRows}) as u`, 'partner'),
   ] // prettier-ignore
   const { rows } = await sql<{ readonly kind: string; readonly content: string }>`${sql.join(all, sql` union all `)}`.execute(db) // prettier-ignore
   return (kind) =>
@@ -146,62 +150,58 @@ async function readFound(
     trail !== undefined &&
     isWhole(macKey, head, now?.last ?? undefined) &&
     (known === undefined || continues(known, trail, now?.known))
-  if (!isSound && head !== undefined) await markHead(database, head)
+  // Also where it is known that there was a key, which is gone.
+  const marks = macKey.keyed || (known !== undefined && known.keyName !== '')
+  if (marks && !isSound && head !== undefined) await markHead(database, head)
   for (const [partner] of older) {
-    await markStage(database, partner, stages.get(partner))
+    if (marks) await markStage(database, partner, stages.get(partner))
     stages.delete(partner)
     damaged.add(partner)
   }
-  const unsettled = new Map<string, number>()
-  for (const { partner, records } of rows('unsettled'))
-    unsettled.set(partner, (unsettled.get(partner) ?? 0) + records)
   const liveInstances = rows('live').map(({ id }) => id)
   const revisions = new Map(known?.revisions)
   for (const [partner, { state }] of stages) if (state.revision > 0) revisions.set(partner, state.revision)
-  const expired = new Set<string>()
-  for (const [partner, { pending }] of stages)
-    if (pending !== undefined && pending.expiresMs <= nowMs) expired.add(partner)
-  const partners = [...stages].map(([partner, kept]) => {
-    const rollout = toRollout(kept)
-    return [partner, expired.has(partner) ? { ...rollout, pending: undefined } : rollout] as const
-  })
+  const partners = new Map<string, PartnerRollout>()
+  const expired: string[] = []
+  for (const [partner, { state, pending }] of stages) {
+    const isOver = pending !== undefined && pending.expiresMs <= nowMs
+    if (isOver) expired.push(partner)
+    // Revision 0: the row of a partner whose first change is pending still.
+    partners.set(partner, {
+      state: state.revision === 0 ? undefined : state,
+      pending: isOver ? undefined : pending,
+    })
+  }
   const snapshot: RolloutSnapshot = {
     nowMs,
     // The revisions of all partners, also of one that is damaged now.
     trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
-    partners: new Map(partners),
+    partners,
     begins: new Map(rows('begin').flatMap(toBegin)),
     damaged,
-    unsettled,
+    unsettled: new Set(rows('unsettled').map(({ partner }) => partner)),
     liveInstances,
     acknowledgements: rows('acknowledgement')
       .filter(({ instance }) => liveInstances.includes(instance))
-      .map((row) => ({
-        instance: row.instance,
-        partner: row.partner,
-        revision: row.revision,
-        pendingRevision: row.pending_revision ?? undefined,
-        writesV2: row.writes_v2,
-        writesV3: row.writes_v3,
-      })),
+      .map((row) => ({ ...row, pendingRevision: row.pendingRevision ?? undefined })),
   }
-  return { snapshot, expired: [...expired] }
+  return { snapshot, expired }
 }
 
 /** None where the row is not as it was written. */
-function toBegin({ name, text }: JournalTables['rollout_evidence']): [string, StageSetting][] {
+function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
   const setting = parseSetting(text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]
 }
 
 /**
  * Marks an end of the trail that cannot be, so that all others see what this instance alone knows. Nothing that was written since it has
- * read it is marked. Without keys everybody can write an end that fits, so nothing is gained by it.
+ * read it is marked. Of a trail that never had a key everybody can write an end that fits, so nothing is gained by it.
  */
 async function markHead({ db, macKey }: JournalDatabase, { mac }: Head): Promise<void> {
-  if (!macKey.keyed || mac === DAMAGED) return
+  if (mac === DAMAGED) return
   await macKey.restore(db)
-  await db.updateTable('rollout_head').set({ mac: DAMAGED }).where('mac', '=', mac).execute()
+  await sql`update rollout_head set mac = ${DAMAGED} where mac = ${mac}`.execute(db)
 }
 
 /** As `markHead`, for a stage that is older than it was, or is gone. */
@@ -210,18 +210,9 @@ async function markStage(
   partner: string,
   kept: KeptStage | undefined,
 ): Promise<void> {
-  if (!macKey.keyed) return
-  if (kept === undefined)
-    await db
-      .insertInto('rollout_stages')
-      .values({ partner, content: '', mac: DAMAGED })
-      .onConflict((conflict) => conflict.column('partner').doNothing())
-      .execute()
-  else
-    await db
-      .updateTable('rollout_stages')
-      .set({ mac: DAMAGED })
-      .where('partner', '=', partner)
-      .where('mac', '=', toStageRow(macKey.key, kept).mac)
-      .execute()
+  await (
+    kept === undefined
+      ? sql`insert into rollout_stages (partner, content, mac) values (${partner}, '', ${DAMAGED}) on conflict (partner) do nothing`
+      : sql`update rollout_stages set mac = ${DAMAGED} where partner = ${partner} and mac = ${toStageRow(macKey.key, kept).mac}`
+  ).execute(db)
 }

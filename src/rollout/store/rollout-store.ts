@@ -10,7 +10,6 @@ import {
 import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
 import {
-  adoptKey,
   type HistoryFilter,
   type KnownTrail,
   readHistory,
@@ -20,45 +19,34 @@ import {
 } from './audit-trail.ts'
 import { createStageChanges, expireChanges, readUnrecorded } from './changes.ts'
 import { type Acknowledgement, BEGIN, readSnapshot, type RolloutSnapshot } from './read-snapshot.ts'
-import type { Db } from './stage-rows.ts'
+import { type Db, forUpdate, rowsOf } from './stage-rows.ts'
 
 /** Where the stages of partners live: in the database of the journal, shared by all instances and the commands. */
 export type RolloutStore = ReturnType<typeof createRolloutStore>
 
 /** Creates the store of stages in the database of a journal, which may be opened later. */
 export function createRolloutStore(database: JournalDatabase) {
-  let isAdopted = false
-  /** The MACs are those of the journal's keys from then on. */
-  const ready = async (): Promise<void> => {
-    if (!isAdopted) await adoptKey(database)
-    isAdopted = true
-  }
   const ask = <Result>(question: (db: Db) => Promise<Result>): Promise<Result> =>
     database.ask(() => question(database.db))
   return {
-    ...createStageChanges(database, ready),
+    ...createStageChanges(database),
     /**
      * One consistent read, cheap enough for every instance twice a second. Ends what has expired. What contradicts `known` is damaged; with
      * keys it is marked so in the database, for all others.
      */
-    snapshot: async (known?: KnownTrail): Promise<RolloutSnapshot> => {
-      await ready()
-      return readSnapshot(database, known, (partners) => expireChanges(database, partners))
-    },
+    snapshot: (known?: KnownTrail): Promise<RolloutSnapshot> =>
+      readSnapshot(database, known, (partners) => expireChanges(database, partners)),
     /** Checks the audit trail, its end, that the stages are what its last rows say, and that all goes on from what is known. */
-    verify: async (known?: KnownTrail): Promise<Verified> => {
-      await ready()
-      return verifyTrail(database, known)
-    },
+    verify: (known?: KnownTrail): Promise<Verified> => verifyTrail(database, known),
     /** The instances that were lost and have not come back: cut off, they serve a kept `legacy` without an end. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
     /** Keeps what an instance says of partners, in place of what it said of them before. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
     /** Removes what an instance has said, at its clean end. */
-    leave: (instance: number) =>
+    leave: (instance: number): Promise<void> =>
       ask(async (db) => {
-        await db.deleteFrom('rollout_acks').where('instance', '=', instance).execute()
+        await sql`delete from rollout_acks where instance = ${instance}`.execute(db)
       }),
     /**
      * Keeps where a partner begins by the file, the first time; later calls change nothing. What V2 served before that is not known to the
@@ -111,37 +99,24 @@ async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgem
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
     // Numbers never come again: what instances said that are gone is of no use.
-    await transaction
-      .deleteFrom('rollout_acks')
-      .where('instance', 'not in', (eb) =>
-        eb.selectFrom('journal_instances').select('id').where('lost', '=', 0),
-      )
-      .execute()
-    for (const row of [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))) {
-      const content = {
-        revision: row.revision,
-        pending_revision: row.pendingRevision ?? null,
-        writes_v2: row.writesV2,
-        writes_v3: row.writesV3,
-      }
-      await transaction
-        .insertInto('rollout_acks')
-        .values({ instance, partner: row.partner, ...content })
-        .onConflict((conflict) => conflict.columns(['instance', 'partner']).doUpdateSet(content))
-        .execute()
-    }
+    await sql`delete from rollout_acks
+      where instance not in (select id from journal_instances where lost = 0)`.execute(transaction)
+    const sorted = [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))
+    for (const { partner, revision, pendingRevision = null, writesV2, writesV3 } of sorted)
+      await sql`insert into rollout_acks (instance, partner, revision, pending_revision, writes_v2, writes_v3)
+        values (${instance}, ${partner}, ${revision}, ${pendingRevision}, ${writesV2}, ${writesV3})
+        on conflict (instance, partner) do update set revision = excluded.revision, pending_revision = excluded.pending_revision,
+          writes_v2 = excluded.writes_v2, writes_v3 = excluded.writes_v3`.execute(transaction)
   })
 }
 
 /** Keeps where a partner begins, unless that is known already. */
 function keepBegin(database: JournalDatabase, db: Db, partner: string, setting: StageSetting): Promise<void> {
   return db.transaction().execute(async (transaction) => {
-    const { numInsertedOrUpdatedRows: kept } = await transaction
-      .insertInto('rollout_evidence')
-      .values({ name: `${BEGIN}${partner}`, text: formatSetting(setting) })
-      .onConflict((conflict) => conflict.column('name').doNothing())
-      .executeTakeFirst()
-    if (kept === 1n) await noteUnrecorded(database, transaction, partner, 0)
+    const text = formatSetting(setting)
+    const kept = await rowsOf(transaction, sql`insert into rollout_evidence (name, text) values (${`${BEGIN}${partner}`}, ${text})
+      on conflict (name) do nothing returning name`) // prettier-ignore
+    if (kept.length > 0) await noteUnrecorded(database, transaction, partner, 0)
   })
 }
 
@@ -152,49 +127,32 @@ async function noteUnrecorded(
   partner: string,
   agoMs: number,
 ): Promise<void> {
-  const at = sql<number>`${nowMs()} - ${sql.lit(Math.max(0, Math.floor(agoMs)))}`
-  await db
-    .insertInto('rollout_unrecorded')
-    .values({ partner, at_ms: at })
-    .onConflict((conflict) =>
-      conflict
-        .column('partner')
-        .doUpdateSet({ at_ms: sql`excluded.at_ms` })
-        .where(sql<boolean>`excluded.at_ms > rollout_unrecorded.at_ms`),
-    )
-    .execute()
+  await sql`insert into rollout_unrecorded (partner, at_ms)
+    values (${partner}, ${nowMs()} - ${sql.lit(Math.max(0, Math.floor(agoMs)))})
+    on conflict (partner) do update set at_ms = excluded.at_ms where excluded.at_ms > rollout_unrecorded.at_ms`.execute(
+    db,
+  )
 }
 
 async function readText(db: Db, name: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('rollout_evidence')
-    .select('text')
-    .where('name', '=', name)
-    .executeTakeFirst()
+  const [row] = await rowsOf(db, textOf(name))
   return row?.text
 }
 
+const textOf = (name: string) => sql<{ text: string }>`select text from rollout_evidence where name = ${name}`
+
 function updateText(
-  { dialect }: Pick<JournalDatabase, 'dialect'>,
+  database: JournalDatabase,
   db: Db,
   name: string,
   update: (text: string | undefined) => string,
 ): Promise<string> {
   return db.transaction().execute(async (transaction) => {
     // An empty row stands for none: it can be locked.
-    await transaction
-      .insertInto('rollout_evidence')
-      .values({ name, text: '' })
-      .onConflict((conflict) => conflict.column('name').doNothing())
-      .execute()
-    const { text: before } = await transaction
-      .selectFrom('rollout_evidence')
-      .select('text')
-      .where('name', '=', name)
-      .$if(dialect === 'postgres', (query) => query.forUpdate())
-      .executeTakeFirstOrThrow()
-    const text = update(before === '' ? undefined : before)
-    await transaction.updateTable('rollout_evidence').set({ text }).where('name', '=', name).execute()
+    await sql`insert into rollout_evidence (name, text) values (${name}, '') on conflict (name) do nothing`.execute(transaction) // prettier-ignore
+    const [before] = await rowsOf(transaction, sql<{ text: string }>`${textOf(name)} ${forUpdate(database)}`)
+    const text = update(before?.text === '' ? undefined : before?.text)
+    await sql`update rollout_evidence set text = ${text} where name = ${name}`.execute(transaction)
     return text
   })
 }

@@ -1,13 +1,28 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
-import { isSetting, type StageSetting, toSetting } from '../stage.ts'
+import { type JournalDatabase, type JournalTables, macOf } from '../../journal/index.ts'
+import { isSetting, type StageSetting } from '../stage.ts'
 
 export type Db = Kysely<JournalTables>
 export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
-type StageRow = JournalTables['rollout_stages']
+
+/** Runs a statement; gives its rows. */
+export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<readonly Row[]> =>
+  (await statement.execute(db)).rows
+
+/** Locks the rows that a statement reads: SQLite has one writer at a time anyway. */
+export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
+  dialect === 'postgres' ? sql`for update` : sql``
+
+/** The stage of one partner. */
+export interface StageRow {
+  readonly partner: string
+  /** JSON of `KeptStage`. */
+  readonly content: string
+  readonly mac: string
+}
 
 /** The stage of a partner as the store has it. */
 export interface StageState extends StageSetting {
@@ -22,6 +37,7 @@ export interface StageState extends StageSetting {
 
 /** A change that is not committed yet. */
 export interface PendingChange extends StageSetting {
+  readonly from: StageSetting
   /** That it will have. No other change ever has it, so an acknowledgement of it is of no other. */
   readonly revision: number
   readonly by: string
@@ -30,6 +46,7 @@ export interface PendingChange extends StageSetting {
   readonly expiresMs: number
   /** True: it waits for another operator, and instances take no notice of it until then. */
   readonly needsApproval: boolean
+  readonly quietMs: number
 }
 
 /** What the store knows of a partner. */
@@ -40,30 +57,17 @@ export interface PartnerRollout {
   readonly pending: PendingChange | undefined
 }
 
-/** A pending change as it is kept. */
-export interface KeptChange extends PendingChange {
-  readonly from: StageSetting
-  readonly quietMs: number
-}
-
 /** A row that is as it was written. */
 export interface KeptStage {
   readonly state: StageState
   readonly lastRevision: number
-  readonly pending: KeptChange | undefined
+  readonly pending: PendingChange | undefined
   /** The last row of the trail about the partner. */
   readonly entry: number
 }
 
 /** What no MAC ever is. */
 export const DAMAGED = 'damaged'
-
-/** The MAC of values in their order; `kind` keeps those of different tables apart. */
-export function macOf(key: Uint8Array, kind: string, values: readonly (string | number | null)[]): string {
-  return createHmac('sha256', key)
-    .update(JSON.stringify([kind, ...values]))
-    .digest('hex')
-}
 
 /** True where a MAC is the expected one. */
 export function isMac(expected: string, found: unknown): boolean {
@@ -89,35 +93,9 @@ export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefi
   return isSetting(kept.state) ? kept : undefined
 }
 
-/** What others see of a stage. */
-export function toRollout({ state, pending }: KeptStage): PartnerRollout {
-  return {
-    // The row of a partner whose first change is pending still.
-    state: state.revision === 0 ? undefined : state,
-    pending: pending === undefined ? undefined : toPending(pending),
-  }
-}
-
-export function toPending(kept: KeptChange): PendingChange {
-  const { revision, by, reason, expiresMs, needsApproval } = kept
-  return { ...toSetting(kept), revision, by, reason, expiresMs, needsApproval }
-}
-
-/** Selects the rows of stages, each with the number of the last row of the trail about its partner. */
-export const selectStages = (db: Db) =>
-  db
-    .selectFrom('rollout_stages')
-    .select(['partner', 'content', 'mac'])
-    .select((eb) =>
-      eb
-        .selectFrom('rollout_audit as a')
-        .select('a.entry')
-        .whereRef('a.partner', '=', 'rollout_stages.partner')
-        .where('a.action', '<>', 'hold')
-        .orderBy('a.entry', 'desc')
-        .limit(1)
-        .as('last'),
-    )
+/** The rows of stages, each with the number of the last row of the trail about its partner. */
+export const stagesWithLast = sql<FoundStage>`select partner, content, mac, (select a.entry from rollout_audit a
+  where a.partner = s.partner order by a.entry desc limit 1) as last from rollout_stages s`
 
 export type FoundStage = StageRow & { readonly last: number | null }
 
@@ -129,7 +107,7 @@ export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): K
 
 /** All stages; undefined for a row that is not as it was written. */
 export async function readStages(db: Db, macKey: MacKey): Promise<Map<string, KeptStage | undefined>> {
-  const rows = await selectStages(db).execute()
+  const rows = await rowsOf(db, stagesWithLast)
   return new Map(rows.map((row) => [row.partner, fromFoundStage(macKey, row)]))
 }
 
@@ -139,41 +117,26 @@ export async function readStage(
   macKey: MacKey,
   partner: string,
 ): Promise<KeptStage | 'damaged' | undefined> {
-  const row = await selectStages(db).where('partner', '=', partner).executeTakeFirst()
+  const [row] = await rowsOf(db, sql<FoundStage>`${stagesWithLast} where partner = ${partner}`)
   if (row !== undefined) return fromFoundStage(macKey, row) ?? 'damaged'
   return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
 }
 
 export async function writeStage(db: Db, { key }: MacKey, kept: KeptStage): Promise<void> {
-  const { partner, ...row } = toStageRow(key, kept)
-  await db
-    .insertInto('rollout_stages')
-    .values({ partner, ...row })
-    .onConflict((conflict) => conflict.column('partner').doUpdateSet(row))
-    .execute()
-}
-
-export async function countStages(db: Db): Promise<number> {
-  const { n } = await db
-    .selectFrom('rollout_stages')
-    .select(({ fn }) => fn.countAll<number | string>().as('n'))
-    .executeTakeFirstOrThrow()
-  return Number(n)
+  const { partner, content, mac } = toStageRow(key, kept)
+  await sql`insert into rollout_stages (partner, content, mac) values (${partner}, ${content}, ${mac})
+    on conflict (partner) do update set content = excluded.content, mac = excluded.mac`.execute(db)
 }
 
 /** Partners whose stage was changed once, by the audit trail. */
 export async function readStagedPartners(db: Db): Promise<ReadonlySet<string>> {
-  const rows = await db
-    .selectFrom('rollout_audit')
-    .select('partner')
-    .distinct()
-    .where('action', 'in', ['set', 'back', 'guard', 'propose'])
-    .execute()
+  const rows = await rowsOf(db, sql<{ partner: string }>`select distinct partner from rollout_audit
+    where action in ('set', 'back', 'guard', 'propose')`) // prettier-ignore
   return new Set(rows.map(({ partner }) => partner))
 }
 
 /** The time by the clock of the database. */
 export async function readNow(database: JournalDatabase, db: Db): Promise<number> {
-  const { rows } = await sql<{ now: number }>`select ${database.nowMs()} as now`.execute(db)
-  return Number(rows[0]?.now)
+  const [row] = await rowsOf(db, sql<{ now: number }>`select ${database.nowMs()} as now`)
+  return Number(row?.now)
 }

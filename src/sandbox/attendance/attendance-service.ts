@@ -26,7 +26,7 @@ export function createAttendanceService(
     name: 'V3',
     typeName: `${serviceNamespace}.AttendanceRecord`,
     toEntity: ({ view }) => toRecordEntity(view, recordTypes[school.settings.typeNames]),
-    post: (request) => postRecord(school, queryContext().index, request),
+    post: (request) => postRecord(school, request),
   }
   const histories = (since?: number): ServedSet =>
     listedSet(

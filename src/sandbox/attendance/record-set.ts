@@ -2,7 +2,6 @@ import { QueryError } from '../../odata/index.ts'
 import type { Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import type { Entity } from '../json.ts'
-import type { Describe } from '../query/presentation.ts'
 import type { Collection, CollectionRow } from '../query/read-collection.ts'
 import type { ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
@@ -18,8 +17,6 @@ export interface RecordFace {
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
   readonly post: (request: RoutedRequest) => Reply
-  /** Another way to write the full level of annotations. */
-  readonly describe?: Describe
 }
 
 /**

@@ -52,18 +52,11 @@ interface RecordTypes {
   readonly code: string
 }
 
+const { Attendee, Event, AttendanceCode } = referenceTypes
 /** The two sets of type texts that the service was seen to use: as documented, and as in a later sample (service-facts 5). */
 export const recordTypes: Readonly<Record<'documented' | 'later', RecordTypes>> = {
-  documented: {
-    attendee: referenceTypes.Attendee[0],
-    event: referenceTypes.Event[0],
-    code: referenceTypes.AttendanceCode[0],
-  },
-  later: {
-    attendee: referenceTypes.Attendee[0],
-    event: referenceTypes.Event[1],
-    code: referenceTypes.AttendanceCode[1],
-  },
+  documented: { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] },
+  later: { attendee: Attendee[0], event: Event[1], code: AttendanceCode[1] },
 }
 
 /** The record as the service shows it, fields in the order of service.md 2.10. */

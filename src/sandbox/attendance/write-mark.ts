@@ -1,6 +1,5 @@
 import type { ErrorDetail } from '../../errors.ts'
 import { serviceNamespace } from '../../model/notation.ts'
-import type { ModelIndex } from '../../odata/index.ts'
 import { odataError, type Reply } from '../http/reply.ts'
 import { storeValues } from '../control/stored-values.ts'
 import type { RoutedRequest } from '../http/request.ts'
@@ -62,7 +61,7 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
  * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4): 201 with the record as recorded, 204 where the client
  * prefers no body, 400 with every fault at once, 409 where the session may not be marked again.
  */
-export function postRecord(school: School, index: ModelIndex, request: RoutedRequest): Reply {
+export function postRecord(school: School, request: RoutedRequest): Reply {
   const contentType = request.header('content-type') ?? ''
   if (!/^application\/json *(;|$)/i.test(contentType))
     return odataError(415, 'UnsupportedMediaType', 'Content-Type must be application/json.')
@@ -82,10 +81,11 @@ export function postRecord(school: School, index: ModelIndex, request: RoutedReq
     const headers = { Location: location, 'OData-EntityId': location, 'Preference-Applied': 'return=minimal' }
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }
   }
-  const entity = { ...toRecordEntity(outcome.view, reading.types), fabricated: null }
-  const presentation = presentationOf({}, request, index)
-  const type = index.structured(`${serviceNamespace}.AttendanceRecord`)
-  const described = presentation.describe?.(type, entity, entity, '').members ?? entity
-  const reply = entityReply(201, presentation, 'AttendanceRecords/$entity', described)
+  const presentation = presentationOf({}, request)
+  const reply = entityReply(201, presentation, 'AttendanceRecords/$entity', {
+    ...(presentation.level === 'full' ? { '@odata.type': `#${serviceNamespace}.AttendanceRecord` } : {}),
+    ...toRecordEntity(outcome.view, reading.types),
+    fabricated: null,
+  })
   return { ...reply, headers: { ...reply.headers, Location: location } }
 }

@@ -46,8 +46,15 @@ export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }
 
-const VERSION = /^v([123])$/i
-const areas: Readonly<Record<string, Route['area']>> = { learner: 'Learner', attendance: 'Attendance' }
+const versions = new Map<string, Route['version']>([
+  ['v1', 1],
+  ['v2', 2],
+  ['v3', 3],
+])
+const areas = new Map<string, Route['area']>([
+  ['learner', 'Learner'],
+  ['attendance', 'Attendance'],
+])
 
 /**
  * Finds the service root in a path: any prefix, then the area and the version in either order and any case, with
@@ -59,15 +66,16 @@ export function findRoute(path: string): Route | undefined {
   // RFC 3986 6.2.2.2: an encoded letter is the letter, before the resource too.
   const decoded = raw.map(decode)
   const segments = decoded.filter((segment) => segment !== undefined)
-  const at = segments.findIndex((segment) => VERSION.test(segment))
-  const version = versionOf(segments[at])
+  const at = segments.findIndex((segment) => versions.has(segment.toLowerCase()))
+  const version = versions.get(segments[at]?.toLowerCase() ?? '')
   if (version === undefined || segments.length < raw.length) return undefined
   const isLookup = segments[at + 1]?.toLowerCase() === 'lookup'
   const last = isLookup ? at + 1 : at
-  const after = areas[segments[last + 1]?.toLowerCase() ?? '']
+  const after = areas.get(segments[last + 1]?.toLowerCase() ?? '')
   const odata = segments[at - 1]?.toLowerCase() === 'odata' ? 1 : 0
   const before = segments[at - 1 - odata]?.toLowerCase() ?? ''
-  const area = after ?? areas[before] ?? (before.startsWith('attendanceservice') ? 'Attendance' : 'Learner')
+  const area =
+    after ?? areas.get(before) ?? (before.startsWith('attendanceservice') ? 'Attendance' : 'Learner')
   const end = last + (after === undefined ? 1 : 2)
   const resource = segments.slice(end)
   if (resource.at(-1) === '') resource.pop()
@@ -89,11 +97,6 @@ export function contextRoot({ route, contextUrl, origin }: RoutedRequest): strin
 export function faceOf(path: string): Face {
   const route = findRoute(path)
   return route !== undefined && isLegacy(route) ? 'V2' : 'V3'
-}
-
-function versionOf(segment: string | undefined): Route['version'] | undefined {
-  const digit = VERSION.exec(segment ?? '')?.[1]
-  return digit === '1' ? 1 : digit === '2' ? 2 : digit === '3' ? 3 : undefined
 }
 
 function decode(segment: string): string | undefined {

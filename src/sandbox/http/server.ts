@@ -21,8 +21,6 @@ export interface PortParts {
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
   readonly maxBodyBytes: number
-  /** Added to every answer of the data service. */
-  readonly latencyMs: number
   /** Service root that `@odata.context` names, where it is not the one that was called. */
   readonly contextUrl: string | undefined
   readonly faults: FaultPlan
@@ -74,7 +72,6 @@ async function serve(parts: PortParts, request: Request, response: Response): Pr
     return
   }
   const { principal } = admission
-  if (parts.latencyMs > 0) await delay(parts.latencyMs)
   const disturbance = parts.faults.strike(request.method, request.path)
   if (disturbance === undefined) sendReply(response, await answer(parts, request, principal))
   else await serveDisturbed(parts, request, response, principal, disturbance)

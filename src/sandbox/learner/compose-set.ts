@@ -1,6 +1,6 @@
 import { dayNumber } from '../dates.ts'
 import { serviceModel } from '../../model/service-model.ts'
-import type { ComplexType, EntityType, NavigationProperty, Property } from '../../odata/index.ts'
+import { createModelIndex, type NavigationProperty, type Property } from '../../odata/index.ts'
 import type { Identities } from '../identity.ts'
 import type { Json } from '../json.ts'
 import { createRandom } from '../random.ts'
@@ -30,12 +30,7 @@ export interface LearnerEntity {
 }
 
 const lastSegment = (qualified: string): string => qualified.slice(qualified.lastIndexOf('.') + 1)
-const types = new Map<string, EntityType | ComplexType>()
-for (const { complexTypes, entityTypes } of serviceModel.schemas)
-  for (const type of [...complexTypes, ...entityTypes]) types.set(type.name, type)
-const typeOfSet = new Map(
-  serviceModel.container.entitySets.map(({ name, entityType }) => [name, lastSegment(entityType)]),
-)
+const model = createModelIndex(serviceModel)
 
 /**
  * Composes the entities of a set of the learner domains on a day: every field and every collection of the model, expanded or not,
@@ -47,7 +42,6 @@ export function composeSet(
   day: number,
 ): LearnerEntity[] {
   if (set.subject === 'lookup') return composeLookups(ids, set.name)
-  const type = typeOfSet.get(set.name) ?? ''
   const yearStart = dayNumber(`${roster.year}-09-01`)
   return roster.entries.flatMap((pupil): LearnerEntity[] => {
     const { number: learner, externalId } = pupil
@@ -58,7 +52,7 @@ export function composeSet(
       // Types that are in several sets have ids of their own in each.
       const nextId = (name: string): string => ids.guid(`${set.name} ${name}`, own, (count += 1))
       const about = { ids, day, yearStart, pupil, contacts, contact, index: 0, random, nextId, draw: 0 }
-      return { learner, entity: structure(type, about, contact?.id ?? externalId) }
+      return { learner, entity: structure(set.entityType, about, contact?.id ?? externalId) }
     }
     if (set.subject === 'learner') return [compose(learner)]
     return contacts.map((contact) => compose(contact.number, contact))
@@ -69,9 +63,10 @@ export function composeSet(
 function structure(typeName: string, subject: Subject, id: string): Record<string, Json> {
   const made: Record<string, Json> = {}
   const about = { ...subject, draw: subject.random.below(10 ** 9) }
-  for (const property of types.get(typeName)?.properties ?? [])
+  const type = model.structured(typeName)
+  for (const property of type.properties.values())
     made[property.name] = property.name === 'ExternalID' ? id : valueOf(typeName, property, about)
-  for (const link of types.get(typeName)?.navigation ?? []) made[link.name] = linked(link, subject)
+  for (const link of type.navigation.values()) made[link.name] = linked(link, subject)
   return made
 }
 
@@ -113,8 +108,9 @@ function complexValue(typeName: string, subject: Subject): Json {
   if (picked === undefined) return structure(typeName, subject, subject.nextId(typeName))
   const { code, description } = picked
   const id = listedId(ids, typeName, code)
-  const hasCode = types.get(typeName)?.properties.some(({ name }) => name === 'Code') === true
-  return hasCode ? named(id, code, description) : { ExternalID: id, Type: description }
+  return model.structured(typeName).properties.has('Code')
+    ? named(id, code, description)
+    : { ExternalID: id, Type: description }
 }
 
 /** One subject for each item of a collection. */

@@ -91,7 +91,7 @@ export function createLearnerService(
     }
     const served: ServedSet = {
       context: set.name,
-      typeName: context.index.entitySets.get(set.name)?.entityType ?? '',
+      typeName: `${serviceNamespace}.${set.entityType}`,
       rows: listedRows(wanted ?? entities),
       ...(set.name === 'LearnerPersonals' ? { patch } : {}),
     }
@@ -144,8 +144,8 @@ function patchPersonal(
   school.patches.set(learner, entity)
   if (!/(^|[ ,;])return=representation([ ,;]|$)/i.test(request.header('prefer') ?? ''))
     return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
-  const presentation = presentationOf({}, request, context.index)
-  const { project } = compileQuery({}, `${serviceNamespace}.LearnerPersonal`, context, presentation.describe)
+  const presentation = presentationOf({}, request)
+  const { project } = compileQuery({}, `${serviceNamespace}.LearnerPersonal`, context, presentation.level)
   const reply = entityReply(200, presentation, 'LearnerPersonals/$entity', project(entity))
   return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }

@@ -202,20 +202,37 @@ const guidOf =
   ({ ids, random }) =>
     listedId(ids, list, pickListed(list, random)?.code ?? '')
 
+type Sample = Fact | readonly [Json, ...Json[]]
+/** One sample for several fields. */
+const shared = (sample: Sample, ...fields: string[]): Record<string, Sample> =>
+  Object.fromEntries(fields.map((field) => [field, sample]))
+
 /**
  * The values of fields, by `Type.Field` or by field alone: what follows from the learner, the contact and the day, or samples, one
  * of which is drawn. Fields that are not here have the usual value of their type.
  */
-export const samples: Readonly<Record<string, Fact | readonly [Json, ...Json[]]>> = {
+export const samples: Readonly<Record<string, Sample>> = {
+  ...shared((subject) => personOf(subject).middleName, 'MiddleName', 'MiddleNames'),
+  ...shared(({ pupil }) => pupil.forename, 'LegalForename', 'PreferredForename'),
+  ...shared(({ pupil }) => pupil.surname, 'LegalSurname', 'PreferredSurname'),
+  ...shared(start, 'StartDate', 'FromDate', 'DateAwarded', 'LastFSM'),
+  ...shared(end, 'EndDate', 'ToDate'),
+  ...shared(addressee, 'Salutation', 'Addressee', 'ParentalSalutation', 'ParentalAddressee'),
+  ...shared(({ index }) => index + 1, 'Priority', 'Rank'),
+  ...shared(({ index }) => index === 0, 'IsFirstPointOfContact', 'IsMainEmail', 'UseForAutomatedMessages'),
+  ...shared([true], 'BirthCertificateSeen', 'HasParentalResponsibility', 'ReceivesCorrespondance'),
+  ...shared(
+    [true],
+    'ReceivesSchoolReport',
+    'IsMailingPoint',
+    'ParentalBallot',
+    'DeprivationPupil',
+    'Invited',
+  ),
+  ...shared([null], 'DateOfDeath', 'DateCeased'),
   Forename: (subject) => personOf(subject).forename,
   Surname: (subject) => personOf(subject).surname,
-  MiddleName: (subject) => personOf(subject).middleName,
-  MiddleNames: (subject) => personOf(subject).middleName,
-  LegalForename: ({ pupil }) => pupil.forename,
   LegalMiddleNames: ({ pupil }) => pupil.middleName,
-  LegalSurname: ({ pupil }) => pupil.surname,
-  PreferredForename: ({ pupil }) => pupil.forename,
-  PreferredSurname: ({ pupil }) => pupil.surname,
   NameOnPassport: ({ pupil }) => fullName(pupil),
   GenderCategory: ({ pupil }) => pupil.gender,
   DateOfBirth: (subject) => dateOf(personOf(subject).birthDay),
@@ -243,18 +260,8 @@ export const samples: Readonly<Record<string, Fact | readonly [Json, ...Json[]]>
   'LearnerEnrolmentStatus.StartDate': ({ pupil }) => dateOf(pupil.admissionDay),
   'LearnerEnrolmentStatus.EndDate': leavingDate,
   'LearnerPersonal.Title': () => null,
-  StartDate: start,
-  FromDate: start,
-  EndDate: end,
-  ToDate: end,
   ReviewDate: ({ yearStart }) => dateOf(yearStart + 200),
   ExpiryDate: ({ yearStart }) => dateOf(yearStart + 1200),
-  DateAwarded: start,
-  LastFSM: start,
-  Salutation: addressee,
-  Addressee: addressee,
-  ParentalSalutation: addressee,
-  ParentalAddressee: addressee,
   ConsentingAdult: ({ contacts: [first] }) => (first === undefined ? null : fullName(first)),
   LearnerPersonInvolved: ({ contacts: [first] }) => first?.id ?? null,
   // The prefix QQ is never assigned, 999 is the range for tests, 01632 960 is set aside for fiction, ZZ is no postcode area.
@@ -270,11 +277,6 @@ export const samples: Readonly<Record<string, Fact | readonly [Json, ...Json[]]>
   EmailAddress: (subject) => `contact${personOf(subject).number}@example.org`,
   PassportNumber: (subject) => `10${sevenDigits(subject)}`,
   CodeNumber: (subject) => `500${sevenDigits(subject)}0`,
-  Priority: ({ index }) => index + 1,
-  Rank: ({ index }) => index + 1,
-  IsFirstPointOfContact: ({ index }) => index === 0,
-  IsMainEmail: ({ index }) => index === 0,
-  UseForAutomatedMessages: ({ index }) => index === 0,
   OutcomeSENStatus: guidOf('SENStatusRef'),
   ReviewStatus: guidOf('SENReviewStatus'),
   ReviewType: guidOf('SENReviewType'),
@@ -305,19 +307,9 @@ export const samples: Readonly<Record<string, Fact | readonly [Json, ...Json[]]>
   UnauthorisedSessions: [5],
   TenantID: [1],
   Amount: [1455.5, 1320],
-  BirthCertificateSeen: [true],
-  HasParentalResponsibility: [true],
-  ReceivesCorrespondance: [true],
-  ReceivesSchoolReport: [true],
-  IsMailingPoint: [true],
-  ParentalBallot: [true],
-  DeprivationPupil: [true],
-  Invited: [true],
   Accepted: [true, false],
   Attended: [true, false],
   EnglishAsAdditional: [false, false, true],
-  DateOfDeath: [null],
-  DateCeased: [null],
 }
 
 /** Group types of the service (service-facts 15), with the short and the full name of a pupil's group on a day; undefined: none. */

@@ -1,6 +1,6 @@
 import { attendanceV2Model } from '../../model/attendance-v2.ts'
 import { createModelIndex } from '../../odata/index.ts'
-import { decodeRecordBytes, FLAT_TYPE, locationOf, readPreferences } from '../../v2/index.ts'
+import { decodeRecordBytes, locationOf, readPreferences } from '../../v2/index.ts'
 import { type RecordFace, recordSet } from '../attendance/record-set.ts'
 import { historyViews } from '../attendance/reference-sets.ts'
 import {
@@ -12,23 +12,16 @@ import {
   type Reply,
 } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest } from '../http/request.ts'
-import type { Describe } from '../query/presentation.ts'
 import { answerSet, readResource } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
 import { toLegacyForm } from './legacy-form.ts'
 import { answerBatch, type FlatWriter, toFlatReply, writeFlat } from './write-flat.ts'
 
-/** At the full level a flat record has its type and no more, as the replies to its writes do. */
-const describe: Describe = (_type, _entity, shown) => ({
-  members: { '@odata.type': FLAT_TYPE, ...shown },
-  url: '',
-})
-
 /** Creates the obsolete attendance face (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
 export function createLegacyService(school: School): (request: RoutedRequest) => Reply {
   const index = createModelIndex(attendanceV2Model)
   const face = (asOf: number | undefined): RecordFace => ({
-    ...{ name: 'V2', typeName: 'AttendanceService.Models.OData.AttendanceRecord', describe },
+    ...{ name: 'V2', typeName: 'AttendanceService.Models.OData.AttendanceRecord' },
     toEntity: (row) => ({
       ...toFlatReply(row.view),
       // Most filters never ask for it, and it costs a query.

@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
 
-import { z } from 'zod'
-
 import {
   type BatchPart,
   createBatchEncoder,
@@ -14,7 +12,6 @@ import {
   type MetadataLevel,
   type PartReply,
   type RecordFault,
-  type UnmappedField,
   type V2Error,
 } from '../../v2/index.ts'
 import type { RecordView } from '../attendance/record.ts'
@@ -23,8 +20,6 @@ import { formatInstant } from '../dates.ts'
 import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 import { zeroGuid } from '../identity.ts'
-import { fields as fieldTypes, parseRelaxedJson, readMembers } from '../json.ts'
-import type { SandboxSettings } from '../options.ts'
 import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
 import { layoutFor } from './legacy-form.ts'
@@ -55,7 +50,10 @@ const unknownIds: Readonly<Record<string, string>> = {
   ATT_VAL_3: 'The SchoolAttendanceCode of the record does not exist.',
 }
 
-/** Records one flat record, or answers with the array of everything that is wrong with it (service.md 7): a status, and JSON on one line. */
+/**
+ * Records one flat record, or answers with the array of everything that is wrong with it (service.md 7): a status, and JSON on one line.
+ * Members beyond the write form are left out.
+ */
 export function writeFlat(
   writer: FlatWriter,
   { record, faults = [] }: Pick<BatchPart, 'record' | 'faults'>,
@@ -75,8 +73,6 @@ export function writeFlat(
       faults.map(({ code, message }) => ({ code: faultCodes[code], message })),
     )
   }
-  const passed = readUnmapped(record.unmapped ?? [], school.settings.unmappedFields)
-  if (passed.errors.length > 0) return refuse(400, passed.errors)
   if (record.Present && record.Absent)
     return refuse(400, [{ code: 'INVALID_FIELD', message: 'A mark cannot be both Present and Absent.' }])
   const outcome = writeMark(school, 'V2', {
@@ -88,9 +84,9 @@ export function writeFlat(
     absent: record.Absent,
     minutesLate: record.MinutesLate ?? null,
     comment: record.Comment ?? null,
-    recordedOn: passed.recordedOn,
-    changeProcessName: passed.changeProcessName ?? null,
-    recordedBy: passed.recordedBy ?? writer.actorId,
+    recordedOn: undefined,
+    changeProcessName: null,
+    recordedBy: writer.actorId,
   })
   if (outcome.kind === 'written') {
     const json = encodeFlatReply(toFlatReply(outcome.view), writer.context, metadata)
@@ -102,52 +98,6 @@ export function writeFlat(
     outcome.faults.map(({ code, message }) => ({ code, message: unknownIds[code] ?? message })),
   )
 }
-
-/** What `pass` takes over, and why a record is refused. */
-interface UnmappedReading {
-  readonly errors: readonly V2Error[]
-  /** Milliseconds. */
-  readonly recordedOn?: number | undefined
-  readonly changeProcessName?: string | undefined
-  readonly recordedBy?: string | undefined
-}
-
-/**
- * Reads members that are not of the flat write form (batch-wire 4): `report` drops them, `pass` stores those for which V3 has a
- * place, `strict` refuses the record. Faults name the member, never its value.
- */
-function readUnmapped(
-  fields: readonly UnmappedField[],
-  policy: SandboxSettings['unmappedFields'],
-): UnmappedReading {
-  if (fields.length === 0 || policy === 'report') return { errors: [] }
-  if (policy === 'strict') {
-    const errors = fields.map(({ name }) => {
-      const subject = /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
-      return { code: 'UNKNOWN_FIELD', message: `${subject} is not a property of the record. Leave it out.` }
-    })
-    return { errors }
-  }
-  const members = Object.fromEntries(fields.map(({ name, raw }) => [name, parseRelaxedJson(raw)]))
-  const read = readMembers(passedSchema, members)
-  if ('faults' in read)
-    return { errors: read.faults.map(({ message }) => ({ code: 'INVALID_FIELD', message })) }
-  const { RecordedOn, ChangeProcessName, RecordedBy } = read.value
-  return {
-    errors: [],
-    recordedOn: RecordedOn ?? undefined,
-    changeProcessName: ChangeProcessName ?? undefined,
-    recordedBy: RecordedBy ?? undefined,
-  }
-}
-
-const passedSchema = z.object({
-  // Read for its form only: the session's own start counts.
-  AttendableEventStart: fieldTypes.instant,
-  RecordedOn: fieldTypes.instant,
-  ChangeProcessName: fieldTypes.string,
-  RecordedBy: fieldTypes.guid,
-})
 
 /** A record in the flat form of the legacy face (service.md 9.3). */
 export function toFlatReply(view: RecordView): FlatReply {

@@ -14,8 +14,8 @@ import {
   type TypedQuery,
   type VisitBudget,
 } from '../../odata/index.ts'
+import type { MetadataLevel } from '../../v2/index.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
-import type { Describe } from './presentation.ts'
 
 /** The environment that queries are compiled against. */
 export interface QueryContext {
@@ -33,8 +33,8 @@ export interface CompiledQuery {
   readonly matches: (entity: Entity) => boolean
   /** Undefined: the order of the service. */
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
-  /** Reduces an entity to the requested members; annotations need the URL of its collection. */
-  readonly project: (entity: Entity, collectionUrl?: string) => Record<string, Json>
+  /** Reduces an entity to the requested members. */
+  readonly project: (entity: Entity) => Record<string, Json>
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
@@ -43,8 +43,8 @@ export interface CompiledQuery {
 /** Options that can be checked and that the service does not offer. */
 const refused = ['search', 'schemaversion'] as const
 
-/** Limits far above those of real clients and far below those that take time; and the options that list items do not have. */
-const limits = { maxLength: 32_768, maxDepth: 100, refusedInItems: ['search', 'compute'] }
+/** Limits far above those of real clients and far below those that take time. */
+const limits = { maxLength: 32_768, maxDepth: 100 }
 
 /**
  * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.
@@ -62,15 +62,15 @@ export function readQuery(query: string): QueryOptions {
 /** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
 const maxVisits = 200_000
 
-/** Checks and compiles query options against a type; `describe` annotates the result. Errors: `QueryError` with the option and position. */
+/** Checks and compiles query options against a type; at the level `full` each entity has its own. Errors: `QueryError` with the option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
   { index, now }: Pick<QueryContext, 'index' | 'now'>,
-  describe?: Describe,
+  level?: MetadataLevel,
 ): CompiledQuery {
   const checked = checkQuery(options, typeName, index, { now })
-  return compileTyped(checked, index.structured(typeName), index, { left: maxVisits }, describe)
+  return compileTyped(checked, index.structured(typeName), index, { left: maxVisits }, level)
 }
 
 /** The entities that match, in the order asked for; `$skip` and `$top` are left to the caller. */
@@ -86,11 +86,11 @@ function compileTyped(
   type: StructuredType,
   index: ModelIndex,
   budget: VisitBudget,
-  describe: Describe | undefined,
+  level: MetadataLevel | undefined,
   outer?: '$expand',
 ): CompiledQuery {
   const { filter, orderby } = query
-  const nested: Compile = (inner, target) => compileTyped(inner, target, index, budget, describe, '$expand')
+  const nested: Compile = (inner, target) => compileTyped(inner, target, index, budget, level, '$expand')
   // A fault that shows itself only while the query runs names its option as the others do.
   const test = filter === undefined ? undefined : compilePredicate(filter, index, budget)
   const order = orderby.length === 0 ? undefined : compileComparator(orderby, index, budget)
@@ -98,7 +98,7 @@ function compileTyped(
     filter,
     matches: (entity) => test === undefined || inOption(outer ?? '$filter', () => test(entity)),
     compare: order && ((one, other) => inOption(outer ?? '$orderby', () => order(one, other))),
-    project: compileProjection(query, type, nested, describe),
+    project: compileProjection(query, type, nested, level),
     skip: query.skip ?? 0,
     top: query.top,
     count: query.count,
@@ -114,20 +114,19 @@ function compileProjection(
   { select, expand }: TypedQuery,
   type: StructuredType,
   compile: Compile,
-  describe: Describe | undefined,
+  level: MetadataLevel | undefined,
 ): CompiledQuery['project'] {
   const properties = [...type.properties.keys()]
   const shown = select === undefined ? properties : properties.filter((name) => select.has(name))
   const links = expand.map((item) => compileLink(item, compile))
-  return (entity, collectionUrl = '') => {
-    const result: Record<string, Json> = {}
+  return (entity) => {
+    const result: Record<string, Json> = level === 'full' ? { '@odata.type': `#${type.name}` } : {}
     for (const name of shown) {
       const value = entity[name]
       if (value !== undefined) result[name] = selectPart(value, select?.get(name) ?? 'all')
     }
-    const { members, url } = describe?.(type, entity, result, collectionUrl) ?? { members: result, url: '' }
-    for (const link of links) link(entity, members, url)
-    return members
+    for (const link of links) link(entity, result)
+    return result
   }
 }
 
@@ -142,24 +141,23 @@ function selectPart(value: Json, selection: Selection | 'all'): Json {
   return part
 }
 
-type Link = (entity: Entity, result: Record<string, Json>, url: string) => void
+type Link = (entity: Entity, result: Record<string, Json>) => void
 
 function compileLink({ path, property, target, mode, levels, query }: TypedExpand, compile: Compile): Link {
   const { name } = property
   if (path.length > 1 || mode === 'references' || levels !== 1)
     throw new QueryError(`This form of $expand is not supported for ${name}`, 0, '$expand')
   const nested = compile(query, target)
-  return (entity, result, url) => {
+  return (entity, result) => {
     const value = entity[name] ?? null
-    const inside = `${url}/${name}`
     if (!Array.isArray(value)) {
-      result[name] = isEntity(value) ? nested.project(value, inside) : null
+      result[name] = isEntity(value) ? nested.project(value) : null
       return
     }
     const found = findEntities(nested, value.filter(isEntity))
     if (nested.count || mode === 'count') result[`${name}@odata.count`] = found.length
     if (mode === 'count') return
     const end = nested.top === undefined ? undefined : nested.skip + nested.top
-    result[name] = found.slice(nested.skip, end).map((item) => nested.project(item, inside))
+    result[name] = found.slice(nested.skip, end).map((item) => nested.project(item))
   }
 }

@@ -1,16 +1,17 @@
-import type { ModelIndex, Property, QueryOptions, StructuredType } from '../../odata/index.ts'
+import type { ModelIndex, QueryOptions, StructuredType } from '../../odata/index.ts'
 import { type MetadataLevel, readPreferences } from '../../v2/index.ts'
 import { jsonMediaType, jsonReply, type Reply } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
-import { type Entity, isEntity, type Json } from '../json.ts'
+import type { Entity, Json } from '../json.ts'
 
-/** How an answer is annotated (OData JSON format 3.1). */
+/**
+ * How an answer is annotated (OData JSON format 3.1). The full level has the type of each entity, and nothing that a client
+ * can compute from `$metadata`.
+ */
 interface Presentation {
   /** URL of the service root. */
   readonly root: string
   readonly level: MetadataLevel
-  /** Adds what `odata.metadata=full` asks for; undefined at the other levels. */
-  readonly describe: Describe | undefined
 }
 
 /** The level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level. */
@@ -18,20 +19,9 @@ export function levelOf(format: string | undefined, request: ServiceRequest): Me
   return readPreferences('', format ?? request.header('accept') ?? '').metadata
 }
 
-/** How the answer to a request is annotated; `describe` is another way to write the full level (the legacy face). */
-export function presentationOf(
-  options: QueryOptions,
-  request: RoutedRequest,
-  index: ModelIndex,
-  describe?: Describe,
-): Presentation {
-  const level = levelOf(options.format, request)
-  const root = contextRoot(request)
-  return {
-    root,
-    level,
-    describe: level === 'full' ? (describe ?? describeFully(root, index)) : undefined,
-  }
+/** How the answer to a request is annotated. */
+export function presentationOf({ format }: QueryOptions, request: RoutedRequest): Presentation {
+  return { root: contextRoot(request), level: levelOf(format, request) }
 }
 
 /**
@@ -70,20 +60,6 @@ export function plainText(text: string): Reply {
   return jsonReply(200, text, { 'Content-Type': 'text/plain' })
 }
 
-/** An entity with its annotations, and the URL at which it can be read. */
-interface Described {
-  readonly members: Record<string, Json>
-  readonly url: string
-}
-
-/** Annotates the `shown` members of an entity; `collectionUrl` is the URL of the collection that it was found in. */
-export type Describe = (
-  type: StructuredType,
-  entity: Entity,
-  shown: Record<string, Json>,
-  collectionUrl: string,
-) => Described
-
 /** The key of an entity as a path has it: `(<guid>)`, or all names where the key has several. */
 export function keyPredicate(type: StructuredType, entity: Entity, index: ModelIndex): string {
   const parts = type.key.map((name) => {
@@ -94,57 +70,4 @@ export function keyPredicate(type: StructuredType, entity: Entity, index: ModelI
     return type.key.length === 1 ? text : `${name}=${text}`
   })
   return `(${parts.join(',')})`
-}
-
-/**
- * What `odata.metadata=full` shows (OData JSON format 3.1.2): type, id and edit link of each entity, the types that JSON does
- * not tell, and a link for each navigation property. Entities of a set of their own are at that set, others inside their owner.
- */
-function describeFully(root: string, index: ModelIndex): Describe {
-  const homes = new Map([...index.entitySets.values()].map(({ name, entityType }) => [entityType, name]))
-  return (type, entity, shown, collectionUrl) => {
-    const home = homes.get(type.name)
-    const path = `${home === undefined ? collectionUrl.slice(root.length + 1) : home}${keyPredicate(type, entity, index)}`
-    const url = `${root}/${path}`
-    const links = [...type.navigation.keys()].flatMap((name): [string, Json][] => [
-      [`${name}@odata.associationLink`, `${url}/${name}/$ref`],
-      [`${name}@odata.navigationLink`, `${url}/${name}`],
-    ])
-    const members: Record<string, Json> = {
-      '@odata.type': `#${type.name}`,
-      '@odata.id': url,
-      '@odata.editLink': path,
-      ...describeMembers(type, shown, index),
-      ...Object.fromEntries(links),
-    }
-    return { members, url }
-  }
-}
-
-/** The members of an entity or complex value, each after the annotation of its type. */
-function describeMembers(type: StructuredType, shown: Entity, index: ModelIndex): Record<string, Json> {
-  const members: Record<string, Json> = {}
-  for (const [name, value] of Object.entries(shown)) {
-    const property = type.properties.get(name)
-    const note = property === undefined || value === null ? undefined : typeNote(property)
-    if (note !== undefined) members[`${name}@odata.type`] = note
-    members[name] = property === undefined ? value : describeValue(property, value, index)
-  }
-  return members
-}
-
-/** The type of a property as an annotation; undefined for a complex value, which has its own, and for types that JSON shows. */
-function typeNote({ type, collection }: Property): string | undefined {
-  const short = type.replace(/^Edm\./, '')
-  if (collection) return `#Collection(${short})`
-  if (short === type) return undefined
-  return short === 'String' || short === 'Boolean' ? undefined : `#${short}`
-}
-
-function describeValue({ type, collection }: Property, value: Json, index: ModelIndex): Json {
-  const declared = index.findType(type)
-  if (declared?.kind !== 'complex') return value
-  const describe = (one: Json): Json =>
-    isEntity(one) ? { '@odata.type': `#${type}`, ...describeMembers(declared, one, index) } : one
-  return collection && Array.isArray(value) ? value.map(describe) : describe(value)
 }

@@ -3,7 +3,7 @@ import type { Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import type { Entity } from '../json.ts'
 import { type CompiledQuery, compileQuery, type QueryContext, readQuery } from './compile-query.ts'
-import { collectionReply, type Describe, plainText, presentationOf } from './presentation.ts'
+import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
 /** An entity of a collection, and the token of a page that begins after it. */
 export interface CollectionRow {
@@ -26,8 +26,6 @@ export interface Collection {
   readonly refuse?: (filter: TypedExpr | undefined) => Reply | undefined
   /** Set where the rows may be all of a school: they are read in their own order, or not at all. */
   readonly naturalOrderOnly?: true
-  /** Another way to write the full level of annotations. */
-  readonly describe?: Describe | undefined
 }
 
 /** The rows of a collection that is whole in memory: the token is the number of rows before the page. */
@@ -50,8 +48,8 @@ export function readCollection(
 ): Reply {
   const { context, typeName } = collection
   const options = readQuery(request.query)
-  const presentation = presentationOf(options, request, queryContext.index, collection.describe)
-  const query = compileQuery(options, typeName, queryContext, presentation.describe)
+  const presentation = presentationOf(options, request)
+  const query = compileQuery(options, typeName, queryContext, presentation.level)
   const { compare } = query
   if (compare !== undefined && collection.naturalOrderOnly === true)
     throw new QueryError('Changes come in the order of their writing', 0, '$orderby')
@@ -66,7 +64,7 @@ export function readCollection(
     collectionReply(
       presentation,
       context,
-      page.rows.map(({ entity }) => query.project(entity, `${presentation.root}/${context}`)),
+      page.rows.map(({ entity }) => query.project(entity)),
       query.count ? count() : undefined,
       page.more ? nextLink(request, options, size.rest, token()) : undefined,
     )

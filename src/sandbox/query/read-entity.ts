@@ -12,14 +12,7 @@ import { notFound, type Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
 import { compileQuery, type QueryContext, readQuery } from './compile-query.ts'
-import {
-  collectionReply,
-  type Describe,
-  entityReply,
-  keyPredicate,
-  plainText,
-  presentationOf,
-} from './presentation.ts'
+import { collectionReply, entityReply, keyPredicate, plainText, presentationOf } from './presentation.ts'
 import { countCollection, listedRows, readCollection } from './read-collection.ts'
 
 /** An entity, and the rest of the path below it. */
@@ -33,8 +26,6 @@ interface EntityTarget {
   readonly rest: readonly PathSegment[]
   /** Whether `/$value` ends the path. */
   readonly isRaw: boolean
-  /** Another way to write the full level of annotations. */
-  readonly describe?: Describe | undefined
 }
 
 /** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
@@ -74,16 +65,15 @@ export function readEntity(target: EntityTarget, queryContext: QueryContext, req
 }
 
 function readWhole(
-  { typeName, context, entity, describe }: EntityTarget,
+  { typeName, context, entity }: EntityTarget,
   queryContext: QueryContext,
   request: RoutedRequest,
 ): Reply {
   const options = readQuery(request.query)
   refuseOptions(options)
-  const presentation = presentationOf(options, request, queryContext.index, describe)
-  const query = compileQuery(options, typeName, queryContext, presentation.describe)
-  const shown = query.project(entity, `${presentation.root}/${context}`)
-  return entityReply(200, presentation, `${context}/$entity`, shown)
+  const presentation = presentationOf(options, request)
+  const { project } = compileQuery(options, typeName, queryContext, presentation.level)
+  return entityReply(200, presentation, `${context}/$entity`, project(entity))
 }
 
 /** A structural property, or a member of a complex one. */
@@ -111,7 +101,7 @@ function readValue(
   refuseOptions(options, 'select', 'expand')
   if (value === null) return noContent
   if (isRaw) return typeof value === 'object' ? notFound : plainText(String(value))
-  const presentation = presentationOf(options, request, index)
+  const presentation = presentationOf(options, request)
   const context = `${here}/${names.join('/')}`
   if (Array.isArray(value)) return collectionReply(presentation, context, value)
   return entityReply(200, presentation, context, isEntity(value) ? value : { value })

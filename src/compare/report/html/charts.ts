@@ -24,7 +24,7 @@ export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map((
 /** One horizontal bar of the width that `most` has as 100 %; a part with a record never vanishes. `label` describes it where no figures stand beside it. */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)
-  const widths = shown.map(({ count }) => Math.max(1.2, (count / most) * 100))
+  const widths = shown.map(({ count }) => Math.max(0.4, (count / most) * 100))
   const fit = Math.min(1, 100 / sumOf(widths))
   let x = 0
   const rects = shown.map(({ name }, index) => {

@@ -1,10 +1,66 @@
 import { createHash } from 'node:crypto'
 
-import { formatDuration, formatInstant, formatLongDay } from '../format.ts'
+import { gravities, gravityTexts } from '../explanations.ts'
+import { formatCount, formatDuration, formatInstant, formatLongDay } from '../format.ts'
 import type { Report } from '../report.ts'
+import { sumOf } from './charts.ts'
 import { html, Markup } from './markup.ts'
 import { chartSection, classSection, ruleSections, trustSection, verdictSection } from './sections.ts'
-import { styles } from './styles.ts'
+
+/** The style sheet of the page; its digest is in the Content-Security-Policy, so it is put in unchanged. */
+const styles = `
+:root{color-scheme:light dark;--bg:#fff;--fg:#1b2430;--soft:#526070;--line:#dde2e8;--code:#eef1f5;--link:#0b57d0;--good:#13703a;--bad:#b3261e;--note:#7a5700;
+--same:#8a97a6;--equivalent:#b6c2cf;--differs:#c8401a;--onlyV2:#1f5fbf;--onlyV3:#7b3fb3;--unknown:#616c79}
+@media screen and (prefers-color-scheme:dark){:root{--bg:#12171d;--fg:#e7ecf2;--soft:#a3b0be;--line:#2d3742;--code:#232c36;--link:#8ab4f8;--good:#6fd196;--bad:#ff9a8a;--note:#f0c66b;
+--same:#6d7b8a;--equivalent:#46525f;--differs:#f0744a;--onlyV2:#6aa3f5;--onlyV3:#bd8cf0;--unknown:#96a1ae}}
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums lining-nums}
+main{max-width:66rem;margin:0 auto;padding:2rem 1.25rem 4rem}
+h1,h2,h3,p,dl,dd,ul,ol,figure{margin:0;padding:0}
+ul,ol{list-style:none}
+h1{font-size:2.2rem;line-height:1.2;letter-spacing:-.02em}
+h2{font-size:1.35rem;line-height:1.25;margin-bottom:.35rem}
+h3{font-size:1rem;line-height:1.35;overflow-wrap:anywhere}
+section,footer{margin-top:2.5rem}
+code{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;background:var(--code);border-radius:4px;padding:.1em .35em;overflow-wrap:anywhere}
+.lead,figcaption p,.note,dt{color:var(--soft)}
+.note,figcaption p,dt,footer{font-size:.88rem}
+.lead{margin-bottom:.75rem;max-width:46rem}
+.hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.outcome{margin-top:.5rem;padding:1.25rem;border:1px solid var(--line);border-left:6px solid;border-radius:8px;overflow-wrap:anywhere}
+.outcome p{color:var(--fg)}.outcome .note{color:var(--soft);margin-top:.4rem}.outcome .limit{margin-top:.4rem;font-weight:600}
+.findings{margin-top:.75rem;display:grid;gap:.25rem}.findings li{display:grid;grid-template-columns:19rem minmax(0,1fr);gap:0 .75rem;color:var(--fg)}.findings span{color:var(--soft)}
+.good,.ready{color:var(--good)}.bad,.differs{color:var(--bad)}strong.note,.inconclusive{color:var(--note)}
+.facts{display:flex;flex-wrap:wrap;gap:.6rem 1.8rem;margin-top:1rem}
+.facts dd{overflow-wrap:anywhere}
+.bar{display:block;width:100%;min-width:5rem;height:.8rem;border-radius:3px}[role=img].bar{height:1.6rem;margin-bottom:.75rem}
+.f-same{fill:var(--same)}.f-equivalent{fill:var(--equivalent)}.f-differs{fill:var(--differs)}.f-onlyV2,.f-delay{fill:var(--onlyV2)}.f-onlyV3{fill:var(--onlyV3)}.f-unknown{fill:var(--unknown)}
+.swatch{width:.8rem;height:.8rem}
+.classes li{padding:1rem 0;border-top:1px solid var(--line)}
+.classes .bar{height:.4rem;margin:.35rem 0}
+.classes dl{display:grid;grid-template-columns:7rem minmax(0,1fr);gap:.2rem .5rem;margin-top:.35rem;font-size:.92rem}
+.chart{margin-top:1.75rem}figcaption{margin-bottom:.5rem}
+.legend{display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;font-size:.88rem;margin-bottom:.5rem}
+.legend li{display:flex;align-items:center;gap:.4rem}
+.columns{display:block;width:100%;height:12rem;overflow:visible}
+.grid{stroke:var(--line)}.axis{fill:var(--soft);font-size:12px}
+.ends{display:flex;justify-content:space-between;padding-left:6%;font-size:.82rem;color:var(--soft)}
+.scroll{overflow:auto}.chart .scroll,details .scroll{max-height:26rem}
+.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--link);outline-offset:2px}
+table{width:100%;border-collapse:collapse;font-size:.88rem}
+th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
+thead th{color:var(--soft)}
+.n{text-align:right;white-space:nowrap;padding:.4rem 0 .4rem .75rem}
+details{margin-top:.75rem}
+summary{cursor:pointer;color:var(--link);width:fit-content}
+footer{border-top:1px solid var(--line);padding-top:1.25rem;color:var(--soft)}
+footer p{max-width:52rem;margin-top:.4rem}
+@media screen and (max-width:40rem){main{padding:1rem 1rem 3rem}.findings li,.classes dl{grid-template-columns:minmax(0,1fr)}.outcome{padding:1rem}}
+@media print{html{font-size:9pt}@page{size:A4;margin:13mm}body{font-size:9pt;line-height:1.4;-webkit-print-color-adjust:exact;print-color-adjust:exact}main{max-width:none;padding:0}
+section,footer{margin-top:7mm}h2,h3,figcaption,.lead{break-after:avoid}.classes li,.outcome,tr{break-inside:avoid}.columns{height:38mm}
+.scroll,.chart .scroll{overflow:visible;max-height:none}details:not([open]){display:none}}
+`
 
 /** Nothing may be loaded, run or sent: the one style sheet is known by its digest. */
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
@@ -23,15 +79,24 @@ const sources = {
  * every chart has its figures as text.
  */
 export function toHtml(report: Report): string {
-  const { title, outcome, headline, limits, run, exact } = report
+  const { title, outcome, headline, limits, classes, run, exact } = report
   const lasted = formatDuration(Date.parse(run.endedAt) - Date.parse(run.startedAt))
+  const isLive = run.kind === 'live'
+  const [v2, v3] = [run.services?.v2 ?? null, run.services?.v3 ?? null]
   const facts = [
     run.partner !== null && ['Partner', run.partner],
-    ['Records of', `${formatLongDay(run.from)} – ${formatLongDay(run.to)}`],
-    ['Run', run.run],
+    v2 !== null && ['V2', v2],
+    v3 !== null && ['V3', v3],
+    !isLive && ['Records of', `${formatLongDay(run.from)} – ${formatLongDay(run.to)}`],
+    isLive && ['Compared', `${formatInstant(run.startedAt)} – ${formatInstant(run.endedAt)}`],
     ['Source', sources[run.kind]],
-    ['Ended', `${formatInstant(run.endedAt)}, after ${lasted}`],
+    !isLive && ['Ended', `${formatInstant(run.endedAt)}, after ${lasted}`],
+    ['Run', run.run],
   ].filter((fact) => fact !== false)
+  const findings = gravities.flatMap((gravity) => {
+    const own = classes.filter((one) => one.gravity === gravity)
+    return own.length === 0 ? [] : [{ gravity, own, count: sumOf(own.map(({ count }) => count)) }]
+  })
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -49,6 +114,24 @@ export function toHtml(report: Report): string {
           <div class="outcome ${outcome}">
             <h1>${title}</h1>
             <p>${headline}</p>
+            ${
+              findings.length > 0 &&
+              html`<ul class="findings">
+                  ${findings.map(
+                    ({ gravity, own, count }) =>
+                      html`<li>
+                        <strong>${gravityTexts[gravity]}: ${formatCount(count)}</strong>
+                        <span
+                          >${own[0]?.explanation.title}${own.length > 1 && `, and ${own.length - 1} more`}</span
+                        >
+                      </li>`,
+                  )}
+                </ul>
+                <p class="note">
+                  Differences by what they mean for a school, the gravest first; a record with two of them
+                  counts twice.
+                </p>`
+            }
             ${limits.map((limit) => html`<p class="limit">${limit}</p>`)}
           </div>
           <dl class="facts">

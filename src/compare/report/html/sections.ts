@@ -1,12 +1,13 @@
-import type { CountedGroup } from '../../run-document.ts'
+import { type RunDocument } from '../../run-document.ts'
 import { verdicts, verdictTexts } from '../../verdict.ts'
-import { explainRule } from '../explanations.ts'
+import { explainRule, gravityTexts } from '../explanations.ts'
 import { formatBound, formatCount, formatLongDay, formatShare } from '../format.ts'
 import type { Report, ReportedClass } from '../report.ts'
 import { attentionOf, bar, columnChart, legendOf, lengthOf, sumOf, swatch, toColumns } from './charts.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
-type Run = Report['run']
+type Run = RunDocument
+type Groups = Run['days']
 
 /** A part of the page below a heading of its own. */
 const section = (id: string, title: string, lead: Content, body: Content): Markup =>
@@ -18,29 +19,29 @@ const section = (id: string, title: string, lead: Content, body: Content): Marku
 
 const MOST_LISTED = 200
 
-/** A table that scrolls by itself. The first cell of a row is its header; `numbers` of the last columns are aligned to the right. */
-function table(
-  name: string,
-  headings: readonly Content[],
-  numbers: number,
-  rows: readonly (readonly Content[])[],
-): Markup {
-  const classOf = (column: number): Content => column >= headings.length - numbers && html` class="n"`
-  const cell = (content: Content, column: number): Markup =>
-    column === 0 ? html`<th scope="row">${content}</th>` : html`<td${classOf(column)}>${content}</td>`
+/** A column of a table; the first one heads its rows, and numbers are aligned to the right. */
+type Column<Row> = readonly [heading: Content, cell: (row: Row) => Content, align?: 'number']
+
+/** A table that scrolls by itself. */
+function table<Row>(name: string, rows: readonly Row[], columns: readonly Column<Row>[]): Markup {
+  const classOf = ([, , align]: Column<Row>): Content => align !== undefined && html` class="n"`
+  const cellOf = (row: Row) => (column: Column<Row>, at: number) =>
+    at === 0
+      ? html`<th scope="row">${column[1](row)}</th>`
+      : html`<td${classOf(column)}>${column[1](row)}</td>`
   const more = rows.length - MOST_LISTED
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Table: ${name}">
       <table>
         <thead>
           <tr>
-            ${headings.map((heading, column) => html`<th scope="col" ${classOf(column)}>${heading}</th>`)}
+            ${columns.map((column) => html`<th scope="col" ${classOf(column)}>${column[0]}</th>`)}
           </tr>
         </thead>
         <tbody>
           ${rows.slice(0, MOST_LISTED).map(
-            (cells) =>
+            (row) =>
               html`<tr>
-                ${cells.map(cell)}
+                ${columns.map(cellOf(row))}
               </tr>`,
           )}
         </tbody>
@@ -61,109 +62,98 @@ function codePath(path: string): Markup {
   return html`<code>${first}${others.map((name) => html`/<wbr />${name}`)}</code>`
 }
 
+interface Counted {
+  readonly path: string
+  readonly count: number
+}
+const fieldColumn: Column<Counted> = ['Field', ({ path }) => codePath(path)]
+const recordsColumn: Column<Pick<Counted, 'count'>> = ['Records', ({ count }) => formatCount(count), 'number']
+
 /** One bar of all verdicts, and their counts below it. */
 export function verdictSection({ verdicts: counts, compared }: Run): Markup {
   const parts = verdicts
     .map((verdict) => ({ name: verdict, count: counts[verdict] }))
     .filter(({ count }) => count > 0)
   const words = parts.map(({ name, count }) => `${verdictTexts[name].label} ${formatCount(count)}`)
-  const rows = verdicts.map((verdict) => [
-    html`${swatch(verdict)} ${verdictTexts[verdict].label}`,
-    verdictTexts[verdict].meaning,
-    formatCount(counts[verdict]),
-    counts[verdict] > 0 && formatShare(counts[verdict], compared),
-  ])
   return section(
     'verdicts',
     'Verdicts',
     `Records compared: ${formatCount(compared)}, each with exactly one verdict.`,
     html`${parts.length > 0 && bar(parts, lengthOf(parts), `Verdicts: ${words.join(', ')}`)}
-    ${table('Verdicts', ['Verdict', 'Meaning', 'Records', 'Share'], 2, rows)}`,
+    ${table('Verdicts', verdicts, [
+      ['Verdict', (verdict) => html`${swatch(verdict)} ${verdictTexts[verdict].label}`],
+      ['Meaning', (verdict) => verdictTexts[verdict].meaning],
+      ['Records', (verdict) => formatCount(counts[verdict]), 'number'],
+      ['Share', (verdict) => counts[verdict] > 0 && formatShare(counts[verdict], compared), 'number'],
+    ])}`,
   )
 }
 
-type TrustRow = readonly [level: 'good' | 'note' | 'bad', name: string, value: string, text: string]
+type TrustRow = readonly [level: keyof typeof levels, name: string, value: string, text: string]
 const levels = { good: 'Good', note: 'Note', bad: 'Attention' }
 
 /** How far the verdicts can be trusted. */
 export function trustSection({ run, outcome, doubts }: Report): Markup {
-  const { complete, offered, compared, dropped, skipped, askedAgain } = run
+  const { complete, offered, compared, dropped, skipped, askedAgain, noise, ownRules } = run
   const isEnough = complete && !doubts.includes('tooFewCompared') && compared > 0
-  const left = `${formatCount(dropped)} dropped, ${formatCount(skipped)} skipped`
-  const end = complete ? 'The run came to its end.' : 'The run was stopped before its end.'
-  const trust: readonly TrustRow[] = [
+  const expired = ownRules.filter((rule) => rule.expired).length
+  const rows: readonly TrustRow[] = [
     [
       isEnough ? 'good' : 'bad',
       'Completeness',
       formatShare(compared, offered) ?? 'nothing',
-      `${formatCount(compared)} of ${formatCount(offered)} offered records compared; ${left}. ${end}`,
+      `${formatCount(compared)} of ${formatCount(offered)} offered records compared; ${formatCount(dropped)} dropped, ${formatCount(skipped)} skipped. The run ${complete ? 'came to' : 'was stopped before'} its end.`,
     ],
-    noiseOf(run, outcome),
-    ownRulesOf(run),
+    [
+      noise.measured ? 'good' : outcome === 'differs' ? 'bad' : 'note',
+      'Noise of V2',
+      noise.measured ? formatCount(noise.records) : 'not measured',
+      noise.measured
+        ? 'records in which V2, read twice, differs from itself. These fields do not count as differences.'
+        : 'V2 was read once: a difference may be one that V2 has with itself. compare run --noise reads V2 twice.',
+    ],
+    [
+      expired > 0 ? 'bad' : ownRules.length > 0 ? 'note' : 'good',
+      'Own rules',
+      expired > 0 ? `${expired} of ${ownRules.length} expired` : `${ownRules.length}`,
+      'differences that the partner accepts, each with an owner and an end. What expired rules had accepted counts as different again.',
+    ],
     [
       'good',
       'Asked again',
       formatCount(askedAgain),
-      askedAgain === 0
-        ? 'No record had to be read again.'
-        : 'records were read again before they were judged, since they seemed to differ or had changed meanwhile.',
+      'records were read again before they were judged, since they seemed to differ or had changed meanwhile.',
     ],
   ]
-  const rows = trust.map(([level, name, value, text]) => [
-    name,
-    html`<span class="hidden">${levels[level]}: </span><strong class="${level}">${value}</strong>`,
-    text,
-  ])
   const lead = 'What the verdicts rest on, and what limits them.'
-  return section('trust', 'How far to trust it', lead, table('Trust', ['What', 'Result', 'Meaning'], 0, rows))
-}
-
-function noiseOf({ noise: { measured, records }, kind }: Run, outcome: Report['outcome']): TrustRow {
-  const name = 'Noise of V2'
-  if (!measured) {
-    const advice =
-      kind === 'reads' ? 'Run again with --noise to tell.' : 'compare run --noise reads V2 twice.'
-    const text = `V2 was read once: a difference may be one that V2 has with itself. ${advice}`
-    return [outcome === 'differs' ? 'bad' : 'note', name, 'not measured', text]
-  }
-  if (records === 0) return ['good', name, 'none', 'V2 was read twice and agreed with itself.']
-  const text = 'records in which V2 differs from itself. These fields do not count as differences.'
-  return ['good', name, formatCount(records), text]
-}
-
-function ownRulesOf({ ownRules: rules }: Run): TrustRow {
-  const name = 'Own rules'
-  const expired = rules.filter((rule) => rule.expired).length
-  if (rules.length === 0) return ['good', name, 'none', 'Only the built-in rules made records equivalent.']
-  if (expired > 0) {
-    const text = 'What expired rules had accepted counts as different again.'
-    return ['bad', name, `${expired} of ${rules.length} expired`, text]
-  }
-  const text = 'Differences that the partner has accepted, each with an owner and an end; listed below.'
-  return ['note', name, `${rules.length}`, text]
+  const shown = table('Trust', rows, [
+    ['What', ([, name]) => name],
+    ['Result', ([level, , value]) => html`<span class="hidden">${levels[level]}: </span><strong class="${level}">${value}</strong>`], // prettier-ignore
+    ['Meaning', ([, , , text]) => text],
+  ])
+  return section('trust', 'How far to trust it', lead, shown)
 }
 
 const MOST_EXPLAINED = 10
 
-/** The largest classes of difference with what they mean and what to do, then the others as a table. */
+/** The gravest classes of difference with what they mean and what to do, then the others as a table. */
 export function classSection({ classes, run }: Report): Markup {
   if (classes.length === 0) return section('classes', 'Differences', 'No record differs.', undefined)
   const [explained, others] = [classes.slice(0, MOST_EXPLAINED), classes.slice(MOST_EXPLAINED)]
   const most = Math.max(1, ...explained.map(({ count }) => count))
   const number = classes.length === 1 ? 'One class' : `${classes.length} classes`
   const lead =
-    others.length > 0 ? `The ten largest of ${classes.length} classes.` : `${number} of differences.`
-  const rows = others.map(({ path, kind, v2Class, v3Class, explanation, count }) => [
-    ...[
-      codePath(path),
-      rowNames.get(kind) ?? kind,
-      html`<code>${v2Class}</code>`,
-      html`<code>${v3Class}</code>`,
-    ],
-    ...[explanation.title, formatCount(count)],
+    others.length > 0
+      ? `The first ten of ${classes.length} classes, the gravest first.`
+      : `${number} of differences, the gravest first.`
+  const rest = table('Other classes of differences', others, [
+    fieldColumn,
+    ['Kind', ({ kind }) => rowNames.get(kind) ?? kind],
+    ['V2', ({ v2Class }) => html`<code>${v2Class}</code>`],
+    ['V3', ({ v3Class }) => html`<code>${v3Class}</code>`],
+    ['Meaning', ({ explanation }) => explanation.title],
+    recordsColumn,
   ])
-  const headings = ['Field', 'Kind', 'V2', 'V3', 'Meaning', 'Records']
-  const rest = table('Other classes of differences', headings, 1, rows)
   return section(
     'classes',
     'What differs, and what to do',
@@ -176,7 +166,7 @@ export function classSection({ classes, run }: Report): Markup {
 }
 
 function explainedClass(one: ReportedClass, compared: number, most: number): Markup {
-  const { path, kind, v2Class, v3Class, count, explanation } = one
+  const { path, kind, v2Class, v3Class, count, gravity, explanation } = one
   const { title, meaning, cause, remedy } = explanation
   const rowName = rowNames.get(kind)
   const share = formatShare(count, compared)
@@ -184,7 +174,8 @@ function explainedClass(one: ReportedClass, compared: number, most: number): Mar
   return html`<li>
     <h3>${title}</h3>
     <p class="note">
-      ${formatCount(count)} records${share !== undefined && ` (${share})`}: ${rowName ?? pair}
+      <strong>${gravityTexts[gravity]}</strong> · ${formatCount(count)}
+      records${share !== undefined && ` (${share})`}: ${rowName ?? pair}
     </p>
     ${bar([{ name: rowName === undefined ? 'differs' : kind, count }], most)}
     <p>${meaning}</p>
@@ -203,28 +194,6 @@ const rowNames: ReadonlyMap<ReportedClass['kind'], string> = new Map([
   ['unknown', 'unknown'],
 ])
 
-const names = new Map([
-  ['code:present', 'Present codes'],
-  ['code:absent', 'Absent codes'],
-  ['code:neither', 'Codes that are neither'],
-  ['marks', 'Marks'],
-  ['registrations', 'Registrations'],
-  ['batch', 'Batches of marks'],
-  ['record', 'Single marks'],
-  ['readFilter', 'Reads by filter'],
-  ['readKey', 'Reads by key'],
-  ['reply', 'reply'],
-  ['visible', 'seen on V3'],
-  ['readBack', 'read back on V2'],
-  ['answers', 'answers'],
-])
-
-/** A class of codes, or a kind of record or request, in words; for live checks with what was checked. A name that is not known stays. */
-function wordsOf(name: string): string {
-  const parts = name.split('/')
-  return parts.every((part) => names.has(part)) ? parts.map((part) => names.get(part)).join(', ') : name
-}
-
 const figure = (title: string, text: Content, body: Content): Markup =>
   html`<figure class="chart">
     <figcaption>
@@ -237,28 +206,29 @@ const figure = (title: string, text: Content, body: Content): Markup =>
 const chartHeading = html`<span class="hidden">Chart</span>`
 
 /** Groups as rows, verdicts as columns; with a bar of those that ask for attention where any does. */
-function groupTable(
-  heading: string,
-  groups: readonly CountedGroup[],
-  nameOf: (name: string) => string,
-): Markup {
+function groupTable(heading: string, groups: Groups, nameOf: (name: string) => Content): Markup {
   const most = Math.max(...groups.map((group) => lengthOf(attentionOf(group))))
-  const rows = groups.map((group) => [
-    nameOf(group.name),
-    ...(most === 0 ? [] : [bar(attentionOf(group), most)]),
-    ...verdicts.map((verdict) => formatCount(group.verdicts[verdict])),
+  const chart: Column<Groups[number]> = [chartHeading, (group) => bar(attentionOf(group), most)]
+  const columns = verdicts.map((verdict): Column<Groups[number]> => [
+    verdictTexts[verdict].label,
+    (group) => formatCount(group.verdicts[verdict]),
+    'number',
   ])
-  const labels = verdicts.map((verdict) => verdictTexts[verdict].label)
-  const headings = [heading, ...(most === 0 ? [] : [chartHeading]), ...labels]
-  return html`${most > 0 && legendOf(groups)} ${table(`${heading}: verdicts`, headings, labels.length, rows)}`
+  return html`${most > 0 && legendOf(groups)}
+  ${table(`${heading}: verdicts`, groups, [[heading, ({ name }) => nameOf(name)], ...(most > 0 ? [chart] : []), ...columns])}`
 }
 
-const groupChart = (title: string, heading: string, groups: readonly CountedGroup[]): Content =>
+const groupChart = (
+  title: string,
+  heading: string,
+  groups: Groups,
+  nameOf: (name: string) => Content = codePath,
+): Content =>
   groups.length > 0 &&
   figure(
     title,
     'Records by verdict. Bars have those that ask for attention.',
-    groupTable(heading, groups, wordsOf),
+    groupTable(heading, groups, nameOf),
   )
 
 /** Where records differ, or, where none does, what was compared: by day, field, class of the code and kind, and how long marks took. */
@@ -266,6 +236,7 @@ export function chartSection({ run, classes }: Report): Content {
   const charts = [
     dayChart(run),
     fieldChart(run.differences),
+    groupChart('By hour of the comparison (UTC)', 'Hour', run.hours, (hour) => `${hour}:00`),
     groupChart('By code class', 'Class', run.codeClasses),
     groupChart('By kind', 'Kind', run.kinds),
     delayChart(run.delays),
@@ -293,23 +264,20 @@ const MOST_FIELDS = 12
 
 function fieldChart(differences: Run['differences']): Content {
   const fields = [...Map.groupBy(differences, ({ path }) => path)]
-    .map(([path, classes]) => ({
-      path,
-      classes: classes.length,
-      count: sumOf(classes.map(({ count }) => count)),
-    }))
+    .map(([path, own]) => ({ path, classes: own.length, count: sumOf(own.map(({ count }) => count)) }))
     .sort((one, other) => other.count - one.count)
   const [largest] = fields
   if (largest === undefined) return false
-  const rows = fields.slice(0, MOST_FIELDS).map(({ path, classes, count }) => {
-    const parts = [{ name: 'differs', count }]
-    return [codePath(path), bar(parts, largest.count), formatCount(count), String(classes)]
-  })
   const more = fields.length > MOST_FIELDS && ` The ${MOST_FIELDS} largest of ${fields.length} fields.`
   return figure(
     'By field',
     ['Records that differ in a field. A record that differs in two counts in both.', more],
-    table('Fields', ['Field', chartHeading, 'Records', 'Classes'], 2, rows),
+    table('Fields', fields.slice(0, MOST_FIELDS), [
+      fieldColumn,
+      [chartHeading, ({ count }) => bar([{ name: 'differs', count }], largest.count)],
+      recordsColumn,
+      ['Classes', ({ classes }) => String(classes), 'number'],
+    ]),
   )
 }
 
@@ -317,63 +285,52 @@ function delayChart(delays: Run['delays']): Content {
   const counts = delays.map(({ count }) => count)
   const total = sumOf(counts)
   if (total === 0) return false
-  const rows = delays.map(({ upToMs, count }, index) => {
-    const parts = [{ name: 'delay', count }]
-    const visible = formatShare(sumOf(counts.slice(0, index + 1)), total)
-    const upTo = upToMs === null ? 'longer' : formatBound(upToMs)
-    return [upTo, bar(parts, Math.max(...counts)), formatCount(count), visible]
-  })
+  const rows = delays.map((delay, index) => ({ ...delay, visible: sumOf(counts.slice(0, index + 1)) }))
   return figure(
     'Delay',
     'Time until a mark that one side had accepted was visible on the other.',
-    table('Delay', ['Up to', chartHeading, 'Marks', 'Visible by then'], 2, rows),
+    table('Delay', rows, [
+      ['Up to', ({ upToMs }) => (upToMs === null ? 'longer' : formatBound(upToMs))],
+      [chartHeading, ({ count }) => bar([{ name: 'delay', count }], Math.max(...counts))],
+      ['Marks', ({ count }) => formatCount(count), 'number'],
+      ['Visible by then', ({ visible }) => formatShare(visible, total), 'number'],
+    ]),
   )
 }
 
+/** A section that is a table; none without rows. */
+const listed = <Row>(
+  id: string,
+  title: string,
+  lead: string,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+): Content => rows.length > 0 && section(id, title, lead, table(title, rows, columns))
+
 /** What made records equivalent, the partner's own rules, and the noise of V2. */
 export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, noise } }: Report): Content {
+  const equivalent = `${formatCount(counts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`
   return [
-    equivalences.length > 0 &&
-      section(
-        'equivalences',
-        'What counts as equivalent',
-        `${formatCount(counts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`,
-        table(
-          'Equivalences',
-          ['Rule', 'Meaning', 'Field', 'Records'],
-          1,
-          equivalences.map(({ rule, path, count }) => {
-            const meaning = explainRule(rule) ?? 'a rule of the partner’s own'
-            return [html`<code>${rule}</code>`, meaning, codePath(path), formatCount(count)]
-          }),
-        ),
-      ),
-    ownRules.length > 0 &&
-      section(
-        'own-rules',
-        'Own rules of the partner',
-        'Differences that the partner accepts.',
-        table(
-          'Own rules',
-          ['Rule', 'Field', 'Reason', 'Owner', 'Counts until', 'Records'],
-          1,
-          ownRules.map(({ name, path, reason, owner, expires, expired, count }) => {
-            const until = html`${formatLongDay(expires)}${expired && html` <strong class="bad">expired</strong>`}`
-            return [name, codePath(path), reason, owner, until, formatCount(count)]
-          }),
-        ),
-      ),
-    noise.differences.length > 0 &&
-      section(
-        'noise',
-        'Noise: V2 against itself',
-        'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
-        table(
-          'Noise',
-          ['Field', 'Kind', 'Records'],
-          1,
-          noise.differences.map(({ path, kind, count }) => [codePath(path), kind, formatCount(count)]),
-        ),
-      ),
+    listed('equivalences', 'What counts as equivalent', equivalent, equivalences, [
+      ['Rule', ({ rule }) => html`<code>${rule}</code>`],
+      ['Meaning', ({ rule }) => explainRule(rule) ?? 'a rule of the partner’s own'],
+      fieldColumn,
+      recordsColumn,
+    ]),
+    listed('own-rules', 'Own rules of the partner', 'Differences that the partner accepts.', ownRules, [
+      ['Rule', ({ name }) => name],
+      fieldColumn,
+      ['Reason', ({ reason }) => reason],
+      ['Owner', ({ owner }) => owner],
+      ['Counts until', ({ expires, expired }) => [formatLongDay(expires), expired && html` <strong class="bad">expired</strong>`]], // prettier-ignore
+      recordsColumn,
+    ]),
+    listed(
+      'noise',
+      'Noise: V2 against itself',
+      'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
+      noise.differences,
+      [fieldColumn, ['Kind', ({ kind }) => kind], recordsColumn],
+    ),
   ]
 }

@@ -1,0 +1,245 @@
+import { constants, existsSync, statSync } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+
+import type { Command } from 'commander'
+
+import { openSides } from '../../app/open-sides.ts'
+import { markFileOf } from '../../app/stages.ts'
+import { systemClock } from '../../clock.ts'
+import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
+import { writeMarkQuery } from '../../compare/run/queries.ts'
+import { AdapterError } from '../../errors.ts'
+import { isLoopback } from '../../http/address.ts'
+import { openInspector, sqlitePathOf } from '../../journal/index.ts'
+import { configOption, expectConfig } from '../options.ts'
+import { describeConnection, probe, remedyOf } from '../probe.ts'
+import { describeCause } from '../run-text.ts'
+import { resolveSides } from '../target.ts'
+import { type Answer, answerWith } from '../text.ts'
+
+const examples = `
+Examples:
+  markbridge doctor
+  markbridge doctor --config markbridge.yaml --json
+  MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… markbridge doctor
+
+Checks the configuration with its secrets, every address with its certificate
+and clock, the journal, permissions of files, and for each partner a read of V3
+(and of V2) that finds nothing. Nothing is written. A partner whose clients
+bring their own credentials is read with those of the environment, as compare
+run does.
+Exit status: 0 nothing fails, 1 a check fails, 2 wrong usage.`
+
+/** Adds `doctor`. */
+export function addDoctor(command: Command, exitWith: (status: number) => void): void {
+  command
+    .addOption(configOption('configuration file'))
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', examples)
+    .action(answerWith(exitWith, examine))
+}
+
+/** What a check has found, and what to do about it. */
+type Finding = readonly [result: 'ok' | 'warning' | 'fails' | 'skipped', message: string, remedy?: string]
+
+/** A finding with what was checked. */
+interface Check {
+  readonly check: string
+  readonly result: Finding[0]
+  readonly message: string
+  readonly remedy?: string
+}
+
+async function examine({ config: given }: { readonly config?: string }): Promise<Answer> {
+  const path = expectConfig(given)
+  const checks = await loadConfig(path).then((config) => examineConfig(path, config), unreadable)
+  const failed = checks.filter(({ result }) => result === 'fails').length
+  const lines = checks.flatMap(({ check, result, message, remedy }) => [
+    `${result.padEnd(7)}  ${check}: ${message}`,
+    ...(remedy === undefined ? [] : [`         -> ${remedy}`]),
+  ])
+  const end = failed === 0 ? 'Nothing fails.' : `${failed} of ${checks.length} checks fail.`
+  return {
+    document: { config: path, sound: failed === 0, checks },
+    text: () => [...lines, '', end].join('\n'),
+    status: failed === 0 ? 0 : 1,
+  }
+}
+
+function unreadable(cause: unknown): readonly Check[] {
+  if (!(cause instanceof AdapterError)) throw cause
+  const remedy = 'Correct the file; docs/configuration.md has all keys.'
+  return [{ check: 'configuration', result: 'fails', message: cause.message, remedy }]
+}
+
+async function examineConfig(path: string, config: Config): Promise<readonly Check[]> {
+  const { upstreams, partners } = config
+  const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
+  const ids = partners.map(({ id }) => id).join(', ')
+  const valid: Finding[] = [
+    ['ok', `${path} is valid, with its secrets; partners: ${ids}`],
+    ...warningsOf(config, 1, today).map((warning): Finding => ['warning', warning]),
+  ]
+  const checks: readonly (readonly [string, readonly Finding[] | Promise<readonly Finding[]>])[] = [
+    ['configuration', valid],
+    ...addressesOf(config).map(([name, url]) => [name, examineAddress(url)] as const),
+    ['journal', examineJournal(config)],
+    ['permissions', examineFiles(path, config)],
+    ...partners.flatMap((partner) => {
+      const hasV2 = (partner.v2.baseUrl ?? upstreams.v2) !== undefined
+      const sides = hasV2 ? (['V3', 'V2'] as const) : (['V3'] as const)
+      return sides.map(
+        (side) => [`read of ${side} for ${partner.id}`, examineRead(path, config, partner.id, side)] as const,
+      )
+    }),
+  ]
+  const found = checks.map(async ([check, findings]) =>
+    (await findings).map(([result, message, remedy]) => {
+      return { check, result, message, ...(remedy === undefined ? {} : { remedy }) }
+    }),
+  )
+  return (await Promise.all(found)).flat()
+}
+
+/** Every address that is called, once. */
+function addressesOf({ upstreams, partners }: Config): readonly (readonly [string, URL])[] {
+  const all = [
+    ['address of V3', upstreams.v3.baseUrl] as const,
+    ['address of V2', upstreams.v2?.baseUrl] as const,
+    ...partners.flatMap(({ id, v2, v3 }) => [
+      [`address of V2 of ${id}`, v2.baseUrl] as const,
+      [`address of the tokens of ${id}`, v3.auth.tokenUrl] as const,
+    ]),
+  ]
+  const known = all.flatMap(([name, url]) => (url === undefined ? [] : [[name, url] as const]))
+  return known.filter(([, url], at) => known.findIndex(([, one]) => one.href === url.href) === at)
+}
+
+const DAY_MS = 86_400_000
+/** Marks of two clients are put in order by times where nothing else tells. */
+const CLOCK_MS = { warning: 2_000, fails: 30_000 }
+
+async function examineAddress(url: URL): Promise<readonly Finding[]> {
+  try {
+    const { status, aheadMs, certificateEndMs } = await probe(url)
+    const isSafe = url.protocol === 'https:' || isLoopback(url.hostname)
+    return [
+      isSafe
+        ? ['ok', `${url.href} answers (${status})`]
+        : ['warning', `${url.href} has no TLS`, 'Keys and marks are sent as clear text: use https.'],
+      ...(certificateEndMs === undefined ? [] : [examineCertificate(certificateEndMs)]),
+      examineClock(aheadMs),
+    ]
+  } catch (cause) {
+    return [['fails', `${url.href} cannot be reached: ${describeConnection(cause)}`, remedyOf(cause)]]
+  }
+}
+
+function examineCertificate(endMs: number): Finding {
+  const days = Math.floor((endMs - systemClock.wallMs()) / DAY_MS)
+  const message = `its certificate is trusted and ends in ${days} days`
+  return days < 14 ? ['warning', message, 'Have its operator renew it.'] : ['ok', message]
+}
+
+function examineClock(aheadMs: number | undefined): Finding {
+  if (aheadMs === undefined) return ['skipped', 'its clock is not known: the answer has no Date field']
+  const seconds = Math.abs(Math.round(aheadMs / 1_000))
+  const side = aheadMs > 0 ? 'ahead of' : 'behind'
+  const message = `its clock ${seconds === 0 ? 'agrees with' : `is ${seconds} s ${side}`} the one of this machine`
+  if (Math.abs(aheadMs) < CLOCK_MS.warning) return ['ok', message]
+  const result = Math.abs(aheadMs) < CLOCK_MS.fails ? 'warning' : 'fails'
+  return [
+    result,
+    message,
+    'Synchronise this machine (timedatectl set-ntp true), or tell the operator of the service.',
+  ]
+}
+
+async function examineJournal({ journal }: Config): Promise<readonly Finding[]> {
+  const url = journalUrlOf(journal)
+  if (url === 'none') return [['warning', 'none: a repeated batch is posted again', 'Set journal.url.']]
+  const path = sqlitePathOf(url)
+  if (path !== undefined && !existsSync(path))
+    return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
+  try {
+    const inspector = await openInspector(url, markFileOf(journal))
+    try {
+      const balances = await inspector.balances()
+      const letters = await inspector.deadLetters({ limit: 1_000 })
+      const wrong = balances.filter(({ holds }) => !holds).map(({ partner }) => partner)
+      if (wrong.length > 0)
+        return [
+          ['fails', `the balance of ${wrong.join(', ')} does not add up`, 'Run markbridge journal check.'],
+        ]
+      return letters.length === 0
+        ? [['ok', 'it can be read, and its balances add up']]
+        : [['warning', `${letters.length} dead letter(s)`, 'Run markbridge journal ls --dead-letters.']]
+    } finally {
+      await inspector.close()
+    }
+  } catch (cause) {
+    if (!(cause instanceof AdapterError)) throw cause
+    return [
+      ['fails', cause.message, 'Check journal.url; docs/operations.md says what to do about a lost journal.'],
+    ]
+  }
+}
+
+/** The folder, or the nearest one above it that is there, has to be writable for this user. */
+async function examineFolder(folder: string, message = `${folder} can be written`): Promise<Finding> {
+  let place = resolve(folder)
+  while (!existsSync(place)) place = dirname(place)
+  const remedy = `Give it to the user of the adapter, or name another folder than ${folder}.`
+  return access(place, constants.W_OK | constants.X_OK).then(
+    () => ['ok', message],
+    () => ['fails', `${place} cannot be written by this user`, remedy],
+  )
+}
+
+async function examineFiles(path: string, { journal, partners }: Config): Promise<readonly Finding[]> {
+  const own = sqlitePathOf(journalUrlOf(journal)) ?? ''
+  const folders = [...partners.flatMap(({ record }) => record?.to ?? []), ...[journal.stateDir ?? []].flat()]
+  return [
+    isOpen(path, 0o022)
+      ? ['warning', `${path} can be changed by other users`, `Run chmod go-w ${path}.`]
+      : ['ok', `${path} can be changed by its owner alone`],
+    ...(isOpen(own, 0o077)
+      ? [['warning', `${own} can be read by other users`, `Run chmod 600 ${own}*.`] as const]
+      : []),
+    ...(await Promise.all(folders.map((folder) => examineFolder(folder)))),
+  ]
+}
+
+const isOpen = (path: string, bits: number): boolean =>
+  ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0
+
+/** A learner who does not exist: the answer is an empty page. */
+const [AUGUST_MS, NOBODY] = [Date.parse('2020-08-01'), '00000000-0000-4000-8000-000000000000']
+const QUERY = writeMarkQuery({ fromMs: AUGUST_MS, toMs: AUGUST_MS + DAY_MS }, [NOBODY])
+
+async function examineRead(
+  path: string,
+  config: Config,
+  partner: string,
+  side: 'V2' | 'V3',
+): Promise<readonly Finding[]> {
+  const isV2 = side === 'V2'
+  try {
+    const flags = { config: path, partner, ...(isV2 ? {} : { v2: config.upstreams.v3.baseUrl }) }
+    const resolved = await resolveSides(flags, readEnvironment())
+    const sides = openSides({ ...resolved, onCodesUnknown: () => undefined })
+    try {
+      await sides.marks[isV2 ? 'v2' : 'v3'].page(isV2 ? QUERY.v2 : QUERY.v3, AbortSignal.timeout(10_000))
+      return [['ok', 'it is answered']]
+    } finally {
+      await sides.close()
+    }
+  } catch (cause) {
+    if (cause instanceof DOMException) return [['fails', 'no answer came within 10 s']]
+    if (!(cause instanceof AdapterError)) throw cause
+    // Clients bring their own credentials, and none are given here.
+    if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]
+    return [['fails', describeCause(side, cause)]]
+  }
+}

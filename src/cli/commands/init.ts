@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+
+import { type Command, InvalidArgumentError } from 'commander'
+
+import { CONFIG_FILE } from '../../config/environment.ts'
+import { partnerSchema } from '../../config/partner-schema.ts'
+import { expectPlace, readKeySource, writeResult } from '../files.ts'
+import { readAs, readBase } from '../options.ts'
+import { type Answer, answerWith } from '../text.ts'
+
+const examples = `
+Examples:
+  markbridge init
+  markbridge init --partner acme --v3 https://v3.example \\
+    --v2 https://v2.example --subscription-key env:ACME_V2_KEY
+  markbridge init --partner demo --v3 http://127.0.0.1:4010 --v2 "" \\
+    --subscription-key ""
+
+Asks for what no flag gives; "" leaves V2 or the key out. Of the key the file
+has its SHA-256 only. With V2 the partner begins at legacy, else at v3.
+Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
+
+/** Adds `init`. */
+export function addInit(command: Command, exitWith: (status: number) => void): void {
+  command
+    .option('--partner <id>', 'name of the partner in logs and metrics', readId)
+    .option('--v3 <url>', 'base address of V3', readAddress)
+    .option('--v2 <url>', 'base address of V2, while it still serves the partner', readAddress)
+    .option('--subscription-key <source>', "the partner's V2 key: env:NAME or file:path")
+    .option('--out <file>', 'file to write', CONFIG_FILE)
+    .option('--force', 'replace the file of --out')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', examples)
+    .action(answerWith(exitWith, writeConfiguration))
+}
+
+/** The flags of `init`; an empty one leaves its part out. */
+interface InitOptions {
+  readonly partner?: string
+  readonly v3?: string
+  readonly v2?: string
+  readonly subscriptionKey?: string
+  readonly out: string
+  readonly force?: boolean
+}
+
+const readId = readAs(partnerSchema.shape.id)
+
+const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
+
+/** Writes a configuration for one partner. Errors: `ADP_USAGE` for a file that exists, or a key that cannot be read. */
+async function writeConfiguration(options: InitOptions): Promise<Answer> {
+  const { out, force } = options
+  await expectPlace(out, force)
+  const answers = await askForRest(options)
+  const source = answers.subscriptionKey
+  const key = source === '' ? undefined : await readKeySource(source, '--subscription-key')
+  const text = configurationOf(answers, key)
+  await mkdir(dirname(out), { recursive: true })
+  await writeResult(out, text, force)
+  const { partner } = answers
+  const flag = out === CONFIG_FILE ? '' : ` --config ${out}`
+  return {
+    document: { file: out, partner, stage: answers.v2 === '' ? 'v3' : 'legacy' },
+    text: () =>
+      `${out} is written for the partner ${partner}. Next:\n  markbridge doctor${flag}\n  markbridge serve${flag}`,
+  }
+}
+
+interface Answers {
+  readonly partner: string
+  readonly v3: string
+  readonly v2: string
+  readonly subscriptionKey: string
+}
+
+/** Asks what no flag has given, on standard error, until an answer can be read; the end of the input takes the defaults. */
+async function askForRest(given: InitOptions): Promise<Answers> {
+  const input = createInterface({ input: process.stdin, output: process.stderr })
+  const lines = input[Symbol.asyncIterator]()
+  const ask = async (
+    known: string | undefined,
+    question: string,
+    read: (text: string) => string,
+    preset = '',
+  ): Promise<string> => {
+    if (known !== undefined) return known
+    process.stderr.write(`${question}${preset === '' ? '' : ` [${preset}]`}: `)
+    const { value, done } = await lines.next()
+    // A terminal shows the line that was typed.
+    if (!process.stdin.isTTY) process.stderr.write('\n')
+    const answer = done === true ? '' : value.trim()
+    try {
+      return read(answer === '' ? preset : answer)
+    } catch (cause) {
+      if (!(cause instanceof InvalidArgumentError) || done === true) throw cause
+      console.error(cause.message)
+      return ask(known, question, read, preset)
+    }
+  }
+  try {
+    return {
+      partner: await ask(given.partner, 'Name of the partner', readId, 'acme'),
+      v3: await ask(given.v3, 'Base address of V3', readAddress, 'http://127.0.0.1:4010'),
+      v2: await ask(given.v2, 'Base address of V2 (empty: none)', readAddress),
+      subscriptionKey: await ask(
+        given.subscriptionKey,
+        "The partner's V2 key, as env:NAME or file:path (empty: any key)",
+        String,
+      ),
+    }
+  } finally {
+    input.close()
+  }
+}
+
+/** The commented file. */
+function configurationOf({ partner, v3, v2 }: Answers, key: string | undefined): string {
+  const [stage, upstreamV2] =
+    v2 === ''
+      ? ['v3', '  # v2: { baseUrl: https://v2.example } # for the stages legacy, shadow and canary']
+      : ['legacy', `  v2: { baseUrl: ${JSON.stringify(v2)} } # serves at legacy, shadow and canary`]
+  const hash = key === undefined ? undefined : createHash('sha256').update(key).digest('hex')
+  const match =
+    hash === undefined
+      ? '{ any: true } # every subscription key; or { subscriptionKeySha256: <printf %s "$KEY" | sha256sum> }'
+      : `{ subscriptionKeySha256: ${hash} } # of the partner's V2 key`
+  return `# yaml-language-server: $schema=./markbridge.schema.json
+# Configuration of Markbridge. An editor explains the keys once there is: markbridge config schema > markbridge.schema.json
+# All keys with their defaults: markbridge config print. Secrets are never written here: { env: NAME } or { file: path }.
+
+listen:
+  host: 127.0.0.1 # TLS ends before the adapter
+  port: 8080
+
+upstreams:
+  v3: { baseUrl: ${JSON.stringify(v3)} }
+${upstreamV2}
+
+journal:
+  # Each write is here before it is sent. Several machines share postgres://user@host/database instead.
+  url: sqlite:./data/journal.db
+  # Encrypts what clients send, and protects the audit trail of stages: set it before the first markbridge rollout set, since
+  # the trail gets no key later. Make one with: openssl rand -hex 32
+  # keys: [{ id: k1, key: { env: MARKBRIDGE_JOURNAL_KEY } }]
+  replayForMs: 24h # how long a repeated batch gets its stored reply
+  keepRecordsMs: 90d
+
+partners:
+  - id: ${partner}
+    match: ${match}
+    # Where the partner begins: legacy, shadow, canary, v3 or complete. markbridge rollout set takes it forward.
+    stage: ${stage}
+    # canary: { header: X-School } # names the school, for tokens without the claim organisation
+    changeProcessName: Markbridge # in the marks that V3 keeps
+    v3:
+      # By default the client's key and token go on to V3.
+      # subscriptionKey: { env: V3_KEY }
+      # auth: { mode: clientCredentials, tokenUrl: https://…, clientId: …, clientSecret: { env: V3_SECRET }, scope: … }
+      writeMode: single # auto: one $batch where V3 accepts it
+      budgetMs: 90s # for all records of one batch
+`
+}

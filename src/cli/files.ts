@@ -1,0 +1,60 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+
+import { replaceFile } from '../compare/run/run-files.ts'
+import { readVariable } from '../config/environment.ts'
+import { decodeKey, Secret } from '../config/index.ts'
+import { AdapterError, describeFileError } from '../errors.ts'
+
+/** Reads a file that an argument names, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */
+export async function readGivenFile(path: string): Promise<Buffer> {
+  if (path !== '-')
+    return readFile(path).catch((cause: unknown) => {
+      throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
+    })
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** Writes a result into a file that only its owner may read; `force` replaces one that exists. Error: `ADP_USAGE`. */
+export async function writeResult(path: string, text: string, force = false): Promise<void> {
+  await expectPlace(path, force)
+  try {
+    if (force) await replaceFile(path, text)
+    else await writeFile(path, text, { flag: 'wx', mode: 0o600 })
+  } catch (cause) {
+    throw unwritten(`${path} cannot be written: ${describeFileError(cause)}`, cause)
+  }
+}
+
+/** Says at once where a result cannot go. Error: `ADP_USAGE`. */
+export async function expectPlace(path: string, force = false): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  // As root, a rename would replace a device such as /dev/stdout.
+  if (found?.isFile() === false) throw unwritten(`${path} is not a file`)
+  if (found !== undefined && !force)
+    throw unwritten(`${path} exists already. Name another file, or replace it with --force`)
+}
+
+const unwritten = (message: string, cause?: unknown): AdapterError =>
+  new AdapterError('ADP_USAGE', `${message}.`, { cause })
+
+/** Reads what `flag` names: `env:NAME` or `file:path`. Error: `ADP_USAGE`, without the text, which may be the key itself. */
+export async function readKeySource(source: string, flag = '--key'): Promise<string> {
+  const [, kind, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
+  if (kind === undefined)
+    throw new AdapterError('ADP_USAGE', `${flag} is env:NAME or file:path; a key is never given itself.`)
+  const text = kind === 'env' ? readVariable(name) : await readFile(name, 'utf8').catch(() => undefined)
+  if (text !== undefined && text.trim() !== '') return text.trim()
+  throw new AdapterError('ADP_USAGE', `${source} is not set, empty or cannot be read.`)
+}
+
+/** Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Error: `ADP_USAGE`. */
+export async function readRecordingKey(source: string): Promise<Uint8Array> {
+  const bytes = decodeKey(new Secret(await readKeySource(source)))
+  if (bytes !== undefined) return bytes
+  throw new AdapterError(
+    'ADP_USAGE',
+    `The key of ${source} must be 32 bytes: 64 hexadecimal digits, or base64 (openssl rand -hex 32).`,
+  )
+}

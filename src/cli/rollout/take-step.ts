@@ -1,0 +1,250 @@
+import { systemClock } from '../../clock.ts'
+import type { Config } from '../../config/index.ts'
+import { AdapterError } from '../../errors.ts'
+import {
+  type Actor,
+  expectAllowed,
+  expectOther,
+  expectSees,
+  type RolloutAction,
+} from '../../rollout/operators.ts'
+import { backOf, judgeStep, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
+import {
+  applyChange,
+  driveApproved,
+  driveForward,
+  type DriveOptions,
+} from '../../rollout/store/drive-change.ts'
+import type { Change } from '../../rollout/store/changes.ts'
+import { movesToV3, readCoolDown } from './advice.ts'
+import type { ChangeResult } from './change-result.ts'
+import { operatorsOf } from './open-store.ts'
+import { type StageView, viewKnown } from './stage-view.ts'
+
+/** How a step is wanted. */
+export interface StepOptions {
+  readonly percent?: number | undefined
+  readonly always?: readonly string[] | undefined
+  readonly never?: readonly string[] | undefined
+  /** Takes a step forward although a guard has acted a short time ago. */
+  readonly despiteHold?: boolean
+  /** Begins the evidence for the next step anew, at the stage where the partner is. */
+  readonly restartEvidence?: boolean
+  /** Says what would happen, and changes nothing. */
+  readonly dryRun?: boolean
+  readonly reason?: string
+}
+
+/** Who takes a step, and with what. */
+export interface StageDesk {
+  readonly config: Config
+  readonly store: OpenedRolloutStore
+  /** The person who acts. Error: `ADP_FORBIDDEN`. */
+  readonly actor: () => Actor
+  readonly signal: AbortSignal
+  readonly onWaiting?: DriveOptions['onWaiting']
+}
+
+/** A step that was taken or refused, and the view that it was decided by. */
+interface TakenStep {
+  readonly view: StageView
+  readonly result: ChangeResult
+}
+
+/** How long a proposal waits for another operator. Instances take no notice of it. */
+const APPROVAL_MS = 24 * 3_600_000
+
+/** Changes the stage of a partner. */
+export function setStage(
+  desk: StageDesk,
+  partner: string,
+  stage: Stage,
+  options: StepOptions,
+): Promise<TakenStep> {
+  const { restartEvidence = false, dryRun = false, reason: given = '' } = options
+  return take(desk, partner, options, async ({ store, config, view, live, may, driving, beforeForward }) => {
+    const from = view.stored ?? lowest
+    if (restartEvidence && view.stored?.stage !== stage)
+      return refused(
+        `its stage is ${view.stored?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
+      )
+    const to = targetOf(view, stage, options)
+    const { direction, error } = judgeStep(from, to)
+    const { name: by } = may(direction === 'back' ? 'back' : 'set')
+    if (error !== undefined) return { to, ...refused(error) }
+    if (!restartEvidence && isSameSetting(view, to))
+      return { to, outcome: { kind: 'unchanged', revision: view.revision } }
+    if (direction !== 'forward') {
+      if (dryRun) return { to, outcome: { kind: 'possible', waitsFor: [], needsApproval: false } }
+      const why = restartEvidence ? `${given} (evidence begun anew)` : given
+      return { to, outcome: await applyChange(store, changeOf(view, to, by, why), 'set') }
+    }
+    if (view.file === undefined)
+      return { to, ...refused('the configuration file has no such partner, so it can only go back.') }
+    if (view.stored === undefined)
+      return {
+        to,
+        ...refused('its stage in the journal is damaged, so it can only go back: markbridge rollout back.'),
+      }
+    if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
+      return { to, ...refused('a canary of 0 % serves no unit on V3: name --percent or --always.') }
+    const { reason, outcome } = await beforeForward()
+    const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
+    const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
+    const forward = { ...changeOf(view, to, by, reason), quietMs, ...approval }
+    if (outcome?.kind === 'held') {
+      const next = await store.hindrance(forward)
+      return { to, outcome: { ...outcome, earlyUntilMs: next?.kind === 'early' ? next.untilMs : undefined } }
+    }
+    if (outcome !== undefined) return { to, outcome }
+    if (dryRun) {
+      const possible = {
+        kind: 'possible',
+        waitsFor: live,
+        needsApproval: config.rollout.approval === 'two',
+      } as const
+      return { to, outcome: (await store.hindrance(forward)) ?? possible }
+    }
+    return { to, outcome: await driveForward(store, forward, driving) }
+  })
+}
+
+/** Goes back at once: to `shadow`, and from `shadow` to `legacy`. */
+export function goBack(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
+  return take(desk, partner, options, async ({ store, config, view, may }) => {
+    const { name: by } = may('back')
+    const stage = backOf((view.stored ?? highest).stage)
+    for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
+      const from = now.stored
+      // What another one has changed meanwhile counts: it goes back to this stage, and no further.
+      const isThere = placeOf((from ?? highest).stage) <= placeOf(stage)
+      const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
+      if (isThere && from !== undefined && now.pending === undefined)
+        return { from, to, outcome: { kind: 'unchanged', revision: now.revision } }
+      if (options.dryRun === true)
+        return { from, to, outcome: { kind: 'possible', waitsFor: [], needsApproval: false } }
+      const outcome = await applyChange(store, changeOf(now, to, by, options.reason ?? ''), 'back')
+      if (outcome.kind !== 'stale') return { from, to, outcome }
+    }
+  })
+}
+
+/** Approves a step of another operator and takes it. */
+export function approveStep(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
+  return take(desk, partner, options, async ({ store, config, view, may, driving, beforeForward }) => {
+    const actor = may('approve')
+    const { pending: to } = view
+    if (to?.needsApproval !== true) return refused('no step waits for an approval.')
+    expectOther(actor, to.by, operatorsOf(config))
+    const { reason, outcome } = await beforeForward()
+    if (outcome !== undefined) return { to, outcome }
+    const approval = { partner, revision: to.revision, by: actor.name, reason }
+    return { to, outcome: await driveApproved(store, approval, driving) }
+  })
+}
+
+/** What became of a change, where `from` is not the stage that was read first. */
+type Changed = Omit<ChangeResult, 'partner'>
+
+const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
+
+/** What a change works with. */
+interface Changing {
+  readonly store: OpenedRolloutStore
+  readonly config: Config
+  readonly view: StageView
+  /** Instances that hold their lease. */
+  readonly live: readonly number[]
+  /** The person who acts, who may do this. Error: `ADP_FORBIDDEN`. */
+  readonly may: (action: RolloutAction) => Actor
+  /** The reason for the audit trail, or why no step forward is taken: the trail is damaged, or a guard acted a short time ago. */
+  readonly beforeForward: () => Promise<{
+    readonly reason: string
+    readonly outcome?: ChangeResult['outcome']
+  }>
+  readonly driving: DriveOptions
+}
+
+const damagedTrail = {
+  kind: 'refused',
+  message:
+    'the audit trail of stages is damaged, so no stage goes forward: markbridge rollout verify says where. markbridge rollout back works, and repairs it.',
+} as const
+
+const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
+/** Stand in for a row that is damaged: from the first any step that V3 serves is forward, from the other any step is back. */
+const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
+
+/** Takes a step of a partner, unless its audit trail or a guard speaks against it. */
+async function take(
+  desk: StageDesk,
+  partner: string,
+  { reason = '', despiteHold }: StepOptions,
+  act: (changing: Changing) => Promise<Changed>,
+): Promise<TakenStep> {
+  const { config, store, signal, onWaiting } = desk
+  const snapshot = await store.snapshot()
+  const view = viewKnown(partner, config, snapshot)
+  const beforeForward: Changing['beforeForward'] = async () => {
+    if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
+    const held = await readCoolDown(store, partner, config.tuning, snapshot.nowMs)
+    if (held === undefined) return { reason }
+    if (despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
+    // The trail says that the operator knew of it.
+    return { reason: `${reason} (despite the guard)`.trimStart() }
+  }
+  const may: Changing['may'] = (action) => {
+    const actor = desk.actor()
+    expectAllowed(actor, action)
+    expectSees(actor, partner)
+    return actor
+  }
+  const driving = {
+    drainMs: config.tuning.stageDrainMs,
+    clock: systemClock,
+    signal,
+    ...(onWaiting === undefined ? {} : { onWaiting }),
+  }
+  const live = snapshot.liveInstances
+  const changed = await act({ store, config, view, live, may, beforeForward, driving }).catch(
+    (cause: unknown): Changed => {
+      if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
+      return { outcome: { kind: 'forbidden', message: cause.message } }
+    },
+  )
+  return { view, result: { partner, from: view.stored, ...changed } }
+}
+
+function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
+  const expectedRevision = view.stored === undefined ? 'damaged' : view.revision
+  return { partner: view.partner, expectedRevision, from: view.stored ?? lowest, to, by, reason }
+}
+
+/**
+ * The setting that is wanted. Within `canary` what no flag names stays; a partner that enters it again gets the share of the file, not the
+ * one that it had.
+ */
+function targetOf(
+  { stored, file }: StageView,
+  stage: Stage,
+  { percent, always, never }: StepOptions,
+): StageSetting {
+  const { canary } = file?.own ?? {}
+  const before = stored?.stage === 'canary' || stage !== 'canary' ? stored?.percent : canary?.percent
+  return {
+    stage,
+    percent: percent ?? before ?? 0,
+    always: always ?? stored?.always ?? canary?.always ?? [],
+    never: never ?? stored?.never ?? canary?.never ?? [],
+  }
+}
+
+/** True where nothing is left to do: the journal has this very setting, and no change is pending. */
+function isSameSetting({ stored, storedIn, pending }: StageView, to: StageSetting): boolean {
+  if (storedIn === 'file' || pending !== undefined || stored?.stage !== to.stage) return false
+  return to.stage !== 'canary' || keyOf(stored) === keyOf(to)
+}
+
+const keyOf = ({ percent, always, never }: StageSetting): string =>
+  JSON.stringify([percent, always.toSorted(), never.toSorted()])

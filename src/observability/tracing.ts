@@ -1,0 +1,175 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { Attributes, Context, Span, SpanContext } from '@opentelemetry/api'
+
+import { AdapterError } from '../errors.ts'
+
+/** The span of one call to an upstream. */
+interface CallSpan {
+  /** `traceparent` for the request: name, value. */
+  readonly fields: readonly string[]
+  /** Ends the span with the status of the reply; undefined: no whole reply arrived. */
+  end(status: number | undefined): void
+}
+
+/**
+ * The traces of one process: a span for each request of a client, and below it one for each call to V3 or V2 and for each commit of the
+ * journal that the request waits for. Work without a client has no spans. Attributes are those of the events, the allow-list of
+ * what may be logged; no path, no text of a client or of the upstream.
+ */
+export interface Tracing {
+  /** Serves one request within its span, which continues the trace that the client names (W3C Trace Context). */
+  serve(request: IncomingMessage, response: ServerResponse, handle: () => Promise<void>): Promise<void>
+  /** Says of the request under way what it is; its span is named after `kind`. */
+  describe(request: {
+    readonly kind: string
+    readonly partner: string
+    readonly stage: string
+    readonly side: string
+  }): void
+  /** Notes an event of the request under way: one that ends it gives its span attributes. */
+  readonly note: (message: string, fields: object) => void
+  /** Begins the span of a call of the request under way; `name` is from a fixed list. */
+  call(name: string): CallSpan | undefined
+  /** Waits for a commit within a span. */
+  readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
+  /** Sends what is left. */
+  close(): Promise<void>
+}
+
+/** Events that say what became of a request. */
+const ANSWERS: ReadonlySet<string> = new Set(['batch answered', 'read answered', 'passed through'])
+/** The longest time that the end of the process waits for the collector. */
+const CLOSE_MS = 5_000
+/** Of a client that disconnected before the reply. */
+const CLIENT_GONE = 499
+
+/** The packages are optional, so that an installation without traces needs none of their 28 MB. */
+async function loadPackages() {
+  try {
+    const [api, sdk, exporter, resources] = await Promise.all([
+      import('@opentelemetry/api'),
+      import('@opentelemetry/sdk-trace-node'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+      import('@opentelemetry/resources'),
+    ])
+    return { ...api, ...sdk, ...exporter, ...resources }
+  } catch (cause) {
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      'OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, and the packages that send them are not installed. Install them beside this one, ' +
+        'or unset the variable: npm install @opentelemetry/api@1 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2 ' +
+        '@opentelemetry/exporter-trace-otlp-http@0.223',
+      { cause },
+    )
+  }
+}
+
+/**
+ * Opens the traces; OpenTelemetry's packages read address, headers, sampler and service name from the standard variables (`OTEL_*`).
+ * `onFailure` is called where spans could not be sent. Error `ADP_CONFIGURATION` where the packages are not installed.
+ */
+export async function openTracing(onFailure: () => void): Promise<Tracing> {
+  const { trace, ROOT_CONTEXT, SpanKind, SpanStatusCode, ...sdk } = await loadPackages()
+  const exporter = new sdk.OTLPTraceExporter()
+  const provider = new sdk.NodeTracerProvider({
+    resource: sdk
+      .resourceFromAttributes({ 'service.name': 'markbridge' })
+      .merge(sdk.detectResources({ detectors: [sdk.envDetector] })),
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        export: (spans, done) =>
+          exporter.export(spans, (result) => {
+            if ((result.code as number) !== 0) onFailure()
+            done(result)
+          }),
+        shutdown: () => exporter.shutdown(),
+      }),
+    ],
+  })
+  const tracer = provider.getTracer('markbridge')
+  const active = new AsyncLocalStorage<{ readonly span: Span; readonly context: Context }>()
+  const fail = (span: Span): Span => span.setStatus({ code: SpanStatusCode.ERROR })
+  return {
+    serve: (request, response, handle) => {
+      const { method = '' } = request
+      const parent = readTraceparent(request.headers.traceparent)
+      const span = tracer.startSpan(
+        method,
+        { kind: SpanKind.SERVER, attributes: { 'http.request.method': method } },
+        parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent),
+      )
+      response.once('close', () => {
+        const status = response.writableFinished ? response.statusCode : CLIENT_GONE
+        span.setAttribute('http.response.status_code', status)
+        if (status >= 500) fail(span)
+        span.end()
+      })
+      return active.run({ span, context: trace.setSpan(ROOT_CONTEXT, span) }, handle)
+    },
+    describe: (request) => {
+      active.getStore()?.span.updateName(request.kind).setAttributes(toAttributes(request))
+    },
+    note: (message, fields) => {
+      const span = active.getStore()?.span
+      if (ANSWERS.has(message)) span?.setAttributes(toAttributes(fields))
+      else span?.addEvent(message, toAttributes(fields))
+    },
+    call: (name) => {
+      const parent = active.getStore()
+      if (parent === undefined) return undefined
+      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT }, parent.context)
+      return {
+        fields: ['traceparent', toTraceparent(span.spanContext())],
+        end: (status) => {
+          if (status !== undefined) span.setAttribute('http.response.status_code', status)
+          if (status === undefined || status >= 400) fail(span)
+          span.end()
+        },
+      }
+    },
+    commit: async (operation, commit) => {
+      const parent = active.getStore()
+      if (parent === undefined) return commit()
+      const span = tracer.startSpan(`journal ${operation}`, {}, parent.context)
+      try {
+        return await commit()
+      } catch (cause) {
+        fail(span)
+        throw cause
+      } finally {
+        span.end()
+      }
+    },
+    close: async () => {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+      await Promise.race([provider.shutdown().catch(onFailure), late])
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Texts, numbers and flags of an event; its lists of objects are for the log. */
+function toAttributes(fields: object): Attributes {
+  const attributes: Attributes = {}
+  for (const [name, value] of Object.entries(fields) as [string, unknown][])
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      attributes[`markbridge.${name}`] = value
+  return attributes
+}
+
+/** W3C Trace Context 3.2.2; a field of a later version begins with the same members. */
+const TRACEPARENT =
+  /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/
+
+/** The trace of a client; undefined: it names none. Its `tracestate` is not read: it is free text. */
+function readTraceparent(value: string | string[] | undefined): SpanContext | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(String(value)) ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true }
+}
+
+const toTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
