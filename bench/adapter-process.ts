@@ -1,5 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 
+import { Client } from 'pg'
+
 import { createApp } from '../src/app.ts'
 import { parseConfig } from '../src/config/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
@@ -32,11 +34,21 @@ const app = createApp(
     ],
   }),
 )
+/** Statements to PostgreSQL. */
+let statements = 0
+// eslint-disable-next-line @typescript-eslint/unbound-method -- called with its own client
+const query: (this: Client, ...args: unknown[]) => unknown = Client.prototype.query
+Object.assign(Client.prototype, {
+  query(this: Client, ...args: unknown[]) {
+    statements += 1
+    return query.apply(this, args)
+  },
+})
 const { port } = await app.listen()
 serveCommands(
   { port },
   {
-    cpu: () => ({ cpuMs: cpuMs() }),
+    cpu: () => ({ cpuMs: cpuMs(), statements }),
     memory: () => ({ rssBytes: process.memoryUsage.rss(), peakBytes: peakRss() }),
   },
 )

@@ -2,5 +2,6 @@ import { execFileSync } from 'node:child_process'
 
 /** Command-line tests run the built program, so a run of the tests begins with a build (incremental: about a second). */
 export default function build(): void {
-  execFileSync('npm', ['run', '-s', 'build'], { stdio: 'inherit' })
+  if (process.env['MARKBRIDGE_IS_BUILT'] === undefined)
+    execFileSync('npm', ['run', '-s', 'build'], { stdio: 'inherit' })
 }

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 
 import { callsPerSecondOf } from '../../src/app/partners.ts'
 import { parseConfig, Secret } from '../../src/config/index.ts'
-import { printConfig } from '../../src/config/yaml.ts'
 
 /** The rate of each partner. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
@@ -44,12 +43,4 @@ describe('callsPerSecondOf', () => {
       ),
     ).toEqual([3, 3, 5])
   })
-})
-
-it('a partner with client credentials is printed without its secrets', () => {
-  const auth = { mode: 'clientCredentials', tokenUrl: 'https://id.test/token', clientId: new Secret('hush'), clientSecret: new Secret('hush'), scope: 's' } // prettier-ignore
-  const partner = { id: 'a', match: { header: { name: 'x', value: 'y' } }, v3: { auth } }
-  const text = printConfig(parseConfig({ upstreams: { v3: { baseUrl: 'https://v3.test' } }, partners: [partner] })) // prettier-ignore
-  expect(text).not.toContain('hush')
-  expect(text).toContain('tokenUrl: https://id.test/token')
 })

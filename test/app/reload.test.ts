@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { createReload, type ReloadTarget } from '../../src/app/reload.ts'
+import { createReload } from '../../src/app/reload.ts'
 import { type Config, type ConfigChanges, parseConfig } from '../../src/config/index.ts'
 import { AdapterError } from '../../src/errors.ts'
 
@@ -13,22 +13,16 @@ function configOf(id: string): Config {
 
 const unchanged = { added: [], removed: [], changed: [], needsRestart: [] }
 
-/** A target that writes down what it is given, each with the partner of its configuration. */
+/** A reload that writes down what it is given, each with the partner of its configuration. */
 function start(refused = ''): { log: string[]; reload: ReturnType<typeof createReload> } {
   const log: string[] = []
   const idOf = ({ partners }: Config): string => partners[0]?.id ?? ''
-  const target: ReloadTarget = {
-    prepare: (next) => {
-      log.push(`prepare ${idOf(next)}`)
-      if (idOf(next) === refused)
-        return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'Not now.'))
-      return Promise.resolve({
-        changes: { ...unchanged, changed: [idOf(next)] },
-        commit: () => void log.push(`commit ${idOf(next)}`),
-      })
-    },
+  const apply = (next: Config): Promise<ConfigChanges> => {
+    log.push(`apply ${idOf(next)}`)
+    if (idOf(next) === refused) return Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'Not now.'))
+    return Promise.resolve({ ...unchanged, changed: [idOf(next)] })
   }
-  const reload = createReload(target, {
+  const reload = createReload(apply, {
     reloaded: ({ changed }) => log.push(`reloaded ${changed.join()}`),
     refused: (faults) =>
       log.push(`refused ${faults.map(({ code, message }) => `${code} ${message}`).join()}`),
@@ -39,13 +33,7 @@ function start(refused = ''): { log: string[]; reload: ReturnType<typeof createR
 const changedBy = async (reload: Promise<ConfigChanges>): Promise<readonly string[]> => (await reload).changed
 
 describe('createReload', () => {
-  it('commits what was prepared, and reports it', async () => {
-    const { log, reload } = start()
-    expect(await changedBy(reload(() => configOf('a')))).toEqual(['a'])
-    expect(log).toEqual(['prepare a', 'commit a', 'reloaded a'])
-  })
-
-  it('reports every fault of what cannot be loaded or prepared, and goes on with the next', async () => {
+  it('reports every fault of what cannot be loaded or applied, and goes on with the next', async () => {
     const { log, reload } = start('b')
     const faulty = new AdapterError('ADP_CONFIGURATION', 'two', {
       details: [
@@ -60,10 +48,9 @@ describe('createReload', () => {
     expect(log).toEqual([
       'refused one first,two second',
       'refused ADP_INTERNAL The reload failed.',
-      'prepare b',
+      'apply b',
       'refused ADP_JOURNAL_UNAVAILABLE Not now.',
-      'prepare c',
-      'commit c',
+      'apply c',
       'reloaded c',
     ])
   })
@@ -80,7 +67,7 @@ describe('createReload', () => {
       ['d'],
       ['d'],
     ])
-    expect(log.filter((line) => line.startsWith('prepare'))).toEqual(['prepare a', 'prepare d'])
+    expect(log.filter((line) => line.startsWith('apply'))).toEqual(['apply a', 'apply d'])
     expect(await changedBy(reload(() => configOf('e')))).toEqual(['e'])
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 
-import { createStageFile, expectOwnStageFile, stageFileOf } from '../../src/app/stages.ts'
+import { createStageFile, stageFileOf } from '../../src/app/stages.ts'
 import { parseConfig } from '../../src/config/index.ts'
 
 let folder = ''
@@ -53,27 +53,4 @@ it('keeps nothing without a path', async () => {
   const file = createStageFile(journalOf('postgres://db/markbridge'))
   await file.save('text')
   expect(await file.load()).toBeUndefined()
-})
-
-it('is that of one journal: another one neither reads it nor replaces it', async () => {
-  const path = join(folder, 'journal.stages')
-  const [one, other] = ['postgres://ann:secret@db/one', 'postgres://bert@db/other'].map((url) =>
-    createStageFile(journalOf(url, folder)),
-  )
-  await one?.save('stages of one')
-  const isAnothers = { code: 'ADP_CONFIGURATION', message: expect.stringContaining(path) as unknown }
-  await expect(other?.load()).rejects.toMatchObject(isAnothers)
-  await expect(other?.save('stages of the other')).rejects.toMatchObject(isAnothers)
-  expect(await one?.load()).toBe('stages of one')
-  expect(await readFile(path, 'utf8')).not.toMatch(/ann|secret|postgres/)
-  await expect(expectOwnStageFile(journalOf('postgres://db/other', folder))).rejects.toMatchObject(isAnothers)
-  // Another user and password, the default port and another parameter lead to the same journal.
-  await expect(
-    expectOwnStageFile(journalOf('postgres://carl:x@db:5432/one?application_name=x', folder)),
-  ).resolves.toBeUndefined()
-})
-
-it('beside an SQLite journal moves with it', async () => {
-  await besideJournal(join(folder, 'journal.db')).save('text')
-  expect(await readFile(join(folder, 'journal.db.stages'), 'utf8')).toBe('text')
 })

@@ -27,7 +27,7 @@ it('batches that V3 does not take are reported at once at level warn, and then o
     lines.splice(0).map((line) => {
       expect(line).toMatchObject({ level: 40, msg: 'writes fail on V3' })
       return Object.fromEntries(
-        Object.entries(line).filter(([name]) => /^[bnpu]/.test(name) && name !== 'name'),
+        Object.entries(line).filter(([name]) => /^[bnpru]/.test(name) && name !== 'name'),
       )
     })
   answer({ accepted: 2 })
@@ -36,11 +36,15 @@ it('batches that V3 does not take are reported at once at level warn, and then o
   expect(figures()).toEqual([])
   answer({ notApplied: 2 })
   expect(figures()).toEqual([{ partner: 'acme', batches: 1, notApplied: 2, unknown: 0 }])
-  for (let time = 0; time < 50; time++) answer({ notApplied: 1, unknown: 1, replayed: true })
+  for (const reason of ['timeout', 'unavailable', 'unavailable'])
+    answer({ notApplied: 1, unknown: 1, replayed: true, reason })
+  for (let time = 3; time < 50; time++) answer({ notApplied: 1, unknown: 1, replayed: true })
   answer({ partner: 'other', unknown: 1 })
   expect(figures()).toEqual([{ partner: 'other', batches: 1, notApplied: 0, unknown: 1 }])
   await clock.pass(60_000)
-  expect(figures()).toEqual([{ partner: 'acme', batches: 50, notApplied: 50, unknown: 50 }])
+  expect(figures()).toEqual([
+    { partner: 'acme', batches: 50, notApplied: 50, unknown: 50, reason: 'unavailable' },
+  ])
   await clock.pass(60_000)
   expect(figures()).toEqual([])
   answer({ unknown: 1 })

@@ -114,12 +114,12 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     expect(backgrounds).toEqual(['rgb(255, 255, 255)', 'rgb(18, 23, 29)'])
   })
 
-  test('what is on the screen at first is the outcome, the sentence and the verdicts', async () => {
+  test('what is on the screen at first is the outcome, what it means, and the verdicts', async () => {
     const { page } = await open(samples.term)
     const inView = await page.evaluate<string[]>(
       `[...document.querySelectorAll('h1, h2')].filter((one) => one.getBoundingClientRect().bottom < innerHeight).map((one) => one.textContent)`,
     )
-    expect(inView).toEqual(['Differs', 'Verdicts', 'How far to trust it'])
+    expect(inView).toEqual(['Differs', 'Verdicts'])
     await page.context().close()
   })
 
@@ -133,7 +133,14 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
       'Records that ask for attention by day, 5 Jan 2026 to 30 Jan 2026. Highest: 25 on 8 Jan 2026.',
     ])
     const headings = await page.locator('.chart h3').allTextContents()
-    expect(headings).toEqual(['Over time', 'By field', 'By code class', 'By kind', 'Delay'])
+    expect(headings).toEqual([
+      'Over time',
+      'By field',
+      'By hour of the comparison (UTC)',
+      'By code class',
+      'By kind',
+      'Delay',
+    ])
     expect(await page.locator('.chart:has(h3:text("Delay")) tbody tr').count()).toBe(8)
     await page.context().close()
   })

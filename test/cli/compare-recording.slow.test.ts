@@ -30,10 +30,13 @@ beforeAll(async () => {
   sandbox = createSandbox({ port: 0 })
   ;({ url } = await sandbox.listen())
   const [own, shown] = [join(folder, 'sealed'), join(folder, 'shown')]
-  const recording = startCli(['record', '--v2', url, '--to', own, '--port', '0', ...sealed], env)
+  const recording = startCli(['record', '--v2', url, '--out', own, '--port', '0', ...sealed], env)
   await send(/record ready (\S+)/.exec(await recording.until(/ready \S+\n/))?.[1] ?? '')
   expect(await recording.stop()).toBe(0)
-  const again = await runCommand(['record', '--from', own, '--to', shown, '--pseudonyms', ...sealed], env)
+  const again = await runCommand(
+    ['record', '--recording', own, '--out', shown, '--pseudonyms', ...sealed],
+    env,
+  )
   expect(again.stdout).toBe(`2 of 2 exchange(s) recorded in ${shown}\n`)
 })
 afterAll(async () => {
@@ -61,7 +64,7 @@ async function send(relay: string): Promise<void> {
 
 const run = (form: string, ...args: string[]) =>
   runCommand(
-    ['compare', 'run', '--recording', join(folder, form), '--out', join(folder, 'runs'), ...args],
+    ['compare', 'run', '--recording', join(folder, form), '--dir', join(folder, 'runs'), ...args],
     env,
   )
 const effects = async (): Promise<string> => {
@@ -154,7 +157,7 @@ describe('compare run --recording', () => {
       ...registrations,
     })
     // V3 shows one of them otherwise, and one was written once more meanwhile.
-    await put('/_sandbox/differences', {
+    await put('differences', {
       face: 'V3',
       rows: [{ learner: samples.learners[0], event: samples.events[0], kind: 'code' }],
     })
@@ -181,8 +184,8 @@ describe('compare run --recording', () => {
     ['shown', ['--v2', 'http://127.0.0.1:1'], /'--recording <dir>' cannot be used with option '--v2 <url>'/],
     [
       'shown',
-      ['--from', '2026-01-01', '--noise'],
-      /'--recording <dir>' cannot be used with option '--from <day>'/,
+      ['--since', '2026-01-01', '--noise'],
+      /'--recording <dir>' cannot be used with option '--since <day>'/,
     ],
     ['nothing', [], /nothing cannot be read/],
     ['runs', [], /has no recording/],
@@ -195,7 +198,7 @@ describe('compare run --recording', () => {
     const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
     expect([status, stderr]).toEqual([
       2,
-      expect.stringMatching(/--from <day> and --to <day>, or --recording/),
+      expect.stringMatching(/--since <day> and --until <day>, or --recording/),
     ])
   })
 })

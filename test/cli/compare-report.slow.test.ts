@@ -42,10 +42,16 @@ test('replaces a file that others may read, and a link, never what the link name
   const [file, link] = [join(folder, 'open.html'), join(folder, 'link.html')]
   await writeFile(file, 'old', { mode: 0o644 })
   await symlink(file, link)
-  expect((await report('latest', '--out', link)).status).toBe(0)
+  expect((await report('latest', '--out', link, '--force')).status).toBe(0)
   expect(await readFile(file, 'utf8')).toBe('old')
   expect((await lstat(link)).mode & 0o170777).toBe(0o100600)
-  expect((await report('latest', '--out', file)).status).toBe(0)
+  expect(await report('latest', '--out', file)).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining(
+      'exists already. Name another file, or replace it with --force',
+    ) as unknown,
+  })
+  expect((await report('latest', '--out', file, '--force')).status).toBe(0)
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   const names = await readdir(folder)
   const none = await report('latest', '--out', '/dev/null')

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
@@ -15,6 +15,7 @@ import {
 } from '../compare/recording/exchanges.ts'
 import { request } from 'undici'
 import { makeFolder } from '../journal/open-sqlite.ts'
+import { textBelow } from '../support/text-below.ts'
 import { startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
@@ -45,15 +46,6 @@ async function startV2() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base`, got }
 }
 
-async function textBelow(folder: string): Promise<string> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile())
-  const texts = await Promise.all(
-    files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'latin1')),
-  )
-  return texts.join('\n')
-}
-
 const shownIn = (text: string): readonly string[] =>
   Object.values(markers).filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
 
@@ -81,7 +73,7 @@ describe('record', () => {
   ])('relays to V2 as it is and shows no value anywhere ($form)', async ({ form, env }) => {
     const [folder, v2] = [await makeFolder(), await startV2()]
     const to = join(folder, 'kept')
-    const cli = startCli(['record', '--v2', v2.url, '--to', to, '--port', '0', ...form], env)
+    const cli = startCli(['record', '--v2', v2.url, '--out', to, '--port', '0', ...form], env)
     const [url = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
     const reply = await post(url)
     expect([reply.status, gunzipSync(reply.body).equals(markedReply())]).toEqual([200, true])
@@ -104,34 +96,34 @@ describe('record', () => {
     const [sealed, shown] = [join(folder, 'sealed'), join(folder, 'shown')]
     const file = join(folder, 'key')
     await writeFile(file, KEY)
-    const cli = startCli(['record', '--v2', v2.url, '--to', sealed, '--port', '0', '--key', `file:${file}`])
+    const cli = startCli(['record', '--v2', v2.url, '--out', sealed, '--port', '0', '--key', `file:${file}`])
     const [url = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
     await post(url)
     await cli.stop()
     const again = (...args: string[]) =>
-      runCommand(['record', '--from', sealed, '--to', shown, '--pseudonyms', ...args])
+      runCommand(['record', '--recording', sealed, '--out', shown, '--pseudonyms', ...args])
     expect((await again()).stderr).toMatch(/is encrypted\. Name its key with --key/)
     expect(await again('--key', `file:${file}`, '--json')).toMatchObject({ status: 0, stderr: '' })
-    const { status, stdout } = await runCommand(['check', shown])
-    expect([status, shownIn(stdout), shownIn(await textBelow(shown))]).toEqual([0, [], []])
-    expect(stdout).toMatch(/request\.http/)
     const [name = ''] = await readdir(shown)
-    const send = await runCommand(['send', join(shown, name, 'request.http'), '--to', 'https://v2.example'])
+    const recorded = join(shown, name, 'request.http')
+    const { status, stdout } = await runCommand(['check', recorded])
+    expect([status, shownIn(stdout), shownIn(await textBelow(shown))]).toEqual([0, [], []])
+    const send = await runCommand(['send', recorded, '--to', 'https://v2.example'])
     expect([send.status, send.stderr]).toEqual([2, expect.stringMatching(/is a recording.*once more/)])
   })
 
   it.each([
     [['--v2', 'http://127.0.0.1:9'], /never written in clear text: choose one of --key/],
     [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--key', 'env:X'], /choose one of/],
-    [['--pseudonyms'], /--v2 <url> for traffic, or --from/],
+    [['--pseudonyms'], /--v2 <url> for traffic, or --recording/],
     [['--v2', 'http://127.0.0.1:9', '--key', KEY], /never given itself/],
     [['--v2', 'http://127.0.0.1:9', '--key', 'env:NOT_SET_ANYWHERE'], /is not set, empty or cannot be read/],
     [['--v2', 'http://user:pass@127.0.0.1:9', '--pseudonyms'], /without user/],
-    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--for', '10'], /A time is a number with/],
-    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--max-size', '10'], /A size is a number with/],
+    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--for', '10'], /must be a time such as/],
+    [['--v2', 'http://127.0.0.1:9', '--pseudonyms', '--max-size', '10'], /must be a size such as/],
   ])('refuses %j', async (args, text) => {
     const folder = await makeFolder()
-    const { status, stderr } = await runCommand(['record', '--to', folder, ...args])
+    const { status, stderr } = await runCommand(['record', '--out', folder, ...args])
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
     expect(stderr).not.toContain(KEY)
     expect(credentials.length).toBeGreaterThan(0)

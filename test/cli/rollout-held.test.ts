@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { ownIdentity } from '../../src/journal/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
-import { goBack, GUARD_NAME } from '../../src/rollout/guards/live-guards.ts'
+import { goBack } from '../../src/rollout/guards/live-guards.ts'
 import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
 import { tuned } from '../support/tuned.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
@@ -33,7 +33,7 @@ describe('an instance that is cut off', () => {
     expect(await ann('set', 'acme', 'shadow', '--reason', 'begin')).toMatchObject({ status: 0 })
     expect((await ann(...toCanary)).stderr).toMatch(
       new RegExp(
-        `is refused: instances were lost without a clean end\\. .*\\n  instance ${lost} \\(far, process 77\\): its lease ended at \\S+Z\\n.* markbridge rollout dismiss <instance>`,
+        `is refused: instances were lost without a clean end\\. .*\\n  instance ${lost} \\(far, process 77\\): its lease ended at \\S+Z\\n.* markbridge rollout dismiss --config \\S+ <instance>`,
       ),
     )
     const document = JSON.parse((await ann(...toCanary, '--json')).stdout) as object
@@ -58,53 +58,70 @@ describe('an instance that is cut off', () => {
 
 describe('the cool-down of a guard', () => {
   const finding = 'V3 does worse than V2.'
-  const acted = async (action: 'hold' | 'back', rollout: object = {}) => {
+  const acted = async (rollout: object = {}) => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
     const { store } = serving
     await store.apply(changeTo(canary(5), { from: { ...legacy, stage: 'v3' } }), 'set')
-    if (action === 'hold') await store.note('acme', 'hold', GUARD_NAME, finding)
-    else await goBack(store, { partner: 'acme', revision: 1, fileStage: undefined, reason: finding })
+    await goBack(store, { partner: 'acme', revision: 1, fileStage: undefined, reason: finding })
     return { store, config: await rolloutFile(url, { rollout: { resendWindowMs: 1_000, ...rollout } }) }
   }
   const further = ['set', 'acme', 'canary', '--percent', '20', '--reason', 'more'] as const
 
-  it.each(['hold', 'back'] as const)(
-    'after %s refuses a step forward with what the guard has found, until an operator confirms it',
-    async (action) => {
-      const { store, config } = await acted(action)
-      const rollout = rolloutWith(config)
-      expect(await rollout(...further)).toMatchObject({
-        status: 1,
-        stderr: expect.stringMatching(
-          /is refused: a guard acted, and no step forward is taken before \S+Z\. V3 does worse than V2\. .*--despite-hold/,
-        ) as unknown,
-      })
-      expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
-        result: 'held',
-        until: expect.any(String) as unknown,
-        finding,
-      })
-      expect((await rollout('advise', 'acme')).stdout).toContain(`A guard acted: ${finding}`)
-      // Neither taking a school off V3 nor going back is held.
-      if (action === 'hold')
-        expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
-      await expect.poll(() => rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
-      expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
-        action: 'commit',
-        reason: 'more (despite the guard)',
-      })
-    },
-  )
+  it('refuses a step forward with what the guard has found, until an operator confirms it', async () => {
+    const { store, config } = await acted()
+    const rollout = rolloutWith(config)
+    expect(await rollout(...further)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /is refused: a guard acted, and no step forward is taken before \S+Z\. V3 does worse than V2\. .*--despite-hold/,
+      ) as unknown,
+    })
+    expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
+      result: 'held',
+      until: expect.any(String) as unknown,
+      finding,
+    })
+    expect((await rollout('advise', 'acme')).stdout).toContain(`A guard acted: ${finding}`)
+    // Going back is not held.
+    expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
+    expect(await rollout('set', 'acme', 'shadow', '--reason', 'x', '--despite-hold')).toMatchObject({
+      status: 0,
+    })
+    await expect.poll(() => rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
+    expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
+      action: 'commit',
+      reason: 'more (despite the guard)',
+    })
+    // Nor is taking a school off V3.
+    expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
+  })
+
+  it('names --never and until when a step is early only for a step to V3', async () => {
+    const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
+    expect((await rollout('set', 'acme', 'canary', '--reason', 'x')).stderr).toContain(
+      'acme: a canary of 0 % serves no unit on V3: name --percent or --always.',
+    )
+    const both =
+      /Mend the cause first, or leave schools on V2 with --never; .* It is refused even then before \S+Z: a batch/
+    expect((await rollout(...further.slice(0, 5), '--dry-run')).stderr).toMatch(both)
+    await rollout('back', 'acme')
+    expect((await rollout('set', 'acme', 'shadow', '--dry-run')).stderr).toMatch(
+      /Mend the cause first; to take the step all the same, add --despite-hold\.\n$/,
+    )
+    expect((await rollout('history', 'nobody')).stdout).toBe('The audit trail has no entry for nobody.\n')
+  })
 
   it('has an end, and holds an approval as well', async () => {
-    const { config } = await acted('hold')
-    expect(await rolloutWith(config, tuned({ coolDownMs: 1 }))(...further)).toMatchObject({ status: 0 })
+    const { config } = await acted()
+    const later = rolloutWith(config, tuned({ coolDownMs: 1 }))
+    await expect.poll(() => later(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
-    const two = (await acted('hold', { approval: 'two', operators })).config
+    const two = (await acted({ approval: 'two', operators })).config
     const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]
-    expect((await ann(...further, '--despite-hold')).stderr).toMatch(/waits 24 h for the approval/)
+    const propose = async (): Promise<string> => (await ann(...further, '--despite-hold')).stderr
+    await expect.poll(propose).toMatch(/waits 24 h for the approval/)
     expect((await bert('approve', 'acme')).stderr).toMatch(/a guard acted/)
     expect(await bert('approve', 'acme', '--despite-hold')).toMatchObject({ status: 0 })
   })

@@ -1,4 +1,4 @@
-import { type ChildProcessWithoutNullStreams, execFile, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 import { mainOfCli } from '../support/main-of-cli.ts'
@@ -41,8 +41,6 @@ export interface RunningCli {
   errors(): string
   /** Resolves with everything on standard error so far once it matches. */
   untilErrors(pattern: RegExp): Promise<string>
-  /** Writes to standard input: in a terminal, what is typed. */
-  type(text: string): void
   /** Resolves with the exit status and everything that was printed. */
   ended(): Promise<CliResult>
   /** Resolves with everything printed so far once standard output matches. */
@@ -56,21 +54,6 @@ export interface RunningCli {
 /** Starts the built command line; the caller stops it. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
   return watch(spawn(process.execPath, [mainOfCli, ...args], { cwd: root, env: { ...process.env, ...env } }))
-}
-
-/** True where util-linux's `script` can give a program a terminal. */
-export const hasTerminal = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
-
-/** As `startCli`, in a terminal: everything it prints is the standard output of the result. */
-export function startCliInTerminal(args: readonly string[], env: Record<string, string> = {}): RunningCli {
-  const quoted = [process.execPath, mainOfCli, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`)
-  // -e: its exit status is that of the command; the shell is replaced, so that a signal reaches the command alone.
-  return watch(
-    spawn('script', ['-qefc', `exec ${quoted.join(' ')}`, '/dev/null'], {
-      cwd: root,
-      env: { ...process.env, TERM: 'xterm', ...env },
-    }),
-  )
 }
 
 function watch(child: ChildProcessWithoutNullStreams): RunningCli {
@@ -100,7 +83,6 @@ function watch(child: ChildProcessWithoutNullStreams): RunningCli {
     pid: child.pid,
     errors: () => errors,
     untilErrors: (pattern) => seen(String(pattern), () => (pattern.test(errors) ? errors : undefined)),
-    type: (text) => child.stdin.write(text),
     ended: async () => {
       const [status] = await Promise.all([exited, closed])
       return { status: status ?? -1, stdout: printed, stderr: errors }

@@ -20,17 +20,20 @@ afterAll(() => taken.close())
 
 const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `markbridge: ${line}\n` })
 
-test('demo ends when the port of the adapter is taken, and does not leave its sandbox running', async () => {
-  const { status, stderr, stdout } = await runCommand(['demo', '--port', String(port), '--sandbox-port', '0'])
-  expect({ status, stderr }).toEqual(
-    refused(`Port ${port} is in use (EADDRINUSE). Choose another with --port.`),
-  )
-  const url = /^sandbox ready (\S+)\n$/.exec(stdout)?.[1] ?? ''
-  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+test.each([
+  ['--port', '--sandbox-port'],
+  ['--sandbox-port', '--port'],
+])('demo names a command with free ports when that of %s is taken', async (taken, other) => {
+  const { status, stderr } = await runCommand(['demo', taken, String(port), other, '0', '--stage', 'v3'])
+  const [, one, two] =
+    /in use.*: markbridge demo --port (\d+) --sandbox-port (\d+) --console \d+ --stage v3\n$/.exec(stderr) ??
+    []
+  expect([status, stderr]).toEqual([2, expect.stringContaining(`Port ${port} is in use`)])
+  expect([Number(one), Number(two)].toSorted()).toEqual([0, expect.any(Number)])
+  expect([one, two]).not.toContain(String(port))
 })
 
 test.each([
-  ['--sandbox-port', ['demo', '--port', '0']],
   ['--port', ['sandbox']],
   ['--port', ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']],
 ])('a taken port of %s %j is named, with a way out', async (option, args) => {

@@ -60,7 +60,7 @@ const hostileBatch = batchOf(
 
 const hostileComment = batchOf([flatRecord(1, { Comment: HOSTILE })]).body
 
-test.each([[[]], [['--findings']], [['--json']]])(
+test.each([[[]], [['--show']], [['--json']]])(
   'check prints no control character of a batch %j',
   async (args) => {
     const others = hostileBatch.replaceAll('--batch', `--${HOSTILE}`)

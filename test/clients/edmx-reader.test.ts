@@ -2,25 +2,29 @@ import { parse } from '@sap-ux/edmx-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { documentedTypes, type FieldTable } from '../model/documented-types.ts'
 
-/** A public EDMX reader on the sandbox's metadata: what a code generator would see. */
+/** The part of what a public EDMX reader, as a code generator uses, makes of a type; its own types come from a package that it does not bring along. */
+interface Structured {
+  readonly name: string
+  readonly fullyQualifiedName: string
+  readonly entityProperties?: readonly Property[]
+  readonly properties?: readonly Property[]
+  readonly navigationProperties: readonly {
+    readonly name: string
+    readonly targetTypeName: string
+    readonly isCollection: boolean
+    readonly containsTarget: boolean
+  }[]
+}
 interface Property {
   readonly name: string
   readonly type: string
   readonly nullable?: boolean
 }
-interface Structured {
-  readonly name: string
-  readonly fullyQualifiedName: string
-  readonly navigationProperties: readonly { readonly targetTypeName?: string }[]
-}
-/** The part of the reader's result that is looked at; its own types come from a package that it does not bring along. */
 interface Schema {
-  readonly entityTypes: readonly (Structured & {
-    readonly keys: readonly Property[]
-    readonly entityProperties: readonly Property[]
-  })[]
-  readonly complexTypes: readonly (Structured & { readonly properties: readonly Property[] })[]
+  readonly entityTypes: readonly (Structured & { readonly keys: readonly Property[] })[]
+  readonly complexTypes: readonly Structured[]
   readonly enumTypes: readonly { readonly fullyQualifiedName: string }[]
   readonly entitySets: readonly { readonly name: string; readonly entityTypeName: string }[]
 }
@@ -43,21 +47,24 @@ async function read(path: string): Promise<Schema> {
   return schema
 }
 
+const propertiesOf = ({ entityProperties = [], properties = [] }: Structured): readonly Property[] => [
+  ...entityProperties,
+  ...properties,
+]
+
 /** Type names without `Collection()`, of everything in a schema that has a type. */
-function typesUsed(schema: Schema): Set<string> {
-  const structured = [...schema.entityTypes, ...schema.complexTypes]
-  const names = structured.flatMap((own) => [
-    ...('entityProperties' in own ? own.entityProperties : own.properties).map(({ type }) => type),
-    ...own.navigationProperties.map((property) =>
-      'targetTypeName' in property ? property.targetTypeName : '',
-    ),
+function typesUsed({ entityTypes, complexTypes }: Schema): Set<string> {
+  const names = [...entityTypes, ...complexTypes].flatMap((own) => [
+    ...propertiesOf(own).map(({ type }) => type),
+    ...own.navigationProperties.map(({ targetTypeName }) => targetTypeName),
   ])
-  return new Set(
-    names.map((name) => name.replace(/^Collection\((.*)\)$/, '$1')).filter((name) => name !== ''),
-  )
+  return new Set(names.map((name) => name.replace(/^Collection\((.*)\)$/, '$1')))
 }
 
-describe.each(['/V3/$metadata', '/Learner/V3/$metadata', '/Attendance/V3/$metadata'])('%s', (path) => {
+describe.each([
+  ...['/V3/$metadata', '/Learner/V3/$metadata', '/Attendance/V3/$metadata'],
+  '/V2/Attendance/$metadata',
+])('%s', (path) => {
   test('declares every type that it uses', async () => {
     const schema = await read(path)
     const declared = new Set(
@@ -74,7 +81,7 @@ describe.each(['/V3/$metadata', '/Learner/V3/$metadata', '/Attendance/V3/$metada
     const entities = new Set(schema.entityTypes.map(({ fullyQualifiedName }) => fullyQualifiedName))
     for (const type of schema.entityTypes) {
       expect([type.name, type.keys.length > 0]).toEqual([type.name, true])
-      const own = new Set(type.entityProperties.map(({ name }) => name))
+      const own = new Set(propertiesOf(type).map(({ name }) => name))
       expect(type.keys.filter(({ name }) => !own.has(name))).toEqual([])
       expect(type.keys.filter(({ nullable }) => nullable !== false)).toEqual([])
     }
@@ -103,3 +110,34 @@ test('the sub domains of service.md 1.1 are entity sets under their own names', 
     ]),
   )
 })
+
+/** Links that the sandbox adds, so that the expand list of service.md 1.1 for Grants works. */
+const welfareLinksOfGrants = {
+  IncareDetails: 'nav Collection(Svc.LearnerInCareDetail)',
+  PersonalEducationPlans: 'nav Collection(Svc.PersonalEducationPlan)',
+  ChildProtectionPlans: 'nav Collection(Svc.LearnerChildProtectionPlan)',
+}
+
+function fieldsOf(type: Structured): FieldTable {
+  const fields = propertiesOf(type).map(({ name, type: own, nullable = true }) => {
+    const required = !nullable && !own.startsWith('Collection(')
+    return [name, `${own}${required ? ' required' : ''}`] as const
+  })
+  const links = type.navigationProperties.map(({ name, targetTypeName, isCollection, containsTarget }) => {
+    const target = isCollection ? `Collection(${targetTypeName})` : targetTypeName
+    return [name, `${containsTarget ? 'contained' : 'nav'} ${target}`] as const
+  })
+  return Object.fromEntries<string>([...fields, ...links])
+}
+
+test.each(['/V3/$metadata', '/Attendance/V3/$metadata'])(
+  '%s has every field of service.md 2 with its type, and whether it may be null',
+  async (path) => {
+    const { entityTypes, complexTypes } = await read(path)
+    const found = new Map([...entityTypes, ...complexTypes].map((type) => [type.name, fieldsOf(type)]))
+    const grants = { ...documentedTypes.get('LearnerGrant'), ...welfareLinksOfGrants }
+    const expected = new Map([...documentedTypes, ['LearnerGrant', grants]])
+    expect(expected.size).toBeGreaterThan(90)
+    expect(new Map([...expected.keys()].map((name) => [name, found.get(name)]))).toEqual(expected)
+  },
+)

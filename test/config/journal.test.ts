@@ -4,20 +4,9 @@ import { journalKeysOf, journalUrlOf, parseConfig, Secret } from '../../src/conf
 import { printConfig } from '../../src/config/yaml.ts'
 import { faultsOf, upstreams } from './faults.ts'
 
-const journalOf = (journal: unknown) => parseConfig({ upstreams, journal }).journal
-
 const badUrl = 'journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'
 
 describe('journal', () => {
-  it('is an SQLite file by default, and keeps what product 3 says', () => {
-    expect(journalOf(undefined)).toEqual({
-      url: 'sqlite:./data/journal.db',
-      keys: [],
-      replayForMs: 86_400_000,
-      keepRecordsMs: 7_776_000_000,
-    })
-  })
-
   it.each([
     [{ url: 'none' }, []],
     [{ url: 'sqlite:/var/lib/journal.db' }, []],

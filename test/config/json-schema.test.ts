@@ -38,20 +38,12 @@ function keysOf(node: JsonSchemaNode, path = ''): [string, JsonSchemaNode][] {
 }
 
 describe('createConfigJsonSchema', () => {
-  it('is a JSON Schema of draft-07', () => {
-    expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
-    expect(ajv.validateSchema(schema)).toBe(true)
-  })
-
   it('accepts the example configurations', async () => {
     const page = await read('docs/configuration.md')
     const example = parse(/^```yaml\n([^]*?)^```$/m.exec(page)?.[1] ?? '') as object
     expect(faultsOf(example)).toEqual([])
     const auth = parse(/^```yaml auth\n([^]*?)^```$/m.exec(page)?.[1] ?? '') as object
     expect(faultsOf(withPartner({ v3: auth }))).toEqual([])
-    const operations = await read('docs/operations.md')
-    const journal = parse(/^```yaml\n([^]*?)^```$/m.exec(operations)?.[1] ?? '') as object
-    expect(faultsOf({ upstreams, ...journal })).toEqual([])
     const [first] = parseAllDocuments(await read('deploy/kubernetes.yaml'))
     const map = first?.toJS() as { data: Record<string, string> }
     expect(faultsOf(parse(map.data['markbridge.yaml'] ?? ''))).toEqual([])
@@ -97,18 +89,5 @@ describe('createConfigJsonSchema', () => {
     expect(keys.filter(([, { description }]) => description === undefined)).toEqual([])
     const port = keys.find(([name]) => name === 'listen.port')?.[1]
     expect(port).toMatchObject({ type: 'integer', default: 8080, maximum: 65_535 })
-  })
-
-  it('shows the form of a secret, wherever one may stand', () => {
-    const keys = new Map(keysOf(schema))
-    for (const name of [
-      'listen.linkSecret',
-      'journal.keys[].key',
-      'partners[].v3.subscriptionKey',
-      'partners[].v3.auth.clientSecret',
-    ])
-      // prettier-ignore
-      expect(Object.keys(keys.get(name)?.anyOf?.[0]?.properties ?? {})).toEqual(['env'])
-    expect(JSON.stringify(schema)).not.toContain('starts_with')
   })
 })

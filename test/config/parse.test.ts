@@ -35,28 +35,28 @@ describe('parseConfig', () => {
         colour: 'red',
       }).map((fault) => fault.split(';')[0]),
     ).toEqual([
-      'listen.host: must have at least 1 character',
-      'listen.port: must be at most 65535',
+      'listen.host: Too small: expected string to have >=1 characters',
+      'listen.port: Too big: expected number to be <=65535',
       'listen.prot: is not a key of the configuration',
       'upstreams.v3.baseUrl: must be an http or https address',
-      'upstreams.v3.timeouts.connectMs: must be more than 0',
-      'upstreams.v3.timeouts.bodyMs: must be a whole number, without a fraction',
+      'upstreams.v3.timeouts.connectMs: Too small: expected number to be >=1',
+      'upstreams.v3.timeouts.bodyMs: must be a time such as 500ms, 15s, 10m, 24h or 30d',
       'limits.maxPart: is not a key of the configuration',
-      'partners[0].layout: must be flat, nested or auto',
-      'partners[0].v3.writeMode: must be single, batch or auto',
+      'partners[0].layout: Invalid option: expected one of "flat"|"nested"|"auto"',
+      'partners[0].v3.writeMode: Invalid option: expected one of "single"|"batch"|"auto"',
       'partners[0].v3.callsPerSecond: must be a number above 0 and up to 1000, or none',
-      'partners[0].v3.auth.mode: must be passThrough or clientCredentials',
+      'partners[0].v3.auth.mode: Invalid option: expected one of "passThrough"|"clientCredentials"',
       'partners[0].v3.budgetMS: is not a key of the configuration',
-      'partners[1].stage: must be legacy, shadow, canary, v3 or complete',
-      'partners[1].quirks.dataEnvelope: must be true or false, not a text',
-      'partners[1].quirks.mismatch: must be post or drop',
+      'partners[1].stage: Invalid option: expected one of "legacy"|"shadow"|"canary"|"v3"|"complete"',
+      'partners[1].quirks.dataEnvelope: Invalid input: expected boolean, received string',
+      'partners[1].quirks.mismatch: Invalid option: expected one of "post"|"drop"',
       'partners[2].id: must be 1 to 63 letters, digits, dots, dashes or underscores',
       'partners[2].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
-      'passThrough.allow[0]: must begin with "/"',
-      'passThrough.rewriteLinks: must be true or false, not a text',
+      'passThrough.allow[0]: Invalid string: must start with "/"',
+      'passThrough.rewriteLinks: Invalid input: expected boolean, received string',
       'colour: is not a key of the configuration',
       'partners[1].id: is the id of partners[0] as well',
-      'partners[1].match: no request reaches this partner: partners[0] matches first',
+      'partners[1].match: matches requests that go to partners[0] first',
     ])
   })
 
@@ -67,14 +67,14 @@ describe('parseConfig', () => {
     [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: { mod: 1 } } }] }, 'partners[0].v3.auth.mod: is not a key of the configuration; did you mean mode?'],
     [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port, trustedProxies, linkSecret, metrics, drainMs'],
-    [{ upstreams, console: {} }, 'console: is not a key of the configuration; known keys: listen, upstreams, limits, journal, rollout, partners, passThrough'],
+    [{ upstreams, dashboard: {} }, 'dashboard: is not a key of the configuration; known keys: listen, upstreams, limits, journal, rollout, partners, console, passThrough'],
     [{}, 'upstreams: is required'],
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
-    [{ upstreams, partners: [] }, 'partners: must have at least 1 entry'],
+    [{ upstreams, partners: [] }, 'partners: Too small: expected array to have >=1 items'],
     [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
     [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment'],
-    [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: must be at most 2147483647'],
+    [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
     [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
     [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits, or a list of such'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { mode: 'clientCredentials', clientId: 'c', clientSecret: new Secret('s'), scope: 'x' } } }] }, 'partners[0].v3.auth.tokenUrl: is required for clientCredentials'],
@@ -174,6 +174,28 @@ describe('parseConfig', () => {
       ])
     },
   )
+
+  it('reads sizes and times with their unit, and plain numbers as bytes and milliseconds', () => {
+    const read = (time: unknown, size: unknown) => {
+      const config = parseConfig({ upstreams, listen: { drainMs: time }, limits: { maxBodyBytes: size } })
+      return [config.listen.drainMs, config.limits.maxBodyBytes]
+    }
+    expect(read('1.5s', '64KiB')).toEqual([1_500, 65_536])
+    expect(read('24h', '1GB')).toEqual([86_400_000, 1_000_000_000])
+    expect(read(250, 1_024)).toEqual([250, 1_024])
+    expect(parseConfig({ upstreams, journal: { keepRecordsMs: '400d' } }).journal.keepRecordsMs).toBe(
+      34_560_000_000,
+    )
+  })
+
+  it.each([
+    ['15 s', 'must be a time such as 500ms, 15s, 10m, 24h or 30d'],
+    ['15S', 'must be a time such as 500ms, 15s, 10m, 24h or 30d'],
+    ['25d', 'Too big: expected number to be <=2147483647'],
+    ['0s', 'Too small: expected number to be >=1'],
+  ])('refuses the time %j', (time, message) => {
+    expect(faultsOf({ upstreams, listen: { drainMs: time } })).toEqual([`listen.drainMs: ${message}`])
+  })
 
   it('adds faults that are known already', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]

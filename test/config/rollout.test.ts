@@ -14,21 +14,6 @@ const person = (name: string, role: string, tokenSha256 = hash(String(name.lengt
 })
 
 describe('rollout', () => {
-  it('lets every user of the system act alone by default', () => {
-    expect(configOf(undefined).rollout).toEqual({
-      approval: 'one',
-      operators: [],
-      resendWindowMs: 900_000,
-      guards: { action: 'back' },
-      evidence: {
-        limit: 0.005,
-        confidence: 0.95,
-        schoolShare: 0.2,
-        days: 5,
-      },
-    })
-  })
-
   it.each<[what: string, rollout: object, faults: string[]]>([
     ['two people for two', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
     ['users of the system for two', { approval: 'two' }, []],
@@ -36,7 +21,7 @@ describe('rollout', () => {
     ['a name with a colon', { operators: [person('os:ann', 'operator')] }, ['rollout.operators[0].name: must be 1 to 63 letters, digits, dots, dashes, underscores or @']],
     ['the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
     ['the token itself', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
-    ['another role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: must be operator, approver or viewer']],
+    ['another role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
     ['one name twice', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is the name of rollout.operators[0] as well']],
     ['one token twice', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is the token of rollout.operators[0] as well']],
     ['one person for two', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
@@ -57,10 +42,9 @@ describe('rollout', () => {
     const next = configOf({
       operators: [person('ann', 'operator'), person('bert', 'approver')],
       approval: 'two',
-      guards: { action: 'hold' },
     })
     const { config, changes } = planReload(running, next)
-    expect(changes.needsRestart).toEqual(['rollout.approval', 'rollout.guards.action'])
+    expect(changes.needsRestart).toEqual(['rollout.approval'])
     expect(config.rollout).toEqual({ ...running.rollout, operators: next.rollout.operators })
   })
 })
@@ -93,15 +77,18 @@ describe('stages of the file', () => {
     ])
   })
 
+  const journal = { keys: [{ id: 'k1', key: new Secret('0c'.repeat(32)) }] }
   const warningsFor = (members: object, rollout: object = {}): readonly string[] =>
     warningsOf(
-      parseConfig({ upstreams: { ...upstreams, v2 }, rollout, partners: [partner(members)] }),
+      parseConfig({ upstreams: { ...upstreams, v2 }, journal, rollout, partners: [partner(members)] }),
       1,
       '2026-11-22',
     )
 
+  const named = { canary: { header: 'X-School' } }
+
   it('warns of a stage that two people have to reach', () => {
-    expect(warningsFor({ stage: 'legacy' }, { approval: 'two' })).toEqual([])
+    expect(warningsFor({ stage: 'legacy', ...named }, { approval: 'two' })).toEqual([])
     expect(warningsFor({ stage: 'v3' }, { approval: 'two' })).toEqual([
       expect.stringMatching(/^rollout\.approval is two.*begins at legacy.*: acme \(v3\)\. /),
     ])
@@ -109,9 +96,9 @@ describe('stages of the file', () => {
 
   it('warns of canary that cannot tell the schools behind one key apart', () => {
     const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header: .*one unit per key/)]
-    expect(warningsFor({ stage: 'canary' })).toEqual(oneUnit)
+    for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)
-    expect(warningsFor({ stage: 'canary', canary: { header: 'X-School' } })).toEqual([])
+    expect(warningsFor({ stage: 'canary', ...named })).toEqual([])
     expect(warningsFor({ stage: 'v3' })).toEqual([])
   })
 })

@@ -67,6 +67,7 @@ it('a configuration is the same on the other side of a channel', () => {
       { id: 'keys', match: { subscriptionKeySha256: ['aa'.repeat(32)] }, changeProcessName: null },
     ],
   }) // prettier-ignore
+  expect(printConfig(config)).not.toContain('hush')
   const copy = unpackConfig(deserialize(serialize(packConfig(config))) as PackedConfig)
   expect(changedPaths(config, copy)).toEqual([])
   expect(copy.upstreams.v3.baseUrl).toBeInstanceOf(URL)

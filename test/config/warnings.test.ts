@@ -36,31 +36,37 @@ describe('warningsOf', () => {
   })
 })
 
-describe('the warning of a file for stages', () => {
+describe('the warnings of a configuration with V2', () => {
   const v2 = { baseUrl: 'http://v2.test' }
-  const rows: [what: string, sections: object, warnings: number][] = [
-    ['a PostgreSQL journal of stages', { upstreams: { v2 } }, 1],
-    ['a partner with a V2 of its own', { partners: [{ id: 'acme', match: { any: true }, v2 }] }, 1],
-    [
-      'one that names a folder',
-      { upstreams: { v2 }, journal: { ...shared, keys, stateDir: '/var/lib/markbridge' } },
-      0,
-    ],
-    ['no V2', {}, 0],
-    ['SQLite, which has a file beside it', { upstreams: { v2 }, journal: { url: 'sqlite:./journal.db' } }, 0],
+  const upstreams = { v2 }
+  const [sqlite, kept] = [
+    { url: 'sqlite:./journal.db', keys },
+    { ...shared, keys, stateDir: '/var/lib/markbridge' },
   ]
-  it.each(rows)(
-    'is given once: %s',
-    (_what, { upstreams = {}, ...sections }: { upstreams?: object }, warnings) => {
-      const v3 = { baseUrl: 'http://v3.test' }
-      const config = parseConfig({
-        journal: { ...shared, keys },
-        ...sections,
-        upstreams: { v3, ...upstreams },
-      })
-      const found = warningsOf(config, 1, '2026-11-22').filter((text) => text.includes('journal.stateDir'))
-      expect(found).toHaveLength(warnings)
-      for (const text of found) expect(text).toMatch(/Name a folder of each instance, such as /)
-    },
-  )
+  const own = { id: 'acme', match: { any: true }, stage: 'legacy', canary: { header: 'X-School' } }
+  const partners = [own]
+  const [stateDir, noKeys, header] = [
+    'journal.stateDir is not set',
+    'audit trail of stages gets its key',
+    'no canary.header',
+  ]
+  const rows: [what: string, sections: object, warnings: string[]][] = [
+    ['a PostgreSQL journal of stages', { upstreams, partners }, [stateDir]],
+    ['a partner with a V2 of its own', { partners: [{ ...own, v2 }] }, [stateDir]],
+    ['one that names a folder', { upstreams, partners, journal: kept }, []],
+    ['no V2', {}, []],
+    ['SQLite, which has a file beside it', { upstreams, partners, journal: sqlite }, []],
+    ['no keys for the trail', { upstreams, partners, journal: { url: sqlite.url } }, [noKeys]],
+    ['no keys and no stages', { journal: { url: sqlite.url } }, []],
+    ['no journal', { upstreams, partners, journal: { url: 'none' } }, []],
+    ['schools without a header, from legacy on', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
+    ['no header past canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
+  ] // prettier-ignore
+  it.each(rows)('%s', (_what, sections, warnings) => {
+    const { upstreams: more, ...rest } = sections as { upstreams?: object }
+    const v3 = { baseUrl: 'http://v3.test' }
+    const config = parseConfig({ journal: { ...shared, keys }, ...rest, upstreams: { v3, ...more } })
+    const found = warningsOf(config, 1, '2026-11-22')
+    expect(found.map((text) => warnings.find((words) => text.includes(words)) ?? text)).toEqual(warnings)
+  })
 })

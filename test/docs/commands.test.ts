@@ -34,3 +34,13 @@ test('every command in a document exists, with its options', async () => {
       expect([command, helpOf.get(name)?.includes(option)]).toEqual([command, true])
   }
 })
+
+test('the parts of the README run beside each other: no port is taken twice', async () => {
+  const taken = (await commandsIn('README.md')).flatMap((command) =>
+    [...command.matchAll(/--(?:sandbox-|v2-)?port (\d+)/g)].map(([, port]) => Number(port)),
+  )
+  // Those of npm start, which runs all the time.
+  const all = [8080, 4010, ...taken]
+  expect(taken.length).toBeGreaterThan(3)
+  expect(all).toEqual([...new Set(all)])
+})

@@ -114,11 +114,32 @@ test('Containerfile: copies what is there, holds no secret, runs as nobody speci
     .flatMap((line) => line.split(' ').slice(1, -1))
   expect(copied.filter((name) => !existsSync(root + name))).toEqual([])
   expect(copied).toContain('src')
+  const sent = (await readFile(`${root}.dockerignore`, 'utf8')).matchAll(/^!(.*)$/gm)
+  expect([...sent].map(([, name]) => name).sort()).toEqual(copied.sort())
   expect(lines.filter((line) => /^(?:ENV|ARG).*(?:KEY|TOKEN|SECRET|PASSWORD|_URL)/i.test(line))).toEqual([])
   expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER node')
   const command = JSON.parse(lines.findLast((line) => line.startsWith('CMD '))?.slice(4) ?? '[]') as string[]
   const { stdout } = await runCli([...command.slice(0, 1), '--help'])
   for (const option of command.filter((word) => word.startsWith('--'))) expect(stdout).toContain(option)
+})
+
+test('all name one Node.js version, and the unit and the image have it', async () => {
+  const { engines } = JSON.parse(await readFile(`${root}package.json`, 'utf8')) as {
+    engines: { node: string }
+  }
+  const version = engines.node.replace('>=', '')
+  const named = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'docs/operations.md',
+    'deploy/markbridge.service',
+    'src/cli/main.ts',
+  ]
+  for (const file of named)
+    expect(await readFile(root + file, 'utf8'), file).toContain(`Node.js ${version} or newer`)
+  const images = (await read('Containerfile')).matchAll(/^FROM \S+\/node:(\d+)/gm)
+  expect([...images].map(([, major]) => major)).toEqual(['24', '24'])
+  expect(version).toMatch(/^24\./)
 })
 
 /** The seconds of a directive such as `proxy_read_timeout 120s;`. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { parse, stringify } from 'yaml'
 
 import { createApp } from '../../src/app.ts'
@@ -45,6 +45,9 @@ const kindNames: Readonly<Record<(typeof requestKinds)[number], string>> = {
   v3Path: 'paths of V3',
 }
 
+/** Fits wherever an example names a secret. */
+const KEY = 'ab'.repeat(32)
+
 test('the table of the page is the one in the code', () => {
   const expected = requestKinds.map((kind) => [
     kindNames[kind],
@@ -60,7 +63,7 @@ test('the table of the page is the one in the code', () => {
 test('every example of a configuration is valid', async () => {
   expect(blocks('yaml').length).toBeGreaterThan(1)
   for (const example of blocks('yaml')) {
-    const env = (): string => 'secret'
+    const env = (): string => KEY
     const { value, faults } = await resolveSecrets(parse(example), {
       env,
       file: () => Promise.resolve(undefined),
@@ -110,16 +113,16 @@ function settled(output: string): string {
 async function prepare(example: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
   onTestFinished(() => rm(folder, { recursive: true }))
-  const { rollout = {} } = example as { rollout?: object }
+  const { rollout = {}, journal } = example as { rollout?: object; journal?: object }
   const path = join(folder, 'markbridge.yaml')
   const own = {
     ...example,
     listen: { port: 0 },
-    journal: { url: `sqlite:${join(folder, 'journal.db')}` },
+    journal: { ...journal, url: `sqlite:${join(folder, 'journal.db')}` },
     rollout: { ...rollout, resendWindowMs: 4_000 },
   }
-  // Any variable that is set.
-  await writeFile(path, stringify(own).replace('ACME_V3_KEY', 'PATH'))
+  for (const name of ['ACME_V3_KEY', 'MARKBRIDGE_JOURNAL_KEY']) vi.stubEnv(name, KEY)
+  await writeFile(path, stringify(own))
   const app = createApp(await loadConfig(path), { logLevel: 'silent' })
   await app.listen()
   onTestFinished(() => app.close())
@@ -144,7 +147,11 @@ test('every command prints what the page shows', async () => {
       args.map((word) => paths[word] ?? word),
       env,
     )
-    return settled(stdout + stderr)
+    const named = Object.entries(paths).reduce(
+      (output, [name, path]) => output.replaceAll(path, name),
+      stdout + stderr,
+    )
+    return settled(named)
   }
   for (const shown of commands) {
     let output = await run(shown)

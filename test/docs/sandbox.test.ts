@@ -69,7 +69,7 @@ test('the example of two gateways is one', async () => {
   onTestFinished(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'sandbox.yaml'), example)
   const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema)
-  expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], latencyMs: 120 } })
+  expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], callsPerSecond: 50 } })
 })
 
 test('the class has as many learners and marks as the table says', async () => {

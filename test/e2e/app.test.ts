@@ -7,6 +7,7 @@ import { expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError, createApp, parseConfig } from '../../src/index.ts'
 import { exchange } from '../support/raw-client.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 
 const journal = { url: 'none' }
 
@@ -48,9 +49,7 @@ it('can be closed before it listened, and twice', async () => {
 })
 
 it('answers what is not HTTP and goes on', async () => {
-  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
-  const { port } = await app.listen()
-  onTestFinished(() => app.close())
+  const { port } = await startAdapter('http://127.0.0.1:1')
   for (const bytes of ['\u0016\u0003\u0001', 'GET / HTTP/9.9\r\n\r\n']) {
     const reply = await exchange(port, bytes)
     expect(reply).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
@@ -66,9 +65,7 @@ it.each([
   ['a header field', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(200_000)}\r\n\r\n`],
   ['a POST with one', `POST / HTTP/1.1\r\nX-Long: ${'x'.repeat(200_000)}\r\nContent-Length: 9\r\n\r\n{}`],
 ])('answers 431, whole, for %s that is too long', async (_name, request) => {
-  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
-  const { port } = await app.listen()
-  onTestFinished(() => app.close())
+  const { port } = await startAdapter('http://127.0.0.1:1')
   const message = 'The request line and header fields are too long.'
   const body = JSON.stringify({ statusCode: 431, message })
   expect((await exchange(port, request)).split('\r\n')).toEqual([
@@ -82,9 +79,7 @@ it.each([
 })
 
 it('takes a target of 100 KiB, since a next link can be long', async () => {
-  const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
-  const { port } = await app.listen()
-  onTestFinished(() => app.close())
+  const { port } = await startAdapter('http://127.0.0.1:1')
   const long = `GET /healthz?${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
   expect(await exchange(port, long)).toMatch(/^HTTP\/1\.1 200 /)
 })

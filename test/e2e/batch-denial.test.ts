@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest'
 
 import {
   batchOf,
+  created,
   failuresOf,
   flatRecord,
   flatRecords,
   guid,
   postBatch,
-  readBatchReply,
+  postRecords,
 } from '../support/batch-request.ts'
 import {
   type Answer,
@@ -16,7 +17,7 @@ import {
   type SeenRequest,
   startUpstream,
 } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const denied = (status: number): Answer =>
   replyWith(status, { statusCode: status, message: 'Denied by the gateway.' })
@@ -34,8 +35,7 @@ describe('credentials that the service denies', () => {
   it.each([401, 403])(
     'answers the whole request %i in the gateway form and posts nothing more',
     async (status) => {
-      const upstream = await startUpstream(denied(status))
-      const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 4 } }))
+      const { upstream, adapter } = await startWithV3(denied(status), onePartner({ v3: { concurrency: 4 } }))
       const reply = await postBatch(adapter, batchOf([...flatRecords(30), '{"a"']))
       expect(reply.status).toBe(status)
       expect(JSON.parse(reply.text)).toEqual({ statusCode: status, message: 'Denied by the gateway.' })
@@ -52,8 +52,7 @@ describe('credentials that the service denies', () => {
   it.each(['', '<html>', '{"error":{}}'])(
     'has words of its own when the service has none: %j',
     async (body) => {
-      const upstream = await startUpstream(replyWith(401, body))
-      const adapter = await startAdapter(upstream.url)
+      const { adapter } = await startWithV3(replyWith(401, body))
       const reply = await postBatch(adapter, batchOf(flatRecords(1)))
       expect(JSON.parse(reply.text)).toEqual({
         statusCode: 401,
@@ -65,7 +64,7 @@ describe('credentials that the service denies', () => {
   it('tells a denial per part once a record was answered otherwise', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(4))))
+    const parts = await postRecords(adapter, flatRecords(4))
     expect(failuresOf(parts)).toEqual([
       { status: 201, codes: 'record' },
       ...Array<unknown>(3).fill({ status: 401, codes: ['ADP_UPSTREAM_REFUSED'] }),
@@ -90,15 +89,9 @@ describe('credentials that the service denies', () => {
         }),
       )
       const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 4 } }))
-      const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(20))))
+      const parts = await postRecords(adapter, flatRecords(20))
       const denial = { status: 403, codes: ['ADP_UPSTREAM_REFUSED'] }
-      expect(failuresOf(parts)).toEqual([
-        denial,
-        denial,
-        expected,
-        denial,
-        ...Array<unknown>(16).fill({ status: 201, codes: 'record' }),
-      ])
+      expect(failuresOf(parts)).toEqual([denial, denial, expected, denial, ...created(16)])
       expect(upstream.seen.map(learnerOf).sort((one, other) => one - other)).toEqual(
         Array.from({ length: 20 }, (_, index) => index + 1),
       )
@@ -112,15 +105,14 @@ describe('credentials that the service denies', () => {
       flatRecord(1, { Comment: 'b' }),
       flatRecord(1, { Comment: 'c' }),
     ]
-    const upstream = await startUpstream(
+    const { upstream, adapter } = await startWithV3(
       byLearner((learner) => async (seen, response) => {
         if (learner === 1 && seen.body.includes('"a"')) return denied(401)(seen, response)
         if (learner === 2) await new Promise((resolve) => setTimeout(resolve, 50))
         return echoRecord(seen, response)
       }),
     )
-    const adapter = await startAdapter(upstream.url)
-    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    const parts = await postRecords(adapter, records)
     expect(parts.map(({ status }) => status)).toEqual([401, 201, 201, 201])
     const comments = upstream.seen
       .filter((seen) => learnerOf(seen) === 1)

@@ -3,11 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import {
   batchOf,
+  created,
   failuresOf,
   flatRecord,
   flatRecords,
   guid,
+  outcomesOf,
   postBatch,
+  postRecords,
   readBatchReply,
 } from '../support/batch-request.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
@@ -15,7 +18,6 @@ import { onePartner, startAdapter } from '../support/start-adapter.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
 const formats = ['multipart', 'json'] as const
-const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
 
 describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
   it('is one call under five calls a second: all 201 without a wait', async () => {
@@ -26,7 +28,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
     const startedMs = performance.now()
     const reply = await postBatch(adapter, register.batch, register.headers)
     expect(performance.now() - startedMs).toBeLessThan(4_900)
-    expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
+    expect(outcomesOf(reply)).toEqual(created(30))
     expect(await register.written()).toEqual(register.learners)
   })
 
@@ -60,10 +62,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
   it('tells every record as unknown when the connection is lost after the batch was applied, and repeats none', async () => {
     const sandbox = await startSandbox()
     const register = await sandboxRegister(sandbox, 4)
-    await sandbox.json('PUT', '/_sandbox/faults', {
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ kind: 'reset', apply: true, path: '$batch', count: 1 }),
-    })
+    await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
     const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'auto', batchFormat } }))
     const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
     expect(failuresOf(parts)).toEqual(Array(4).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }))
@@ -85,7 +84,7 @@ describe('V3 batches', () => {
   it('hold at most 100 records, and a record alone is a plain POST', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(201))))
+    const parts = await postRecords(adapter, flatRecords(201))
     expect(failuresOf(parts)).toEqual(created(201))
     const sizes = upstream.seen.map(
       ({ body }) => (JSON.parse(body) as { requests?: unknown[] }).requests?.length,
@@ -97,7 +96,7 @@ describe('V3 batches', () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
-    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    const parts = await postRecords(adapter, records)
     expect(failuresOf(parts)).toEqual(created(6))
     const minutes = upstream.seen.map(({ body }) => [...body.matchAll(/"MinutesLate":(\d)/g)].map(([, text]) => text).join('')) // prettier-ignore
     expect(minutes).toEqual(['11', '22', '33'])
@@ -110,7 +109,7 @@ describe('V3 batches', () => {
       return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
     })
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { ...json, callsPerSecond: 5 } }))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
+    const parts = await postRecords(adapter, flatRecords(8))
     expect([failuresOf(parts), upstream.seen.length]).toEqual([created(8), 2])
   })
 

@@ -9,10 +9,11 @@ import {
   flatRecords,
   guid,
   postBatch,
+  postRecords,
   readBatchReply,
 } from '../support/batch-request.ts'
 import { type Answer, echoOf, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const quick = { timeouts: { connectMs: 1_000, headersMs: 300, bodyMs: 300 } }
 
@@ -34,8 +35,7 @@ const unavailable = [{ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] }]
 
 describe('a batch over V3', () => {
   it('service.md 4.2: answers each record with its own part, in order, and sends each once', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3()
     const records = [flatRecord(1, { MinutesLate: 7, Comment: 'café \u2028 \ud800' }), flatRecord(2)]
     const reply = await postBatch(adapter, batchOf(records))
     expect(reply.status).toBe(200)
@@ -65,10 +65,9 @@ describe('a batch over V3', () => {
   })
 
   it('answers every record 503 and none 201 when the upstream is stopped', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3()
     await upstream.close()
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(40))))
+    const parts = await postRecords(adapter, flatRecords(40))
     expect(failuresOf(parts)).toEqual(Array(40).fill(unavailable[0]))
   })
 
@@ -98,9 +97,8 @@ describe('a batch over V3', () => {
     ['gets 600', raw('HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', false)],
   ] // prettier-ignore
   it.each(unclear)('never tells a record as failed or accepted that %s', async (_name, answer) => {
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url, { v3: quick })
-    const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+    const { upstream, adapter } = await startWithV3(answer, { v3: quick })
+    const parts = await postRecords(adapter, [flatRecord(1)])
     expect(failuresOf(parts)).toEqual(unknown)
     expect(upstream.seen.length).toBe(1)
     expect(adapter.events()).toContainEqual(
@@ -119,9 +117,8 @@ describe('a batch over V3', () => {
   it.each(declined)(
     'tells a record as not applied after %s, without another try that the budget has no time for',
     async (_name, answer, code, status) => {
-      const upstream = await startUpstream(answer)
-      const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 1_500 } }))
-      const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+      const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
+      const parts = await postRecords(adapter, [flatRecord(1)])
       expect(failuresOf(parts)).toEqual([{ status, codes: [code] }])
       expect(upstream.seen.map(({ url }) => url)).toEqual(['/Attendance/V3/AttendanceRecords'])
     },
@@ -145,9 +142,8 @@ describe('a batch over V3', () => {
   it.each(refusals)(
     'service.md 7: tells a refusal in the form of %s as 400 with one SequenceID',
     async (_name, answer, codes) => {
-      const upstream = await startUpstream(answer)
-      const adapter = await startAdapter(upstream.url)
-      const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+      const { adapter } = await startWithV3(answer)
+      const parts = await postRecords(adapter, [flatRecord(1)])
       expect(failuresOf(parts)).toEqual([{ status: 400, codes }])
       const entries = parts[0]?.json as { SequenceID: string; ResourceIdentifier: string }[]
       expect(new Set(entries.map(({ SequenceID }) => SequenceID)).size).toBe(1)
@@ -156,15 +152,14 @@ describe('a batch over V3', () => {
   )
 
   it('batch-wire A5: a failed record hides no other', async () => {
-    const upstream = await startUpstream((seen, response) => {
+    const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.body.includes(guid(2)))
         return replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
       if (seen.body.includes(guid(3))) return reset(seen, response)
       return echoRecord(seen, response)
     })
-    const adapter = await startAdapter(upstream.url)
     const records = [flatRecord(1), flatRecord(2), flatRecord(3), '{"Present":', flatRecord(5)]
-    const parts = readBatchReply(await postBatch(adapter, batchOf(records)))
+    const parts = await postRecords(adapter, records)
     expect(failuresOf(parts)).toEqual([
       { status: 201, codes: 'record' },
       { status: 400, codes: ['Z1'] },
@@ -176,18 +171,17 @@ describe('a batch over V3', () => {
     expect(adapter.events().at(-1)).toEqual({
       msg: 'batch answered', durationMs: expect.any(Number) as unknown,
       partner: 'default', records: 5, changesets: 1, outcomesShown: true, unmappedFields: 0, convertedFields: 0, replayed: false, queuedMs: 0,
-      accepted: 2, refused: 2, notApplied: 0, unknown: 1,
+      accepted: 2, refused: 2, notApplied: 0, unknown: 1, reason: 'connectionLost',
     }) // prettier-ignore
   })
 
   it('sends on a fresh connection when an idle one was closed by the upstream', async () => {
-    const upstream = await startUpstream((seen, response) => {
+    const { upstream, adapter } = await startWithV3((seen, response) => {
       response.end(echoOf(seen))
       if (seen.index === 0) response.on('finish', () => response.socket?.end())
     })
-    const adapter = await startAdapter(upstream.url)
     await postBatch(adapter, batchOf([flatRecord(1)]))
-    const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(2)])))
+    const parts = await postRecords(adapter, [flatRecord(2)])
     expect(parts.map(({ status }) => status)).toEqual([201])
     expect(upstream.seen.length).toBe(2)
   })
@@ -195,7 +189,7 @@ describe('a batch over V3', () => {
   it('when the budget is spent, tells what was sent as unknown and sends nothing more', async () => {
     const upstream = await startUpstream(() => undefined)
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 400, concurrency: 3 } }))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
+    const parts = await postRecords(adapter, flatRecords(8))
     expect(failuresOf(parts)).toEqual([
       ...Array<unknown>(3).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }),
       ...Array<unknown>(5).fill({ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }),

@@ -8,17 +8,17 @@ import {
   guid,
   postBatch,
   readBatchReply,
+  statusesOf,
 } from '../support/batch-request.ts'
 import { exchange, RawClient } from '../support/raw-client.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const key = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
 
 describe('what reaches the upstream', () => {
   it('batch-wire F24: the outer credentials alone, whatever the inner requests say', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3()
     const inner = [
       'Authorization: bearer inner',
       'Ocp-Apim-Subscription-Key: inner',
@@ -30,7 +30,7 @@ describe('what reaches the upstream', () => {
     ]
     const batch = batchOf([flatRecord(1)], { inner })
     const reply = await postBatch(adapter, batch, { cookie: 'outer=1', 'x-forwarded-for': 'outer' })
-    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201])
+    expect(statusesOf(reply)).toEqual([201])
     const { 'content-length': length, ...headers } = upstream.seen[0]?.headers ?? {}
     expect(length).toBe(String(upstream.seen[0]?.body.length))
     expect(headers).toEqual({
@@ -122,8 +122,7 @@ describe('the request around a batch', () => {
     ['a Host with a user', 'Host: u@a\r\n'],
     ['an empty Host', 'Host: \r\n'],
   ])('RFC 9112 3.2: refuses %s', async (_name, host) => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3()
     for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
       const reply = await exchange(
         adapter.port,
@@ -188,16 +187,4 @@ describe('the form of the reply', () => {
       expect(adapter.events().at(-1)).toMatchObject({ records: 3, outcomesShown: false, ...tally })
     },
   )
-})
-
-it('answers health and readiness without credentials', async () => {
-  const adapter = await startAdapter('http://127.0.0.1:1')
-  for (const [path, status] of [
-    ['/healthz', 'ok'],
-    ['/readyz', 'ready'],
-  ] as const) {
-    const reply = await exchange(adapter.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-    expect(reply).toMatch(/^HTTP\/1\.1 200 /)
-    expect(JSON.parse(reply.split('\r\n\r\n')[1] ?? '')).toEqual({ status })
-  }
 })

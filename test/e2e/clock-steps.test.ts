@@ -1,18 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import { jsonBody, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
-import { batchOf, failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { batchOf, outcomesOf, postBatch } from '../support/batch-request.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
 const MINUTE_MS = 60_000
 const START_MS = Date.parse('2026-06-10T10:00:00.123Z')
-
-interface Samples {
-  readonly learners: string[]
-  readonly events: string[]
-  readonly codes: { readonly id: string }[]
-}
 
 describe('a clock that is set back by an hour', () => {
   it.each([
@@ -24,14 +18,12 @@ describe('a clock that is set back by an hour', () => {
     let nowMs = START_MS
     const partner = onePartner({ v3: { readBackAfterMs: [5, 10], writeMode: 'single' } })
     const adapter = await startAdapter(sandbox.url, { ...partner, ...journal }, { nowMs: () => nowMs })
-    const { learners, events, codes } = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
+    const samples = await sandbox.samples()
+    const { learners, events } = samples
     const send = async (Comment: string, name: string): Promise<unknown> => {
-      const mark = {
-        ...{ Present: true, Absent: false, Learner: learners[0], AttendableEvent: events[2] },
-        ...{ SchoolAttendanceCode: codes[0]?.id, MinutesLate: null, Comment },
-      }
+      const mark = sampleMark(samples, 0, { AttendableEvent: events[2], Comment })
       const batch = batchOf([mark], { batch: `batch_${name}`, changeset: `changeset_${name}` })
-      return failuresOf(readBatchReply(await postBatch(adapter, batch, sandboxHeaders)))
+      return outcomesOf(await postBatch(adapter, batch, sandboxHeaders))
     }
     const created = [{ status: 201, codes: 'record' }]
     expect(await send('one', 'a')).toEqual(created)
@@ -39,7 +31,7 @@ describe('a clock that is set back by an hour', () => {
     expect(await send('two', 'b')).toEqual(created)
     nowMs -= 60 * MINUTE_MS
     const fault = { method: 'POST', path: 'AttendanceRecords', kind: 'reset', apply: false, count: 1 }
-    await sandbox.json('PUT', '/_sandbox/faults', { headers: jsonBody, body: JSON.stringify(fault) })
+    await sandbox.put('faults', fault)
     // Only posting again brings back what the client asked for: the first mark stands no longer.
     expect(await send('one', 'c')).toEqual(created)
     const filter = `Attendee/ExternalID eq ${learners[0]} and Event/ExternalID eq ${events[2]}`

@@ -22,7 +22,7 @@ it('shadow in front of the legacy face differs in the words and own codes of err
     // Some never end: their body is cut off.
     await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 200))])
   }
-  await vi.waitFor(() => expect(compared.length).toBeGreaterThan(150), { timeout: 60_000 })
+  await vi.waitFor(() => expect(compared.length).toBeGreaterThan(150), 60_000)
   const replies = compared.filter(({ check }) => check === 'reply').flatMap(({ records }) => records)
   const paths = replies.flatMap(({ differences }) => differences.map(({ path }) => path))
   expect([...new Set(paths)].sort()).toEqual(['errors/ErrorCode', 'errors/Message'])

@@ -92,7 +92,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       const { learners, events } = faces.samples
       const kinds = ['recordedOn', 'id', 'code', 'commentCut', 'missing'] as const
       const rows = kinds.map((kind, at) => ({ learner: learners[at], event: events[0], kind }))
-      await faces.put('/_sandbox/differences', { face, rows })
+      await faces.put('differences', { face, rows })
       await lag(faces, face, 300)
       const [one, other] = await start(faces.v2Url, faces.v3Url, { ...settings, compare: { settleMs: 700 } })
       const pairs = kinds.map((_kind, at) => pairOf(faces, at))
@@ -114,7 +114,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
 
   it('find what V3 stores otherwise than it says, although both faces show it later', async () => {
     const faces = await startFaces()
-    await faces.put('/_sandbox/values', { echo: 'posted', clock: 'server', comments: [{ cut: 1 }] })
+    await faces.put('values', { echo: 'posted', clock: 'server', comments: [{ cut: 1 }] })
     const [one] = await start(faces.v2Url, faces.v3Url, { ...sides[1][3], compare: { settleMs: 200 } })
     await write(one, faces.mark(0, { Comment: 'bus' }), faces.mark(1))
     await one.settled(1)

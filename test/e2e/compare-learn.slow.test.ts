@@ -7,7 +7,7 @@ import { formatPatch, learnedOf, propose } from '../../src/compare/learn/index.t
 import { parseConfig } from '../../src/config/index.ts'
 import { openRolloutStore } from '../../src/rollout/index.ts'
 import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
-import { batchOf, type BatchSpelling, batchPath, flatRecord } from '../support/batch-request.ts'
+import { batchOf, batchPath, type BatchSpelling, flatRecord } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { type ComparedFaces, startFaces } from './support/compared-faces.ts'
@@ -103,15 +103,8 @@ async function sendMorning(
   await post([mark(1, session)])
   await post([mark(2, { ...session, Comment: 'Content-Type: multipart/mixed' })], {}, generic)
   await post([mark(3, { ...session, Present: false, Absent: true })], {}, { Accept: 'multipart/mixed' })
-  await post([mark(6, absent(faces, session)), mark(7, absent(faces, session))], otherIds())
-  await post([mark(8, absent(faces, session)), flatRecord(1)], otherIds())
+  await post([mark(6, session), flatRecord(1)], otherIds())
 }
-
-/** A code that no seeded mark of the register has. */
-const absent = ({ samples }: ComparedFaces, fields: object): object => ({
-  ...fields,
-  ...{ Present: false, Absent: true, SchoolAttendanceCode: samples.codes.at(-1)?.id },
-})
 
 /** The texts of the sandbox, which are not those of the adapter. */
 const texts = {
@@ -127,19 +120,11 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
     [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
     [{ msgtypeResponse: true }, { quirks: { msgtypeResponse: true }, errorMessages: texts }],
-    [{ mismatch: 'drop' }, { quirks: { mismatch: 'drop' }, errorMessages: texts }],
     [{ errorMessages: owned }, { errorMessages: owned }],
-    [
-      { layout: 'nested', dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop', errorMessages: owned },
-      {
-        layout: 'nested',
-        quirks: { dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop' },
-        errorMessages: owned,
-      },
-    ],
+    [{ layout: 'nested', dataEnvelope: true, msgtypeResponse: true, errorMessages: owned }, { layout: 'nested', quirks: { dataEnvelope: true, msgtypeResponse: true }, errorMessages: owned }],
   ])('proposes for %j exactly %j, and with that nothing', async (form, expected) => {
     const faces = await startFaces()
-    await faces.put('/_sandbox/legacy-form', form)
+    await faces.put('legacy-form', form)
     const first = await startLearning(faces)
     await sendMorning(faces, first.post, 0)
     await sendMorning(faces, first.post, 1)
@@ -151,90 +136,21 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     const second = await startLearning(faces, patch)
     await sendMorning(faces, second.post, 2)
     expect(await second.learned()).toMatchObject({ patch: {}, differing: 0 })
-  })
+  }) // prettier-ignore
 
   it('takes back a setting that is wrong', async () => {
     const faces = await startFaces()
     const wrong = {
       layout: 'nested',
-      quirks: { dataEnvelope: true, msgtypeResponse: true, mismatch: 'drop' },
+      quirks: { dataEnvelope: true, msgtypeResponse: true },
       errorMessages: owned,
     }
     const { post, learned } = await startLearning(faces, wrong)
     await sendMorning(faces, post, 0)
     expect((await learned()).patch).toEqual({
       layout: 'flat',
-      quirks: { dataEnvelope: false, msgtypeResponse: false, mismatch: 'post' },
+      quirks: { dataEnvelope: false, msgtypeResponse: false },
       errorMessages: texts,
     })
-  })
-})
-
-describe('quirks.mismatch', () => {
-  /** What is said of it after a batch with other ids. */
-  async function resultOf(
-    faces: ComparedFaces,
-    prepare: (post: Awaited<ReturnType<typeof startLearning>>['post']) => Promise<void>,
-    settings: object = {},
-  ): Promise<readonly [result: string | undefined, proposed: unknown]> {
-    const { post, learned } = await startLearning(faces, { compare: { settleMs: 800 }, ...settings })
-    await prepare(post)
-    const { proposals } = await learned()
-    const found = proposals.find(({ path }) => path === 'quirks.mismatch')
-    return [found?.result, found?.proposed]
-  }
-  const wrong = { quirks: { mismatch: 'drop' } }
-
-  it('is post where V3 shows the marks late', async () => {
-    const faces = await startFaces()
-    await faces.put('/_sandbox/faults', { kind: 'staleRead', lagMs: 400 })
-    const sent = [faces.mark(0, absent(faces, {}))]
-    expect(await resultOf(faces, (post) => post(sent, otherIds()), wrong)).toEqual(['change', 'post'])
-  })
-
-  it('is not known where the same mark stood there before', async () => {
-    const faces = await startFaces()
-    const sent = [faces.mark(0, absent(faces, {}))]
-    await faces.put('/_sandbox/clock', { now: new Date(Date.now() - 3_600_000).toISOString() })
-    const { headers, body } = batchOf(sent)
-    await fetch(`${faces.v2Url}/${batchPath}`, {
-      method: 'POST',
-      headers: { ...sandboxHeaders, ...headers },
-      body,
-    })
-    await fetch(`${faces.v3Url}/_sandbox/clock`, { method: 'DELETE' })
-    await faces.put('/_sandbox/legacy-form', { mismatch: 'drop' })
-    expect(await resultOf(faces, (post) => post(sent, otherIds()), wrong)).toEqual(['none', undefined])
-  })
-
-  it('is not known where its client sends the marks again with the right ids', async () => {
-    const faces = await startFaces()
-    await faces.put('/_sandbox/legacy-form', { mismatch: 'drop' })
-    const sent = [faces.mark(0, absent(faces, {}))]
-    const again = async (post: Parameters<Parameters<typeof resultOf>[1]>[0]): Promise<void> => {
-      await post(sent, otherIds())
-      await post(sent)
-    }
-    // The marks are read after this time: until then the client has sent them again.
-    const settings = { ...wrong, compare: { settleMs: 2_000 } }
-    expect(await resultOf(faces, again, settings)).toEqual(['none', undefined])
-  })
-
-  it('is not known where the clock of the service is an hour behind', async () => {
-    const faces = await startFaces()
-    await faces.put('/_sandbox/values', { clock: 'server', offsetMs: -3_600_000 })
-    const sent = [faces.mark(0, absent(faces, {}))]
-    expect(await resultOf(faces, (post) => post(sent, otherIds()))).toEqual(['none', undefined])
-  })
-
-  it('is not known where V3 does not answer, or has no such session', async () => {
-    const faces = await startFaces()
-    expect(await resultOf(faces, (post) => post([flatRecord(1)], otherIds()), wrong)).toEqual([
-      'none',
-      undefined,
-    ])
-    await faces.put('/_sandbox/faults', { kind: 'status', status: 500, face: 'V3' })
-    const sent = [faces.mark(0, absent(faces, {}))]
-    expect(await resultOf(faces, (post) => post(sent, otherIds()))).toEqual(['none', undefined])
   })
 })

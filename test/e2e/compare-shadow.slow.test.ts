@@ -109,12 +109,8 @@ describe('a write at shadow', () => {
       ['a field', (text) => text.replace('"MinutesLate":3', '"MinutesLate":4'), ['MinutesLate value']],
       ['a status phrase', (text) => text.replace('201 Created', '201 OK'), ['part/reason value']],
       ['a Content-ID', (text) => text.replace('Content-ID: 1', 'Content-ID: 7'), ['part/Content-ID value']],
-      [
-        'a part header',
-        (text) => text.replace('Content-Transfer-Encoding: binary\r\n', ''),
-        ['part/Content-Transfer-Encoding extra'],
-      ],
-    ]
+      ['a part header', (text) => text.replace('Content-Transfer-Encoding: binary\r\n', ''), ['part/Content-Transfer-Encoding extra']],
+    ] // prettier-ignore
     for (const [name, change, expected] of changes) {
       const changing: Answer = async (seen, response) => {
         const headers = Object.fromEntries(
@@ -145,29 +141,11 @@ describe('a write at shadow', () => {
   it('is skipped with a reason where V2 sends what cannot be read, and nothing of it is logged', async () => {
     const replies: [string, Answer][] = [
       ['form', replyWith(200, 'secret-learner', { 'Content-Type': 'text/plain' })],
-      [
-        'encoding',
-        replyWith(200, 'secret-learner', {
-          'Content-Type': 'multipart/mixed; boundary=a',
-          'Content-Encoding': 'gzip',
-        }),
-      ],
-      [
-        'encoding',
-        replyWith(200, 'secret-learner', {
-          'Content-Type': 'multipart/mixed; boundary=a',
-          'Content-Encoding': 'zstd',
-        }),
-      ],
+      ['encoding', replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'gzip' })],
+      ['encoding', replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'zstd' })],
       ['tooLarge', replyWith(200, 'x'.repeat(9_000_000), { 'Content-Type': 'multipart/mixed; boundary=a' })],
-      [
-        'form',
-        (_seen, response) =>
-          void response
-            .writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=a' })
-            .end(Buffer.from([0x2d, 0x2d, 0x61, 0xff, 0xfe, 0x0a, 0xc3, 0x28])),
-      ],
-    ]
+      ['form', (_seen, response) => void response .writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=a' }) .end(Buffer.from([0x2d, 0x2d, 0x61, 0xff, 0xfe, 0x0a, 0xc3, 0x28]))],
+    ] // prettier-ignore
     for (const [reason, answer] of replies) {
       const v2 = await startUpstream(answer)
       const { adapter, settled } = await startCompared(v2.url, v2.url, quick)

@@ -67,17 +67,6 @@ describe('a client whose exchanges are compared', () => {
     expect(replies.slice(RECORDS)).toEqual(replies.slice(0, RECORDS))
     expect(v3?.seen.filter(({ method }) => method !== 'GET') ?? []).toEqual([])
   })
-
-  it('is not asked for again by comparisons once V3 has answered 429', async () => {
-    const { v2Url, mark } = await startFaces()
-    const v3 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }))
-    const { adapter, settled } = await startCompared(v2Url, v3.url, { compare: { settleMs: 50 } })
-    await postBatch(adapter, batchOf([mark(0)]), sandboxHeaders)
-    await settled(2)
-    await postBatch(adapter, batchOf([mark(1)]), sandboxHeaders)
-    expect(await settled(4)).toMatchObject({ 'calls v3 429': 1, 'skipped visible silence': 1 })
-    expect(v3.seen).toHaveLength(1)
-  })
 })
 
 describe('what V3 serves', () => {

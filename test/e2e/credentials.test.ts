@@ -6,11 +6,13 @@ import { Secret } from '../../src/config/index.ts'
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import {
   batchOf,
-  failuresOf,
+  created,
   flatRecord,
   flatRecords,
+  outcomesOf,
   postBatch,
-  readBatchReply,
+  postRecords,
+  statusesOf,
 } from '../support/batch-request.ts'
 import {
   type Answer,
@@ -19,7 +21,7 @@ import {
   startUpstream,
   type Upstream,
 } from '../support/scripted-upstream.ts'
-import { type Adapter, type Reply, startAdapter } from '../support/start-adapter.ts'
+import { type Adapter, codeOf, type Reply, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
@@ -42,12 +44,6 @@ function partnerWith(tokenUrl: string, auth: object = {}): { partners: object[] 
 const isToken = (url: string): boolean => url === '/connect/token'
 
 const ownDenied = 'own credentials denied by V3'
-
-/** Status and code of a request that was refused as a whole. */
-function codeOf({ status, text }: Reply): string {
-  const { error } = JSON.parse(text) as { readonly error?: { readonly code: string } }
-  return `${status} ${error?.code}`
-}
 
 /** A service whose tokens are numbered; `refused` are those that it does not take. */
 async function startService(refused: readonly string[], answer: Answer = echoRecord): Promise<Upstream> {
@@ -81,7 +77,7 @@ describe('client credentials', () => {
     const adapter = await startAdapter(sandbox.url, partnerWith(`${sandbox.url}/connect/token`))
     const register = await sandboxRegister(sandbox, 10)
     const reply = await postBatch(adapter, register.batch)
-    expect(readBatchReply(reply).map(({ status }) => status)).toEqual(Array(10).fill(201))
+    expect(statusesOf(reply)).toEqual(Array(10).fill(201))
     expect(await register.written()).toEqual(register.learners)
     const passed = await adapter.request('GET', '/V3/LearnerMedicals')
     expect(passed.status).toBe(403) // the token has its own domains, whoever the client is
@@ -110,18 +106,20 @@ describe('client credentials', () => {
     const service = await startService(['hush-token-1'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await postBatch(adapter, batchOf(flatRecords(5)))
-    expect(failuresOf(readBatchReply(reply))).toEqual(Array(5).fill({ status: 201, codes: 'record' }))
+    expect(outcomesOf(reply)).toEqual(created(5))
     const one = await adapter.request('POST', '/V2/Attendance/AttendanceRecords', {
       body: JSON.stringify(flatRecord(9)),
     })
     expect([one.status, service.seen.filter(({ url }) => isToken(url)).length]).toEqual([201, 2])
   })
 
-  it('tell a second 401 as a fault of the adapter, and ask for no third token', async () => {
+  it.each([
+    ['a batch', (adapter: Adapter) => postBatch(adapter, batchOf(flatRecords(5)))],
+    ['a passed read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
+  ])('tell a second 401 to %s as a fault of the adapter, and ask for no third token', async (_what, ask) => {
     const service = await startService(['hush-token-1', 'hush-token-2'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
-    const reply = await postBatch(adapter, batchOf(flatRecords(5)))
-    expect(codeOf(reply)).toBe('502 ADP_V3_CREDENTIALS')
+    expect(codeOf(await ask(adapter))).toBe('502 ADP_V3_CREDENTIALS')
     expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
     expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
   })
@@ -148,8 +146,7 @@ describe('client credentials', () => {
       expect((await postBatch(adapter, batch)).status).toBe(503)
       const page = await adapter.request('GET', '/metrics')
       expect(page.text).toMatch(/journal_records\{[^}]*state="open"[^}]*\} 0\n/)
-      const created = { status: 201, codes: 'record' }
-      expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created])
+      expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(2))
     },
   )
 
@@ -165,15 +162,6 @@ describe('client credentials', () => {
       expectNoSecret(adapter, reply.text)
     }
   }) // prettier-ignore
-
-  it('tell a second 401 to a passed read as a fault of the adapter', async () => {
-    const service = await startService(['hush-token-1', 'hush-token-2'])
-    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
-    const reply = await adapter.request('GET', '/V3/LearnerMedicals')
-    expect(codeOf(reply)).toBe('502 ADP_V3_CREDENTIALS')
-    expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
-    expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
-  })
 
   it('tell the 401 to a passed request that has been streamed as a fault of the adapter, and have a new token for the next one', async () => {
     const service = await startService(['hush-token-1'], replyWith(204))
@@ -193,7 +181,7 @@ describe('client credentials', () => {
       (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),
     )
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(3))))
+    const parts = await postRecords(adapter, flatRecords(3))
     expect(parts.map(({ status }) => status)).toEqual([201, 502, 201])
     expect(service.seen.length).toBe(4)
   })
@@ -203,16 +191,11 @@ describe('client credentials', () => {
     ['refuses it in words', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
     ['gives no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
     ['gives no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
-    [
-      'gives a token with a line end',
-      replyWith(200, { access_token: 'hush\r\nX: y' }),
-      502,
-      'ADP_UPSTREAM_PROTOCOL',
-    ],
+    ['gives a token with a line end', replyWith(200, { access_token: 'hush\r\nX: y' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
     ['is busy', replyWith(429), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
     ['fails', replyWith(500, 'hush'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
     ['resets', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
-  ]
+  ] // prettier-ignore
   it.each(failures)(
     'post nothing and say so when the token endpoint %s',
     async (_name, answer, status, code) => {
@@ -267,7 +250,7 @@ describe('a subscription key for V3 that the configuration has', () => {
     expect(text).toMatch(/own_credentials_denied_total\{partner="acme",what="subscriptionKey"\} 5\n/)
     expect(text).toMatch(/journal_records\{[^}]*state="open"[^}]*\} 0\n/)
     isMended = true
-    const again = readBatchReply(await postBatch(adapter, batchOf(flatRecords(3))))
+    const again = await postRecords(adapter, flatRecords(3))
     expect(again.map(({ status }) => status)).toEqual([201, 201, 201])
   })
 
@@ -275,8 +258,7 @@ describe('a subscription key for V3 that the configuration has', () => {
     ['a token that V3 does not take', new Secret('hush-v3-key'), 'Unauthorized.'],
     ['a key of the client', undefined, invalidKey],
   ])('is not blamed for %s', async (_name, key, message) => {
-    const upstream = await startUpstream(denying(message))
-    const adapter = await startAdapter(upstream.url, withKey(key))
+    const { adapter } = await startWithV3(denying(message), withKey(key))
     const replies = await ask(adapter)
     expect(replies.map(({ status, text }) => [status, text])).toEqual(
       Array(5).fill([401, JSON.stringify({ statusCode: 401, message })]),

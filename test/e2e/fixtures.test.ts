@@ -125,19 +125,16 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
 
 describe.each(others)('fixture $name ($rows): $title', throughAdapter)
 
-it('every rule of the wire is shown by a fixture', () => {
+it('every rule of the wire is shown by a fixture', async () => {
   const rows = new Set([...fixtures, ...others].flatMap((fixture) => fixture.rows))
-  const numbered = (letter: string, count: number): string[] =>
-    Array.from({ length: count }, (_, index) => `${letter}${index + 1}`)
+  const protocol = await readFile('docs/protocol.md', 'utf8')
+  const numbered = [...protocol.matchAll(/^\| ([FA]\d+) \|/gm)].map(([, row = '']) => row)
   // F28 is what the runner does with each of them.
   const wanted = [
-    ...numbered('F', 32).filter((row) => row !== 'F28'),
-    ...numbered('A', 8),
-    'id rule',
-    'section 4',
-    'section 5',
-    'section 7',
+    ...numbered.filter((row) => row !== 'F28'),
+    ...['id rule', 'section 4', 'section 5', 'section 7'],
   ]
+  expect(numbered.length).toBeGreaterThan(30)
   expect(wanted.filter((row) => !rows.has(row))).toEqual([])
 })
 

@@ -4,7 +4,7 @@ import { Secret } from '../../src/config/index.ts'
 import { batchOf, flatRecord, postBatch } from '../support/batch-request.ts'
 import { RawClient, requestText } from '../support/raw-client.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const claims =
   'X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.test\r\nX-Forwarded-Prefix: /evil\r\nForwarded: for=1.2.3.4;host=evil.test\r\n' +
@@ -13,8 +13,7 @@ const claims =
 
 describe('what a client claims of its way', () => {
   it('does not reach V3, and overrides neither method nor path', async () => {
-    const upstream = await startUpstream((_seen, response) => void response.end('ok'))
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3((_seen, response) => void response.end('ok'))
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/LearnerIdentifiers', `Connection: close\r\n${claims}`))
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 200 /)
@@ -33,8 +32,7 @@ describe('what a client claims of its way', () => {
     [['127.0.0.0/8'], 'https'],
     [['10.0.0.1'], 'http'],
   ])('decides the scheme of links only from an address in %j', async (trustedProxies, scheme) => {
-    const upstream = await startUpstream(echoRecord)
-    const adapter = await startAdapter(upstream.url, { listen: { port: 0, trustedProxies } })
+    const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
     const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
     expect(reply.text).toContain(`"@odata.context":"${scheme}://127.0.0.1:${adapter.port}/`)
   })
@@ -85,10 +83,9 @@ describe('credentials that the adapter adds', () => {
   })
 
   it('are only those that the client has not sent itself', async () => {
-    const upstream = await startUpstream((_seen, response) => {
+    const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })
-    const adapter = await startAdapter(upstream.url)
     const { headers } = await adapter.request('GET', '/V3/LearnerIdentifiers')
     expect(headers).toMatchObject({ 'x-key': 'client-key', 'x-token': 'bearer client-token' })
   })

@@ -1,22 +1,17 @@
 import { describe, expect, it } from 'vitest'
 
-import { batchOf, batchPath, flatRecord, flatRecords } from '../support/batch-request.ts'
+import { batchOf, batchText, flatRecord, flatRecords } from '../support/batch-request.ts'
 import { RawClient, requestText } from '../support/raw-client.ts'
 import { type Answer, echoRecord, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
-const { headers, body } = batchOf(flatRecords(2))
 const lengthOf = (text: string): string => `Content-Length: ${Buffer.byteLength(text)}\r\n`
 const record = JSON.stringify(flatRecord(1))
 const range =
   'AttendableEventStart%20ge%202026-03-02T00:00:00Z%20and%20AttendableEventStart%20le%202026-03-03T00:00:00Z'
 
 const requests = {
-  'a batch': requestText(
-    `POST ${batchPath}`,
-    `Content-Type: ${headers['Content-Type'] ?? ''}\r\n${lengthOf(body)}`,
-    body,
-  ),
+  'a batch': batchText(batchOf(flatRecords(2))),
   'a single record': requestText(
     'POST /V2/Attendance/AttendanceRecords',
     `Content-Type: application/json\r\n${lengthOf(record)}`,
@@ -48,8 +43,7 @@ describe('a client that closes its side after its request', () => {
   })
 
   it('gets no reply to a request of which a part is missing, and nothing is sent', async () => {
-    const upstream = await startUpstream(late)
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3(late)
     const client = await RawClient.open(adapter.port)
     client.socket.end(requests['a batch'].slice(0, -10))
     await client.untilClosed()

@@ -27,6 +27,6 @@ it('product 3: a batch is finished through the instance that its client reaches,
     const { status, text } = await reached.post(register.batch, register.headers)
     return [status, text.match(/HTTP\/1\.1 201/g)?.length]
   }
-  await vi.waitFor(async () => expect(await resend()).toEqual([200, MARKS]), { timeout: 60_000 })
+  await vi.waitFor(async () => expect(await resend()).toEqual([200, MARKS]), 60_000)
   expect(await register.written()).toEqual(register.learners)
 })

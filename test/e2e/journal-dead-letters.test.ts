@@ -1,8 +1,22 @@
 import { onTestFinished, describe, expect, it, vi } from 'vitest'
 
 import { openInspector } from '../../src/journal/index.ts'
-import { batchOf, failuresOf, flatRecord, flatRecords, guid, postBatch, readBatchReply } from '../support/batch-request.ts' // prettier-ignore
-import { echoRecord, replyWith, type SeenRequest, startUpstream } from '../support/scripted-upstream.ts'
+import {
+  batchOf,
+  flatRecord,
+  flatRecords,
+  guid,
+  outcomesOf,
+  postBatch,
+  statusesOf,
+} from '../support/batch-request.ts'
+import {
+  echoRecord,
+  postsOf,
+  replyWith,
+  type SeenRequest,
+  startUpstream,
+} from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './support/journal-file.ts'
 import { leave, payloadOf } from './support/leave.ts'
@@ -26,7 +40,7 @@ async function ended({ url }: JournalSection) {
       expect((await parts()).filter(({ state, retry }) => state === 'open' || retry !== undefined)).toEqual(
         [],
       ),
-    { timeout: 60_000 },
+    60_000,
   )
   return (await parts()).map(({ state, reason, deadLetter, remedy }) => ({
     state,
@@ -37,8 +51,7 @@ async function ended({ url }: JournalSection) {
 }
 
 const learnersOf = (seen: readonly SeenRequest[]): number[] =>
-  seen
-    .filter(({ method }) => method === 'POST')
+  postsOf(seen)
     .map(({ body }) => Number(/"Attendee":\{"ExternalID":"[^"]*?(\d+)"/.exec(body)?.[1]))
     .sort()
 
@@ -66,7 +79,7 @@ describe('product 3: a batch that was left open', () => {
     const unknown = { state: 'unknown', ...unreadable }
     expect(await ended(journal)).toEqual([unknown, unknown])
     const reply = await postBatch(adapter, three)
-    expect(failuresOf(readBatchReply(reply)).map(({ status }) => status)).toEqual([201, 201, 201])
+    expect(statusesOf(reply)).toEqual([201, 201, 201])
   })
 
   it('has a dead letter for the one record that cannot be read any longer', async () => {
@@ -101,12 +114,7 @@ const known = { id: 'default', match: { pathPrefix: '/default' } }
 
 describe('product 3: what waits for something that does not come', () => {
   it.each([
-    [
-      'a request of its partner',
-      [known, other],
-      'noCredentials',
-      /sent nothing for a day, .* set journal\.keys/,
-    ],
+    ['a request of its partner', [known, other], 'noCredentials', /sent nothing for a day, .* set journal\.keys/],
     ['its partner to be configured', [other], 'noPartner', /not in the configuration for a day/],
   ])('holds marks of other partners back for a day: %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
@@ -116,7 +124,7 @@ describe('product 3: what waits for something that does not come', () => {
     const adapter = await startAdapter(upstream.url, { journal, partners }, { nowMs })
     const batch = batchOf([flatRecord(1)])
     const held = await postBatch(adapter, batch)
-    expect(failuresOf(readBatchReply(held))).toEqual([{ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }])
+    expect(outcomesOf(held)).toEqual([{ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }])
     ahead = DAY_MS
     const dead = {
       state: 'unknown',
@@ -127,8 +135,8 @@ describe('product 3: what waits for something that does not come', () => {
     expect(await ended(journal)).toEqual([dead, dead, dead])
     expect(upstream.seen).toEqual([])
     const taken = await postBatch(adapter, batch)
-    expect(failuresOf(readBatchReply(taken))).toEqual([{ status: 201, codes: 'record' }])
-  })
+    expect(outcomesOf(taken)).toEqual([{ status: 201, codes: 'record' }])
+  }) // prettier-ignore
 
   it('is refused, not unknown, where nothing of it was applied', async () => {
     const [upstream, journal] = [await startService(), journalFile()]

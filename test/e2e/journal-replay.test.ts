@@ -3,33 +3,36 @@ import { describe, expect, it } from 'vitest'
 import {
   batchOf,
   batchPath,
+  batchText,
+  created,
   failuresOf,
   flatRecord,
   flatRecords,
   guid,
+  outcomesOf,
   postBatch,
   readBatchReply,
+  statusesOf,
 } from '../support/batch-request.ts'
 import { RawClient } from '../support/raw-client.ts'
 import {
   type Answer,
   echoRecord,
+  holdAnswers,
+  postsOf,
   replyWith,
   type SeenRequest,
   startUpstream,
 } from '../support/scripted-upstream.ts'
-import { clientHeaders, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
 const batch = batchOf(flatRecords(3))
 /** The learners that were posted, in order. */
 const learnersOf = (seen: readonly SeenRequest[]): number[] =>
-  seen
-    .filter(({ method }) => method === 'POST')
-    .map(({ body }) =>
-      Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
-    )
-const created = { status: 201, codes: 'record' }
+  postsOf(seen).map(({ body }) =>
+    Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
+  )
 
 describe('product 3: the same batch again', () => {
   it('gets the stored answer byte for byte, and nothing is posted', async () => {
@@ -41,7 +44,7 @@ describe('product 3: the same batch again', () => {
     const journal = journalFile()
     const adapter = await startAdapter(upstream.url, { journal })
     const first = await postBatch(adapter, batch)
-    expect(failuresOf(readBatchReply(first)).map(({ status }) => status)).toEqual([201, 400, 201])
+    expect(statusesOf(first)).toEqual([201, 400, 201])
     const again = await postBatch(adapter, batch, { Authorization: 'bearer a-later-token' })
     expect([again.status, again.headers['content-type'], again.text]).toEqual([
       first.status,
@@ -113,48 +116,29 @@ describe('product 3: the same batch again', () => {
     expect([test.seen.length, live.seen.length]).toEqual([3, 3])
   })
 
-  it('is told from one with the same ids and other bytes, which is a new one each time', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
-    const marks = [1, 2, 1, 1].map((minutes) => batchOf([flatRecord(1, { MinutesLate: minutes })]))
-    for (const mark of marks) await postBatch(adapter, mark)
-    // The last is the same as the one right before it; the third came after another with its ids.
-    expect(upstream.seen.map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])).toEqual(['1', '2', '1'])
-    expect(adapter.events().filter(({ msg }) => msg === 'batch ids reused').length).toBe(2)
-  })
-
   it('joins the one that is running, and gets its parts as they come', async () => {
-    const held: (() => void)[] = []
-    const upstream = await startUpstream((seen, response) => {
-      if (seen.body.includes(guid(2))) held.push(() => void echoRecord(seen, response))
-      else return echoRecord(seen, response)
-    })
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const { answer, release } = holdAnswers(({ body }) => body.includes(guid(2)))
+    const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const first = postBatch(adapter, batch)
     await upstream.arrived(3)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestOf(batch))
+    const client = await RawClient.open(adapter.port, batchText(batch))
     expect(await client.until(guid(1))).toContain('batchresponse_')
-    held[0]?.()
+    release()
     const [whole, joined] = await Promise.all([first, client.until('--\r\n\r\n0\r\n\r\n')])
     const parts = readBatchReply(whole)
-    expect(failuresOf(parts)).toEqual([created, created, created])
+    expect(failuresOf(parts)).toEqual(created(3))
     for (const { json } of parts) expect(joined).toContain(JSON.stringify(json))
     expect(upstream.seen.length).toBe(3)
   })
 
   it('goes on for a client that went away, and has the answer when it comes back', async () => {
-    const held: (() => void)[] = []
-    const upstream = await startUpstream(
-      (seen, response) => void held.push(() => void echoRecord(seen, response)),
-    )
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
-    const client = await RawClient.open(adapter.port)
-    client.send(requestOf(batch))
+    const { answer, release } = holdAnswers()
+    const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
+    const client = await RawClient.open(adapter.port, batchText(batch))
     await upstream.arrived(3)
     client.socket.destroy()
-    for (const answer of held) answer()
-    expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+    release()
+    expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
     expect(upstream.seen.length).toBe(3)
   })
 })
@@ -178,7 +162,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     const first = await postBatch(adapter, batch)
     expect(readBatchReply(first).map((part) => part.status)).toEqual([201, status, 201])
     const second = await postBatch(adapter, batch)
-    expect(failuresOf(readBatchReply(second))).toEqual([created, created, created])
+    expect(outcomesOf(second)).toEqual(created(3))
     expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 2, 3])
     expect((await postBatch(adapter, batch)).text).toBe(second.text)
     expect(upstream.seen.length).toBe(4)
@@ -203,7 +187,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect(first.map(({ status }) => status)).toEqual([201, 504, 201])
     readable = true
     const second = readBatchReply(await postBatch(adapter, batch))
-    expect(failuresOf(second)).toEqual([created, created, created])
+    expect(failuresOf(second)).toEqual(created(3))
     expect(second[1]?.json).toMatchObject({ ExternalID: guid(77), Learner: guid(2) })
     expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 3])
   })
@@ -216,7 +200,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     expect((await postBatch(adapter, batch)).status).toBe(401)
     denied = false
-    expect(failuresOf(readBatchReply(await postBatch(adapter, batch)))).toEqual([created, created, created])
+    expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
   it('sends again what was let in once, also when its fields would be refused now', async () => {
@@ -224,10 +208,10 @@ describe('product 3: a batch that comes again because of some of its records', (
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({}) })
-    expect(readBatchReply(await postBatch(adapter, odd)).map(({ status }) => status)).toEqual([201, 503, 201])
+    expect(statusesOf(await postBatch(adapter, odd))).toEqual([201, 503, 201])
     await adapter.app.close()
     const strict = await startAdapter(upstream.url, { journal, ...onePartner({ unmappedFields: 'strict' }) })
-    expect(failuresOf(readBatchReply(await postBatch(strict, odd)))).toEqual([created, created, created])
+    expect(outcomesOf(await postBatch(strict, odd))).toEqual(created(3))
   })
 
   it('does not bring an older mark back over a newer one', async () => {
@@ -238,39 +222,29 @@ describe('product 3: a batch that comes again because of some of its records', (
       batch: 'batch_newer',
       boundary: 'batch_newer',
     })
-    expect(failuresOf(readBatchReply(await postBatch(adapter, newer)))).toEqual([created])
-    expect(failuresOf(readBatchReply(first))[1]).toEqual({ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] })
+    expect(outcomesOf(await postBatch(adapter, newer))).toEqual(created(1))
+    expect(outcomesOf(first)[1]).toEqual({ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] })
     const again = await postBatch(adapter, batch)
     const overtaken = { status: 409, codes: ['ADP_SUPERSEDED'] }
-    expect(failuresOf(readBatchReply(again))).toEqual([created, overtaken, created])
+    expect(outcomesOf(again)).toEqual([...created(1), overtaken, ...created(1)])
     expect((await postBatch(adapter, batch)).text).toBe(again.text)
     expect(learnersOf(upstream.seen).filter((learner) => learner === 2).length).toBe(2)
   })
 })
 
 it('product 3: keeps the order of one learner and event across connections', async () => {
-  const held: (() => void)[] = []
-  const upstream = await startUpstream((seen, response) => {
-    if (seen.index === 0) held.push(() => void echoRecord(seen, response))
-    else return echoRecord(seen, response)
-  })
-  const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+  const { answer, release } = holdAnswers(({ index }) => index === 0)
+  const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
   const named = (name: string, records: object[]) => batchOf(records, { batch: name, boundary: name })
   const older = postBatch(adapter, named('batch_1', [flatRecord(1, { MinutesLate: 1 })]))
   await upstream.arrived(1)
   const newer = postBatch(adapter, named('batch_2', [flatRecord(1, { MinutesLate: 2 }), flatRecord(5)]))
   await upstream.arrived(2)
   expect(learnersOf(upstream.seen)).toEqual([1, 5])
-  held[0]?.()
+  release()
   await Promise.all([older, newer])
   expect(upstream.seen.map(({ body }) => /"MinutesLate":(\w+)/.exec(body)?.[1])).toEqual(['1', 'null', '2'])
 })
-
-function requestOf({ headers, body }: typeof batch): string {
-  const all = { ...clientHeaders, ...headers, Host: 'x', 'Content-Length': String(Buffer.byteLength(body)) }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
-  return `POST ${batchPath} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`
-}
 
 it.each([401, 403])(
   'batch-wire 3: sends a batch with two ids again that was denied as a whole (%i), before it answers 200',

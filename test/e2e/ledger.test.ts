@@ -1,15 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { expect, test } from 'vitest'
 
-import { expect, onTestFinished, test } from 'vitest'
-
-import { createApp, parseConfig } from '../../src/index.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { batchOf, flatRecord, flatRecords, guid, postBatch } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
 
 const [refusedId, lostId, heldId, busyId] = [guid(101), guid(102), guid(103), guid(104)]
 
@@ -40,10 +36,8 @@ test('the metrics account for every record: confirmed, refused, unknown, parked 
       await echoRecord(seen, response)
     }
   })
-  const folder = await mkdtemp(join(tmpdir(), 'markbridge-ledger-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
   const adapter = await startAdapter(upstream.url, {
-    journal: { url: `sqlite:${join(folder, 'journal.db')}` },
+    journal: journalFile(),
     partners: [{ id: 'acme', match: { any: true }, v3: { budgetMs: 1_500 } }],
   })
   const learner = (id: string): object => flatRecord(0, { Learner: id })
@@ -78,10 +72,10 @@ test('the metrics account for every record: confirmed, refused, unknown, parked 
 test('/readyz says why writes are not taken, and the metrics go on without the ledger', async () => {
   let available = true
   let leased = true
-  const app = createApp(
-    parseConfig({ listen: { port: 0 }, upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } }),
+  const adapter = await startAdapter(
+    'http://127.0.0.1:1',
+    {},
     {
-      logLevel: 'silent',
       openJournal: () =>
         Promise.resolve({
           ...createNoJournal(),
@@ -91,18 +85,16 @@ test('/readyz says why writes are not taken, and the metrics go on without the l
         }),
     },
   )
-  const { url } = await app.listen()
-  onTestFinished(() => app.close())
   const ask = async (): Promise<unknown> => {
-    const reply = await fetch(`${url}/readyz`)
-    return [reply.status, await reply.json()]
+    const { status, text } = await adapter.request('GET', '/readyz')
+    return [status, JSON.parse(text)]
   }
   expect(await ask()).toEqual([200, { status: 'ready' }])
   leased = false
   expect(await ask()).toEqual([503, { status: 'journal lease lost' }])
   available = false
   expect(await ask()).toEqual([503, { status: 'journal unavailable' }])
-  const metrics = await (await fetch(`${url}/metrics`)).text()
+  const { text: metrics } = await adapter.request('GET', '/metrics')
   expect(metrics).toContain('\nmarkbridge_journal_available 0\n')
   expect(metrics).not.toContain('markbridge_journal_records{')
 })

@@ -1,21 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { describe, expect, it, vi } from 'vitest'
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
-
+import { AdapterError } from '../../src/errors.ts'
+import { createNoJournal } from '../../src/journal/index.ts'
 import { freePort } from '../support/free-port.ts'
 import { flatRecord } from '../support/batch-request.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
 
 const path = '/x/V2/Attendance/AttendanceRecords'
-const folderOf = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'markbridge-legacy-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
-
 describe('stage legacy with neither journal nor V3', () => {
   it('starts and serves; what needs the journal is refused with nothing sent', async () => {
     const v2 = await startUpstream(replyWith(201, { from: 'V2' }))
@@ -37,19 +30,15 @@ describe('stage legacy with neither journal nor V3', () => {
   })
 
   it('opens the journal once it can be reached, and is ready then', async () => {
-    const folder = folderOf()
     const v2 = await startUpstream(replyWith(201, { from: 'V2' }))
-    const file = join(folder, 'later', 'journal.db')
     let isThere = false
-    const { createNoJournal } = await import('../../src/journal/index.ts')
-    const { AdapterError } = await import('../../src/errors.ts')
     const openJournal = () =>
       isThere
         ? Promise.resolve(createNoJournal())
         : Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away'))
     const adapter = await startAdapter(
       v2.url,
-      { journal: { url: `sqlite:${file}` }, v2: { baseUrl: v2.url } },
+      { journal: journalFile(), v2: { baseUrl: v2.url } },
       { openJournal },
     )
     expect((await adapter.request('GET', '/readyz')).status).toBe(503)

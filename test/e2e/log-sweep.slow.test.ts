@@ -7,7 +7,7 @@ import { Secret } from '../../src/config/index.ts'
 import { batchOf, batchPath, flatRecord, postBatch } from '../support/batch-request.ts'
 import { exchange } from '../support/raw-client.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { type Adapter, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
 /** What must never be logged: everything of a learner, a mark or a client, in the forms in which it travels. */
@@ -40,10 +40,7 @@ const answers: [name: string, answer: Answer][] = [
   ['201', echoRecord],
   ['201 of another', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
   ['200 with HTML', replyWith(200, '<html>HUSH</html>')],
-  ...[400, 401, 403, 404, 429, 500, 503].map((status): [string, Answer] => [
-    `${status} in OData form`,
-    replyWith(status, { error: { code: 'HUSH', message: echoError, target: learner } }),
-  ]),
+  ...[400, 401, 403, 404, 429, 500, 503].map((status): [string, Answer] => [`${status} in OData form`, replyWith(status, { error: { code: 'HUSH', message: echoError, target: learner } })]),
   ['401 of the gateway', replyWith(401, { statusCode: 401, message: echoError })],
   ['400 with the V2 array', replyWith(400, [{ Message: echoError, ErrorCode: 'HUSH', ResourceIdentifier: learner }])],
   ['302', replyWith(302, 'HUSH', { Location: `/HUSH/${learner}` })],
@@ -64,8 +61,7 @@ describe('the log holds no value', () => {
   it.each(answers)(
     'of a batch, a record or a passed request, whatever the service answers: %s',
     async (_name, answer) => {
-      const upstream = await startUpstream(answer)
-      const adapter = await startAdapter(upstream.url, {
+      const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
         ...onePartner({ v3: { subscriptionKey: new Secret('hush-v3-key'), budgetMs: 1_500 } }),
       })
@@ -83,36 +79,20 @@ describe('the log holds no value', () => {
   )
 
   it('of what was refused', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, { limits: { maxBodyBytes: 5_000 } })
+    const { upstream, adapter } = await startWithV3(echoRecord, { limits: { maxBodyBytes: 5_000 } })
     const { body } = batch
-    await adapter.request('POST', `/HUSH/${batchPath}`, {
-      headers: { ...hushed, 'Content-Type': 'text/HUSH' },
-      body,
-    })
-    await adapter.request('POST', batchPath, {
-      headers: { ...hushed, 'Content-Type': 'multipart/mixed; boundary=HUSH; boundary=HUSH' },
-      body,
-    })
-    await adapter.request('POST', batchPath, {
-      headers: { ...hushed, ...batch.headers },
-      body: body.slice(0, -9),
-    })
-    await adapter.request('POST', batchPath, {
-      headers: { ...hushed, ...batch.headers },
-      body: body.replaceAll('Content-Type:', 'HUSH'),
-    })
-    await adapter.request('POST', batchPath, {
-      headers: { ...hushed, ...batch.headers },
-      body: 'HUSH'.repeat(2_000),
-    })
-    await adapter.request('POST', batchPath, {
-      headers: { ...hushed, 'Content-Encoding': 'gzip' },
-      body: 'HUSH',
-    })
-    await adapter.request('GET', '/HUSH', { headers: hushed })
-    await adapter.request('GET', '/V3/%zzHUSH', { headers: hushed })
-    await adapter.request('POST', batchPath, { headers: { ...hushed, Authorization: 'HUSH' }, body })
+    const refused: [path: string, headers: object, body: string][] = [
+      [`/HUSH/${batchPath}`, { 'Content-Type': 'text/HUSH' }, body],
+      [batchPath, { 'Content-Type': 'multipart/mixed; boundary=HUSH; boundary=HUSH' }, body],
+      [batchPath, batch.headers, body.slice(0, -9)],
+      [batchPath, batch.headers, body.replaceAll('Content-Type:', 'HUSH')],
+      [batchPath, batch.headers, 'HUSH'.repeat(2_000)],
+      [batchPath, { 'Content-Encoding': 'gzip' }, 'HUSH'],
+      [batchPath, { Authorization: 'HUSH' }, body],
+    ]
+    for (const [path, headers, sent] of refused)
+      await adapter.request('POST', path, { headers: { ...hushed, ...headers }, body: sent })
+    for (const path of ['/HUSH', '/V3/%zzHUSH']) await adapter.request('GET', path, { headers: hushed })
     await exchange(
       adapter.port,
       'POST /HUSH HTTP/1.1\r\nHost: HUSH\r\nHost: HUSH\r\nConnection: close\r\n\r\n',

@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises'
 
-import { Pool } from 'undici'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 
-import { type App, createApp, parseConfig } from '../../src/index.ts'
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { decodeBatchReply, type ReplyPart } from '../../src/v2/index.ts'
-
-const journal = { url: 'none' }
+import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { batchPath } from '../support/batch-request.ts'
+import { atEndOfFile } from '../support/end-of-file.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 
 /** The whole way on real parts: a V2 client, the adapter, the sandbox over sockets. */
 const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url))
@@ -16,54 +15,21 @@ const BATCH = /^--(\S+)/.exec(text)?.[1] ?? ''
 const CHANGESET = /boundary=(\S+)/.exec(text)?.[1] ?? ''
 const STRANGER = 'batch_ffffffff-ffff-4fff-8fff-ffffffffffff'
 
-let sandbox: Sandbox
-let app: App
-let pool: Pool
-let service: Pool
-
-beforeAll(async () => {
-  sandbox = createSandbox()
-  const { url } = await sandbox.listen()
-  service = new Pool(url)
-  app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
-    logLevel: 'silent',
-  })
-  pool = new Pool((await app.listen()).url, { connections: 4 })
-})
-afterAll(async () => {
-  await Promise.all([pool.close(), service.close()])
-  await app.close()
-  await sandbox.close()
-})
+const onEnd = atEndOfFile()
+const started = (async () => {
+  const sandbox = await startSandbox({}, onEnd)
+  return { sandbox, adapter: await startAdapter(sandbox.url, {}, {}, onEnd) }
+})()
 beforeEach(async () => {
-  await (await service.request({ path: '/_sandbox/reset', method: 'POST' })).body.dump()
+  await (await started).sandbox.request('POST', '/_sandbox/reset')
 })
 
-interface Answer {
-  readonly status: number
-  readonly contentType: string
-  readonly bytes: Buffer
+async function post(content: Buffer | string, boundary: string) {
+  const { adapter } = await started
+  const headers = { ...sandboxHeaders, 'Content-Type': `multipart/mixed; boundary=${boundary}` }
+  return adapter.request('POST', batchPath, { headers, body: content })
 }
-
-async function post(content: Buffer | string, boundary: string): Promise<Answer> {
-  const reply = await pool.request({
-    path: '/sp-api-write-back-partner-live/V2/Attendance/$batch',
-    method: 'POST',
-    headers: {
-      'ocp-apim-subscription-key': 'sandbox',
-      authorization: 'bearer sandbox',
-      'content-type': `multipart/mixed; boundary=${boundary}`,
-    },
-    body: content,
-  })
-  const bytes = Buffer.from(await reply.body.arrayBuffer())
-  return { status: reply.statusCode, contentType: String(reply.headers['content-type']), bytes }
-}
-
-async function effects(): Promise<{ learner: string }[]> {
-  const reply = await service.request({ path: '/_sandbox/effects', method: 'GET' })
-  return (await reply.body.json()) as { learner: string }[]
-}
+const effects = async () => (await (await started).sandbox.effects()) as { learner: string }[]
 
 /** What a client reads of a part, without what is new in every run. */
 function shape(part: ReplyPart): string {
@@ -102,35 +68,16 @@ const forms: readonly { name: string; content: string; boundary: string }[] = [
 test.each(forms)(
   'a class register $name: 27 created, 3 refused, in order, 27 effects',
   async ({ content, boundary }) => {
-    const { status, contentType, bytes } = await post(content, boundary)
+    const { status, headers, text: reply } = await post(content, boundary)
+    const contentType = String(headers['content-type'])
     expect(status).toBe(200)
     expect(contentType).toMatch(/^multipart\/mixed; boundary=batchresponse_[0-9a-f-]{36}$/)
-    expect(decodeBatchReply(bytes, contentType).parts.map(shape)).toEqual(expected)
+    expect(decodeBatchReply(Buffer.from(reply), contentType).parts.map(shape)).toEqual(expected)
     const written = (await effects()).map(({ learner }) => learner)
     const accepted = learners.filter((_, index) => failures[index + 1] === undefined)
     expect(written.sort()).toEqual([...accepted].sort())
   },
 )
-
-test('a stranger in the header: one 200 without parts, and 27 effects all the same', async () => {
-  const { status, contentType, bytes } = await post(body, STRANGER)
-  expect(status).toBe(200)
-  expect(
-    bytes
-      .toString()
-      .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '{id}')
-      .split('\r\n'),
-  ).toEqual([
-    '--batchresponse_{id}',
-    'Content-Type: multipart/mixed; boundary=changesetresponse_{id}',
-    '',
-    '--changesetresponse_{id}--',
-    '--batchresponse_{id}--',
-    '',
-  ])
-  expect(decodeBatchReply(bytes, contentType).parts).toEqual([])
-  expect(await effects()).toHaveLength(27)
-})
 
 describe('cut off', () => {
   // Everywhere near a delimiter, and in steps through the rest; the codec's tests cut at every byte.

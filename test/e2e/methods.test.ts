@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { RawClient, requestText } from '../support/raw-client.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT', 'PROPFIND', 'LOCK', 'MERGE', 'QUERY', 'PURGE'] // prettier-ignore
 const reads = ['GET', 'HEAD', 'OPTIONS']
@@ -28,16 +28,14 @@ const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
 
 /** Sends one request; resolves with its status, and what `Allow` says. */
 async function ask(port: number, start: string): Promise<{ status: number; allow: string | undefined }> {
-  const client = await RawClient.open(port)
-  client.send(requestText(start, 'Connection: close\r\nContent-Length: 0\r\n'))
+  const client = await RawClient.open(port, requestText(start, 'Connection: close\r\nContent-Length: 0\r\n'))
   const reply = await client.untilClosed()
   const [, status = ''] = /^HTTP\/1\.1 (\d{3})/.exec(reply) ?? []
   return { status: Number(status), allow: /^Allow: (.*)\r$/m.exec(reply)?.[1] }
 }
 
 test('a path takes the methods of its kind; every other one is 405, and nothing leaves', async () => {
-  const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
-  const adapter = await startAdapter(upstream.url)
+  const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const reached = (): string[] => upstream.seen.splice(0).map(({ method }) => method)
   for (const [path, passed] of kinds) {
     const seen: string[] = []

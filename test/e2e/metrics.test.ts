@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import { batchOf, flatRecord, flatRecords, postBatch } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
-import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { type Answer, echoRecord, replyWith } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const read = '/V2/Attendance/AttendanceRecords?$filter=Learner%20eq%20feedfeed-0000-4000-8000-00000000feed'
 
@@ -12,8 +12,7 @@ const service: Answer = (seen, response) =>
 
 describe('GET /metrics', () => {
   it('tells of batches, reads, passed requests, calls to V3 and the queue', async () => {
-    const upstream = await startUpstream(service)
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4 } }))
+    const { adapter } = await startWithV3(service, onePartner({ v3: { callsPerSecond: 4 } }))
     await postBatch(adapter, batchOf([...flatRecords(3), flatRecord(4, { MinutesLate: 'x' })]))
     await adapter.request('GET', read)
     await adapter.request('GET', '/V3/LearnerPersonals')
@@ -42,9 +41,8 @@ describe('GET /metrics', () => {
   })
 
   it('shows what is under way: requests, bytes and who waits', async () => {
-    const upstream = await startUpstream(() => undefined)
-    const adapter = await startAdapter(
-      upstream.url,
+    const { upstream, adapter } = await startWithV3(
+      () => undefined,
       onePartner({ v3: { callsPerSecond: 1, budgetMs: 2_000 } }),
     )
     const batch = postBatch(adapter, batchOf(flatRecords(3)))
@@ -58,8 +56,7 @@ describe('GET /metrics', () => {
   })
 
   it('holds no value, no key and no path', async () => {
-    const upstream = await startUpstream(service)
-    const adapter = await startAdapter(upstream.url)
+    const { upstream, adapter } = await startWithV3(service)
     await postBatch(adapter, batchOf([flatRecord(1, { Comment: 'hush' })]))
     await adapter.request('GET', read)
     await adapter.request('GET', '/V3/hush')

@@ -5,45 +5,26 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 
 import { RawClient, requestText } from '../support/raw-client.ts'
-import { startRawUpstream, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { startRawUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 describe('pass-through streams', () => {
-  it('a client that goes away frees the request to the upstream', async () => {
+  it.each([
+    ['after the first bytes', true, 200],
+    ['before the answer', false, 499],
+  ])('a client that goes away %s frees the request to the upstream', async (_when, begins, status) => {
     const gone = Promise.withResolvers<undefined>()
-    const upstream = await startUpstream((_seen, response) => {
-      response.write('first')
-      response.on('close', () => {
-        gone.resolve(undefined)
-      })
+    const { upstream, adapter } = await startWithV3((_seen, response) => {
+      if (begins) response.write('first')
+      response.on('close', () => gone.resolve(undefined))
     })
-    const adapter = await startAdapter(upstream.url)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestText('GET /V3/x'))
-    await client.until('first')
-    client.socket.resetAndDestroy()
-    await gone.promise
-    expect(adapter.events().slice(1)).toEqual([
-      expect.objectContaining({ msg: 'passed through', status: 200 }),
-    ])
-  })
-
-  it('a client that goes away before the answer frees the request to the upstream', async () => {
-    const gone = Promise.withResolvers<undefined>()
-    const upstream = await startUpstream((_seen, response) => {
-      response.on('close', () => {
-        gone.resolve(undefined)
-      })
-    })
-    const adapter = await startAdapter(upstream.url)
-    const client = await RawClient.open(adapter.port)
-    client.send(requestText('GET /V3/x'))
-    await upstream.arrived(1)
+    const client = await RawClient.open(adapter.port, requestText('GET /V3/x'))
+    await (begins ? client.until('first') : upstream.arrived(1))
     client.socket.resetAndDestroy()
     await gone.promise
     await adapter.app.close()
     expect(adapter.events().slice(1)).toEqual([
-      expect.objectContaining({ msg: 'passed through', status: 499 }),
+      expect.objectContaining({ msg: 'passed through', status }),
       { msg: 'stopped' },
     ])
   })
@@ -65,12 +46,11 @@ describe('pass-through streams', () => {
     'a long reply (%s) as fast as the client reads it',
     async (type) => {
       let sent = 0
-      const upstream = await startUpstream(async (_seen, response) => {
+      const { upstream, adapter } = await startWithV3(async (_seen, response) => {
         response.writeHead(200, { 'Content-Type': type })
         for (; sent < size; sent += block.length) if (!response.write(block)) await once(response, 'drain')
         response.end()
       })
-      const adapter = await startAdapter(upstream.url)
       const client = await RawClient.open(adapter.port)
       client.socket.removeAllListeners('data').pause()
       let received = 0

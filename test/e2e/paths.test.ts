@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { RawClient, requestText } from '../support/raw-client.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 /**
  * What must happen to a GET of each spelling, with `passThrough.allow: ['/**']`, so that nothing but the path decides:
@@ -29,13 +29,13 @@ const spellings: Readonly<Record<Fate, readonly string[]>> = {
   ],
   refused: [
     // Dot segments, plain and escaped, with what servers strip: parameters (Tomcat), blanks and dots at the end (Windows).
-    '/..', '/.', '/../', '/./', '/V3/..', '/V3/.', '/V3/../metrics', '/./metrics', '/V3/./x', '/a/../../b', '/%2e%2e/x', '/.%2e/x', '/%2E./x', '/V3/%2e', '/V3/%2e%2e',
+    '/..', '/.', '/../', '/./', '/V3/..', '/V3/.', '/V3/../metrics', '/V3/../V1/x', '/V3/%2e%2e/x', '/V3/.%2E/x', '/V3/%252e%252e/x', '/./metrics', '/V3/./x', '/a/../../b', '/%2e%2e/x', '/.%2e/x', '/%2E./x', '/V3/%2e', '/V3/%2e%2e',
     '/V3/..;/x', '/V3/..;x/y', '/V3/..;a=b/y', '/V3/.;/x', '/V3/%2e%2e;/x', '/V3/..%3b/x', '/V3/..%3Bx/y', '/V3/;/x', '/V3;x/LearnerIdentifiers', '/V3/x;jsessionid=1', '/;/metrics', '/metrics;x', '/metrics;/', '/V2/Attendance;x/$batch',
     '/V3/..%20/x', '/V3/%20../x', '/V3/.%20./x', '/V3/..%20', '/V3/..%09/x', '/V3/..%c2%a0/x', '/V3/..%e3%80%80/x', '/V3/x%20', '/V3/%20x', '/V3/...', '/V3/.../x', '/V3/x.', '/V3/x./y', '/metrics%20', '/metrics.', '/V2/Attendance/$batch.',
     // More than one layer of escapes, and escapes that fail at some layer.
-    '/%252e%252e/x', '/%25252e%25252e/x', '/%2525252e%2525252e/x', '/%25%32%65%25%32%65/x', '/%%32%65%%32%65/x', '/V3/%252e%252e/%zz', '/V3/%252e%252e/%25zz', '/V3/a%2541', '/V3/100%25', '/V3/%', '/V3/%2', '/V3/%zz', '/V3/%25zz', '/V3/%u002e%u002e/x', '/V3/%c3', '/V3/%c0%ae%c0%ae/x', '/V3/%e0%80%ae/x', '/V3/%ed%a0%80', '/%256detrics', '/V2/Attendance/%2524batch', '/%zz/V2/Attendance/$batch',
+    '/%252e%252e/x', '/%25252e%25252e/x', '/%2525252e%2525252e/x', '/%25%32%65%25%32%65/x', '/%%32%65%%32%65/x', '/V3/%252e%252e/%zz', '/V3/%252e%252e/%25zz', '/V3/a%2541', '/V3/100%25', '/V3/%', '/V3/%2', '/V3/%zz', '/V3/%25zz', '/V3/%u002e%u002e/x', '/V3/%c3', '/V3/%c0%ae%c0%ae/x', '/V3/%c0%ae', '/V3/%e0%80%ae/x', '/V3/%ed%a0%80', '/%256detrics', '/V2/Attendance/%2524batch', '/%zz/V2/Attendance/$batch',
     // Slashes and backslashes.
-    '//', '//metrics', '/metrics//', '//evil.test/V3/x', '/V3//x', '/V3/x//', '/a%2fb', '/a%2Fb', '/%2fmetrics', '/..%2fmetrics', '/a%252fb', '/a%25252Fb', '/a\\b', '/..\\x', '/a%5cb', '/a%5Cb', '/%5cmetrics', '/a%255cb', '/V3/..%5c..%5cx', 'http://adapter.test//metrics',
+    '//', '//metrics', '/metrics//', '//evil.test/V3/x', '/V3//x', '/V3/x//', '/a%2fb', '/a%2Fb', '/%2fmetrics', '/..%2fmetrics', '/a%252fb', '/a%25252Fb', '/a\\b', '/V3/a\\b', '/V3/a%2fb', '/V3/a%5Cb', '/V3/a%255cb', '/..\\x', '/a%5cb', '/a%5Cb', '/%5cmetrics', '/a%255cb', '/V3/..%5c..%5cx', 'http://adapter.test//metrics', 'http://evil.test//V3/x',
     // Where a path ends.
     '/metrics#', '/metrics#x', '/V3/a#/../b', '/V3/a%23b', '/V3/a%3fb', '/V3/a?x#y', '/V3/..#', '#', '/#', '/V3/%23/../x',
     // Control characters.
@@ -63,8 +63,7 @@ function fateOf(reply: string): string {
 }
 
 async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
-  const client = await RawClient.open(adapter.port)
-  client.send(requestText(`GET ${path}`, 'Connection: close\r\n'))
+  const client = await RawClient.open(adapter.port, requestText(`GET ${path}`, 'Connection: close\r\n'))
   return fateOf(await client.untilClosed())
 }
 
@@ -80,8 +79,7 @@ test(`each of ${cases.length} spellings of a path has one fate, and what is pass
 })
 
 test('a target in absolute form is the request of its path, and its host is the one that counts', async () => {
-  const upstream = await startUpstream(replyWith(200, '{"value":[],"@odata.nextLink":"x"}'))
-  const adapter = await startAdapter(upstream.url)
+  const { upstream, adapter } = await startWithV3(replyWith(200, '{"value":[],"@odata.nextLink":"x"}'))
   const client = await RawClient.open(adapter.port)
   client.send(requestText('GET http://other.test:81/V3/LearnerIdentifiers?$top=1', 'Connection: close\r\n'))
   expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 200 /)

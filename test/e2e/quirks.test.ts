@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { flatRecord, guid } from '../support/batch-request.ts'
-import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { echoRecord } from '../support/scripted-upstream.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
 const enveloping = onePartner({ quirks: { dataEnvelope: true } })
@@ -26,8 +26,7 @@ async function startBoth() {
 
 describe('quirk dataEnvelope', () => {
   it('puts the record of a single POST into d, and leaves its errors as they are', async () => {
-    const upstream = await startUpstream(echoRecord)
-    const adapter = await startAdapter(upstream.url, enveloping)
+    const { adapter } = await startWithV3(echoRecord, enveloping)
     const reply = await adapter.request('POST', RECORDS, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['content-type']]).toEqual([
       201,

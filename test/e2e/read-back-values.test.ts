@@ -1,9 +1,8 @@
-import { request } from 'undici'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
-import { batchOf, failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { created, failuresOf, postRecords } from '../support/batch-request.ts'
+import { atEndOfFile } from '../support/end-of-file.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 const COUNT = 40
@@ -11,40 +10,18 @@ const FEW = 10
 /** Every rule for times changes it. */
 const now = '2026-06-10T10:00:31.754Z'
 
-interface Samples {
-  readonly learners: string[]
-  readonly events: string[]
-  readonly codes: { readonly id: string }[]
-}
-
-let sandbox: Sandbox
-let url = ''
-beforeAll(async () => {
-  sandbox = createSandbox({ now })
-  url = (await sandbox.listen()).url
-})
-afterAll(() => sandbox.close())
-
-async function control(method: 'GET' | 'PUT' | 'POST', route: string, body?: object): Promise<unknown> {
-  const headers = { 'Content-Type': 'application/json' }
-  const text = body === undefined ? null : JSON.stringify(body)
-  const reply = await request(`${url}/_sandbox/${route}`, { method, headers, body: text })
-  expect(reply.statusCode).toBeLessThan(300)
-  return reply.statusCode === 204 ? reply.body.dump() : reply.body.json()
-}
+const sandbox = startSandbox({ now }, atEndOfFile())
 
 /** Marks whose values every rule changes. */
 async function marksOf(count: number) {
-  const { learners, events, codes } = (await control('GET', 'samples')) as Samples
-  return Array.from({ length: count }, (_, index) => ({
-    Present: true,
-    Absent: false,
-    Learner: learners[index % 20],
-    AttendableEvent: events[index < 20 ? 2 : 3],
-    SchoolAttendanceCode: codes[0]?.id,
-    MinutesLate: index % 2 === 0 ? null : index,
-    Comment: index % 3 === 0 ? null : ` no. ${index} \r\n e\u0301t\u00e9  ${'long '.repeat(12)}`,
-  }))
+  const samples = await (await sandbox).samples()
+  return Array.from({ length: count }, (_, index) =>
+    sampleMark(samples, index % 20, {
+      AttendableEvent: samples.events[index < 20 ? 2 : 3],
+      MinutesLate: index % 2 === 0 ? null : index,
+      Comment: index % 3 === 0 ? null : ` no. ${index} \r\n e\u0301t\u00e9  ${'long '.repeat(12)}`,
+    }),
+  )
 }
 
 const rules: readonly (readonly [string, object])[] = [
@@ -67,17 +44,8 @@ const rules: readonly (readonly [string, object])[] = [
   ['joins blanks', { comments: ['collapse'] }],
   ['stores null as 0 and ""', { nulls: ['minutesLateToZero', 'commentToEmpty'] }],
   ['stores "" and 0 as null', { nulls: ['zeroToNull', 'emptyToNull'] }],
-  [
-    'does many of them at once, behind',
-    {
-      times: 'seconds',
-      clock: 'server',
-      offsetMs: -7_200_000,
-      comments: ['trim', 'nfc', 'crlfToLf'],
-      nulls: ['minutesLateToZero', 'commentToEmpty'],
-    },
-  ],
-]
+  ['does many of them at once, behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],
+] // prettier-ignore
 
 /** Of each kind some, where the way to V3 is another. */
 const someRules = rules.filter((_, index) => index % 3 === 2)
@@ -93,22 +61,22 @@ interface Losing {
 
 /** Posts marks that are applied without an answer: what the client gets, and how often marks were written. */
 async function lose(values: object, { count, v3, path = 'AttendanceRecords', answered = 0 }: Losing) {
-  await control('POST', 'reset')
-  await control('PUT', 'values', values)
+  const { url, request, put, effects } = await sandbox
+  await request('POST', '/_sandbox/reset')
+  expect((await put('values', values)).status).toBeLessThan(300)
   const partner = onePartner({ v3: { readBackAfterMs: [5, 10, 20], ...v3 } })
   const adapter = await startAdapter(url, partner, { nowMs: () => Date.parse(now) - 3 })
   const marks = await marksOf(answered + count)
   const send = async (some: object[]): Promise<unknown> =>
-    failuresOf(readBatchReply(await postBatch(adapter, batchOf(some), sandboxHeaders)))
+    failuresOf(await postRecords(adapter, some, sandboxHeaders))
   if (answered > 0) await send(marks.slice(0, answered))
-  await control('PUT', 'faults', [{ method: 'POST', kind: 'reset', apply: true, path, count }])
+  await put('faults', [{ method: 'POST', kind: 'reset', apply: true, path, count }])
   const answers = await send(marks.slice(answered))
-  const effects = (await control('GET', 'effects')) as unknown[]
-  return { answers, written: effects.length - answered }
+  return { answers, written: (await effects()).length - answered }
 }
 
 const once = (count: number): unknown => ({
-  answers: Array(count).fill({ status: 201, codes: 'record' }),
+  answers: created(count),
   written: count,
 })
 

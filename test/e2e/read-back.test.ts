@@ -1,20 +1,13 @@
 import { describe, expect, it } from 'vitest'
 
 import { startSandbox } from '../sandbox/start-sandbox.ts'
-import { failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
+import { created, failuresOf, postBatch, readBatchReply } from '../support/batch-request.ts'
 import { readSamples } from '../support/read-samples.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
-const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
 const post = { method: 'POST', path: 'AttendanceRecords' }
 const read = { method: 'GET', path: 'AttendanceRecords' }
-
-async function setFaults(sandbox: Awaited<ReturnType<typeof startSandbox>>, faults: object[]): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const { status } = await sandbox.json('PUT', '/_sandbox/faults', { headers, body: JSON.stringify(faults) })
-  expect(status).toBeLessThan(300)
-}
 
 describe('product 3: a write whose answer is lost', () => {
   const losses: readonly (readonly [name: string, faults: object[]])[] = [
@@ -23,28 +16,10 @@ describe('product 3: a write whose answer is lost', () => {
     ['cut off in its answer', [{ ...post, kind: 'truncate', bytes: 120, count: 2 }]],
     ['a 500 before it was applied', [{ ...post, kind: 'status', status: 500, count: 2 }]],
     ['stalled after it was applied', [{ ...post, kind: 'stall', apply: true, count: 2 }]],
-    [
-      'lost while reads are stale',
-      [
-        { ...post, kind: 'reset', apply: true, count: 1 },
-        { ...read, kind: 'staleRead', count: 2 },
-      ],
-    ],
-    [
-      'lost twice',
-      [
-        { ...post, kind: 'reset', apply: false, count: 1 },
-        { ...post, kind: 'reset', apply: true, skip: 4, count: 1 },
-      ],
-    ],
-    [
-      'lost, with reads that fail at first',
-      [
-        { ...post, kind: 'reset', apply: true, count: 1 },
-        { ...read, kind: 'status', status: 503, count: 2 },
-      ],
-    ],
-  ]
+    ['lost while reads are stale', [{ ...post, kind: 'reset', apply: true, count: 1 }, { ...read, kind: 'staleRead', count: 2 }]],
+    ['lost twice', [{ ...post, kind: 'reset', apply: false, count: 1 }, { ...post, kind: 'reset', apply: true, skip: 4, count: 1 }]],
+    ['lost, with reads that fail at first', [{ ...post, kind: 'reset', apply: true, count: 1 }, { ...read, kind: 'status', status: 503, count: 2 }]],
+  ] // prettier-ignore
   it('is looked for and told as what it is', async () => {
     // Side by side: each waits for its last read.
     const outcomes = losses.map(async ([name, faults]) => {
@@ -52,7 +27,7 @@ describe('product 3: a write whose answer is lost', () => {
       const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 800] } })
       const adapter = await startAdapter(sandbox.url, { ...partners, v3: { timeouts: { headersMs: 500 } } })
       const register = await sandboxRegister(sandbox, 4)
-      await setFaults(sandbox, faults)
+      await sandbox.put('faults', faults)
       const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
       const ids = parts.map(({ json }) => (json as { ExternalID?: string }).ExternalID)
       const written = [...(await register.written())].sort()
@@ -64,13 +39,7 @@ describe('product 3: a write whose answer is lost', () => {
 
   it.each([
     { after: 'the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
-    {
-      after: 'all reads, which is the documented bound',
-      readBackAfterMs: [20, 40],
-      effects: 2,
-      seen: 0,
-      leastSeconds: 0,
-    },
+    { after: 'all reads, which is the documented bound', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
   ])(
     'is measured, and posted again only where it shows after $after',
     async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
@@ -81,7 +50,7 @@ describe('product 3: a write whose answer is lost', () => {
         { ...post, kind: 'reset', apply: true, count: 1 },
         { ...read, kind: 'staleRead', count: 2 },
       ]
-      await setFaults(sandbox, faults)
+      await sandbox.put('faults', faults)
       const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
       expect(failuresOf(parts)).toEqual(created(1))
       expect((await register.written()).length).toBe(effects)
@@ -93,7 +62,7 @@ describe('product 3: a write whose answer is lost', () => {
       expect(sum).toBeGreaterThanOrEqual(leastSeconds)
       expect(sum).toBeLessThan(3)
     },
-  )
+  ) // prettier-ignore
 
   it('stays unknown when V3 cannot be read', async () => {
     const sandbox = await startSandbox()
@@ -103,7 +72,7 @@ describe('product 3: a write whose answer is lost', () => {
       { ...post, kind: 'reset', apply: true, count: 1 },
       { ...read, kind: 'status', status: 500 },
     ]
-    await setFaults(sandbox, faults)
+    await sandbox.put('faults', faults)
     const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
     expect(parts.map(({ status }) => status).sort()).toEqual([201, 201, 504])
     expect((await register.written()).length).toBe(3)

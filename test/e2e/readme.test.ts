@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
-import { type App, createApp, parseConfig } from '../../src/index.ts'
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-
-const journal = { url: 'none' }
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { startAdapter } from '../support/start-adapter.ts'
 
 const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
 
@@ -24,27 +22,11 @@ function settled(text: string): string {
     .replaceAll(/Content-Length: \d+/g, 'Content-Length: {n}')
 }
 
-let sandbox: Sandbox
-let app: App
-let base: string
-
-beforeAll(async () => {
-  sandbox = createSandbox()
-  const { url } = await sandbox.listen()
-  app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams: { v3: { baseUrl: url } } }), {
-    logLevel: 'silent',
-  })
-  base = (await app.listen()).url
-})
-
-afterAll(async () => {
-  await app.close()
-  await sandbox.close()
-})
-
 test('the batch in the README gets the reply in the README', async () => {
   const request = block('http request').replaceAll('\n', '\r\n')
   expect(request).not.toBe('')
+  const sandbox = await startSandbox()
+  const { url: base } = await startAdapter(sandbox.url)
   const response = await fetch(`${base}/sp-api-write-back-partner-live/V2/Attendance/$batch`, {
     method: 'POST',
     headers: {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { fixed, jsonBody, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { type AdapterSettings, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const RECORDS = '/V2/Attendance/AttendanceRecords'
 const filter = `$filter=Learner%20eq%20${fixed.learner}%20and%20AttendableEvent%20eq%20${fixed.morning}`
@@ -82,13 +82,12 @@ describe('a row with a code that means "no mark"', () => {
 
   it('is asked for once, and then V3 leaves the rows out', async () => {
     const { sandbox } = await startMarked()
-    const upstream = await startUpstream(async ({ url, headers }, response) => {
+    const { upstream, adapter } = await startWithV3(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
         headers: { authorization: String(headers.authorization) },
       })
       response.writeHead(reply.status, { 'Content-Type': 'application/json' }).end(reply.text)
     })
-    const adapter = await startAdapter(upstream.url)
     for (let times = 0; times < 3; times += 1)
       await adapter.request('GET', `${RECORDS}?${filter}`, { headers: sandboxHeaders })
     const asked = upstream.seen.map(({ url }) => decodeURIComponent(url))
@@ -151,10 +150,9 @@ describe('a code lookup that fails', () => {
     ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
     ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
   ])('leaves letters without effect, and says so once: it %s', async (_name, answer, status) => {
-    const upstream = await startUpstream((seen, response) =>
+    const { upstream, adapter } = await startWithV3((seen, response) =>
       (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
     )
-    const adapter = await startAdapter(upstream.url)
     for (let times = 0; times < 2; times += 1) {
       const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
       expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
@@ -166,12 +164,11 @@ describe('a code lookup that fails', () => {
   })
 
   it('costs a read nothing that finds no mark', async () => {
-    const upstream = await startUpstream((seen, response) =>
+    const { upstream, adapter } = await startWithV3((seen, response) =>
       seen.url.includes('Lookups')
         ? replyWith(500)(seen, response)
         : replyWith(200, { value: [{ ...mark, RecordedBy: null }] })(seen, response),
     )
-    const adapter = await startAdapter(upstream.url)
     const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
     expect([reply.status, (JSON.parse(reply.text) as Body).value, upstream.seen.length]).toEqual([200, [], 1])
   })

@@ -1,11 +1,19 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
-import { anyText, fixed, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import {
+  anyText,
+  fixed,
+  jsonOf,
+  nestedMark,
+  recordsOf,
+  sandboxHeaders,
+  startSandbox,
+} from '../sandbox/start-sandbox.ts'
 import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 import { exchange } from '../support/raw-client.ts'
-import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
+import { replyWith } from '../support/scripted-upstream.ts'
+import { type AdapterSettings, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
 const week = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
@@ -21,7 +29,8 @@ async function startReads(settings: AdapterSettings = {}, onEnd: OnEnd = onTestF
   const sandbox = await startSandbox({}, onEnd)
   const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
   const get = async (path: string, headers: Record<string, string> = {}) => {
-    const reply = await adapter.request('GET', path, { headers: { ...sandboxHeaders, ...headers } })
+    const all = { ...sandboxHeaders, ...headers }
+    const reply = await adapter.request('GET', path.replaceAll(' ', '%20'), { headers: all })
     return { status: reply.status, headers: reply.headers, text: reply.text }
   }
   const read = async (query: string, headers: Record<string, string> = {}): Promise<Body> => {
@@ -45,9 +54,7 @@ const local = (link: string | undefined): string => {
 describe('a V2 read', () => {
   it('gives the flat record, its fields in the order of the legacy service', async () => {
     const { read, adapter } = await useReads()
-    const body = await read(
-      `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`.replaceAll(' ', '%20'),
-    )
+    const body = await read(`$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
     expect(body).toEqual({
       '@odata.context': `${adapter.url}/sp-api/V2/Attendance/$metadata#AttendanceRecords`,
       value: [
@@ -80,7 +87,7 @@ describe('a V2 read', () => {
     ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
   ])('annotates as Accept asks: %s', async (level, part) => {
     const { get } = await useReads()
-    const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'), {
+    const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`, {
       Accept: `application/json;odata.metadata=${level}`,
     })
     expect(reply.headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
@@ -90,7 +97,7 @@ describe('a V2 read', () => {
   it('follows its next links on another instance, and refuses one that was altered', async () => {
     const listen = { port: 0, linkSecret: new Secret('s'.repeat(32)) }
     const { sandbox, read, get } = await startReads({ listen })
-    const query = `$filter=${week}&$top=25&$orderby=Learner`.replaceAll(' ', '%20')
+    const query = `$filter=${week}&$top=25&$orderby=Learner`
     const first = await read(query, { Prefer: 'odata.maxpagesize=10' })
     const link = local(first['@odata.nextLink'])
     const other = await startAdapter(sandbox.url, { listen })
@@ -124,34 +131,25 @@ describe('a V2 read', () => {
   it('reads more than 90 days window by window, in order of time where that is asked for', async () => {
     const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
-    const { value } = await read(
-      `$filter=${year}&$orderby=AttendableEventStart desc&$count=true`.replaceAll(' ', '%20'),
-    )
+    const { value } = await read(`$filter=${year}&$orderby=AttendableEventStart desc&$count=true`)
     const starts = value.map((row) => String(row['AttendableEventStart']))
     expect(starts).toEqual([...new Set(starts)].sort().reverse())
     const months = new Set(starts.map((start) => start.slice(0, 7)))
     // Three windows of months that all have marks.
     expect([...months].sort()).toEqual(['2026-01', '2026-02', '2026-03', '2026-04', '2026-05', '2026-06'])
-    const natural = await read(`$filter=${year}`.replaceAll(' ', '%20'))
+    const natural = await read(`$filter=${year}`)
     expect(natural.value).toEqual(value.toReversed())
-    const refused = await get(`${RECORDS}?$filter=${year}&$orderby=Comment`.replaceAll(' ', '%20'))
+    const refused = await get(`${RECORDS}?$filter=${year}&$orderby=Comment`)
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('$orderby, character 0')])
   })
 
   it.each([
-    ['', 'needs a $filter.'],
-    ['$top=1', 'needs a $filter'],
-    ['$filter=Pupil eq 1', 'Pupil'],
     ['$filter=AttendanceHistorys/any(h:h/Present eq true)', 'AttendanceHistorys'],
-    ['$filter=Learner eq 5', '$filter, character 11'],
     ['$filter=Present eq true and AttendanceHistorys/$count gt 0', 'character 20'],
     ['$filter=true&$expand=AttendanceHistorys', '$expand'],
-    ['$filter=true&$search=x', '$search'],
-    ['$filter=true&$format=xml', '$format'],
-    ['$filter=true&$top=x', '$top'],
   ])('refuses %s and names it', async (query, text) => {
     const { get } = await useReads()
-    const reply = await get(`${RECORDS}?${query.replaceAll(' ', '%20')}`)
+    const reply = await get(`${RECORDS}?${query}`)
     expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
   })
 })
@@ -179,7 +177,7 @@ describe('a refused query', () => {
     ['$filter=true&$top', 'query', 'character 17'],
   ])('has the same body on both faces, but for its codes: %s', async (query, target, place = '') => {
     const { sandbox, get } = await useReads()
-    const path = `${RECORDS}?${query.replaceAll(' ', '%20')}`
+    const path = `${RECORDS}?${query}`
     const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
       status,
       body: JSON.parse(text) as { error: { code: string; message: string; details: object[] } },
@@ -211,20 +209,9 @@ describe('a refused query', () => {
 })
 
 describe('AttendanceHistorys', () => {
-  const own = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`.replaceAll(
-    ' ',
-    '%20',
-  )
+  const own = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`
   const change = (sandbox: Awaited<ReturnType<typeof startReads>>['sandbox'], minutes: number) =>
-    sandbox.json('POST', '/Attendance/V3/AttendanceRecords', {
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({
-        Attendee: { ExternalID: fixed.learner },
-        Event: { ExternalID: fixed.morning },
-        AttendanceCode: { ExternalID: fixed.present },
-        Qualifier: { MinutesLate: minutes, Comment: null },
-      }),
-    })
+    sandbox.json('POST', recordsOf.V3, jsonOf(nestedMark({ Qualifier: { MinutesLate: minutes } })))
   const minutesOf = ({ AttendanceHistorys: states }: Record<string, unknown>): unknown =>
     Array.isArray(states) ? states.map((state: { MinutesLate: unknown }) => state.MinutesLate) : states
 
@@ -243,7 +230,7 @@ describe('AttendanceHistorys', () => {
     )
     const single = await get(`${RECORDS}(${String(row['ExternalID'])})`)
     expect(minutesOf(JSON.parse(single.text) as Record<string, unknown>)).toEqual(states)
-    const page = await read(`$filter=${week}&$top=100`.replaceAll(' ', '%20'))
+    const page = await read(`$filter=${week}&$top=100`)
     expect(
       page.value.filter((one) => (one['AttendanceHistorys'] as unknown[]).length > 0).length,
     ).toBeLessThan(2)
@@ -259,25 +246,28 @@ describe('AttendanceHistorys', () => {
     expect(adapter.events().at(-1)).toMatchObject({ pages: 1 })
   })
 
-  it('fails a read whose history V3 does not have', async () => {
-    const none = replyWith(404, { error: { code: 'NotFound', message: 'none' } })
+  it.each([
+    ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'none' } }), 1],
+    ['is not a collection', replyWith(200, {}), 1],
+    ['holds a row that is not a state', replyWith(200, { value: [{}] }), 1],
+    ['does not end', replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }), 20],
+  ])('fail a read where the history of V3 %s', async (text, answer, asked) => {
     const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore
-    const upstream = await startUpstream((seen, response) =>
-      (seen.url.includes('Historys') ? none : replyWith(200, { value: [row] }))(seen, response),
+    const isOfHistory = ({ url }: { readonly url: string }): boolean => url.includes('Historys')
+    const { upstream, adapter } = await startWithV3(
+      (seen, response) => (isOfHistory(seen) ? answer : replyWith(200, { value: [row] }))(seen, response),
+      onePartner({ reads: { histories: true } }),
     )
-    const adapter = await startAdapter(upstream.url, onePartner({ reads: { histories: true } }))
-    const reply = await adapter.request('GET', `${RECORDS}?${own}`)
-    expect([reply.status, reply.text]).toEqual([
-      502,
-      expect.stringContaining('StatutoryAttendanceRecordHistorys'),
-    ])
+    const reply = await adapter.request('GET', `${RECORDS}?${own.replaceAll(' ', '%20')}`)
+    expect([reply.status, reply.text]).toEqual([502, expect.stringContaining(text)])
+    expect(upstream.seen.filter(isOfHistory)).toHaveLength(asked)
   })
 })
 
 describe('a V2 read of one record', () => {
   it('gives a recorded mark, and 404 for a session that nobody marked and for an unknown id', async () => {
     const { sandbox, read, get } = await useReads()
-    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`.replaceAll(' ', '%20'))).value
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
     for (const key of [`(${id})`, `(ExternalID=${id.toUpperCase()})`, `%28${id}%29/`]) {
       const { '@odata.context': context, ...record } = JSON.parse((await get(RECORDS + key)).text) as Record<
@@ -290,10 +280,7 @@ describe('a V2 read of one record', () => {
     expect(Object.keys(selected)).toEqual(['@odata.context', 'Learner'])
     const v3 = await sandbox.json(
       'GET',
-      `/Attendance/V3/AttendanceRecords?$filter=Attendee/ExternalID eq ${fixed.learner} and RecordedBy/ExternalID eq null&$top=1`.replaceAll(
-        ' ',
-        '%20',
-      ),
+      `/Attendance/V3/AttendanceRecords?$filter=Attendee/ExternalID eq ${fixed.learner} and RecordedBy/ExternalID eq null&$top=1`,
     )
     const [unmarked] = (v3.body as Body).value
     expect((await get(`${RECORDS}(${String(unmarked?.['ExternalID'])})`)).status).toBe(404)
@@ -303,14 +290,22 @@ describe('a V2 read of one record', () => {
 })
 
 describe('the forms of a V2 read', () => {
-  const spaced = (text: string): string => text.replaceAll(' ', '%20')
+  it('takes a query as forms are encoded, as clients in PHP, Java and Ruby do, and dates without a time', async () => {
+    const { read } = await useReads()
+    const filter = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-03-02 and AttendableEventStart lt 2026-03-07`
+    const encoded = new URLSearchParams({ $filter: filter }).toString()
+    expect(encoded).toMatch(/^%24filter=Learner\+eq\+/)
+    const { value } = await read(encoded)
+    expect(value.length).toBeGreaterThan(0)
+    expect(value).toEqual((await read(`$filter=Learner eq ${fixed.learner} and ${week}`)).value)
+  })
 
   it.each([
     '(ID)', '(%20ID%20)', '(ExternalID=ID)', '(%20ExternalID%20=%20ID%20)', "('ID')", "(ExternalID='ID')", '(%27ID%27)/',
     '(UPPER)', "('UPPER')", '(externalid=ID)', "('ID", '(ID,ID)', '(Other=ID)', "('')", '()', '(5)', '(@k)', "('5')", "(guid'ID')",
   ])('takes the key %s as the legacy face does', async (form) => {
     const { sandbox, read, get, adapter } = await useReads()
-    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
     const path = RECORDS + form.replaceAll('UPPER', id.toUpperCase()).replaceAll('ID', (text, at: number, whole: string) => whole.slice(0, at).endsWith('External') ? text : id)
     const own = await get(path)
@@ -329,9 +324,9 @@ describe('the forms of a V2 read', () => {
     '$format=',
   ])('takes %j with a key as in a collection', async (query) => {
     const { read, get } = await useReads()
-    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
-    const page = await get(spaced(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1&${query}`))
+    const page = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1&${query}`)
     expect(single.status).toBe(page.status)
     if (single.status === 400) expect(single.text).toBe(page.text)
   })
@@ -343,7 +338,7 @@ describe('the forms of a V2 read', () => {
     ...['?$top=1&$filter=x', '?$expand=AttendanceHistorys', '?$expand=*'],
   ])('answers AttendanceRecords(<id>)%s as the legacy face does', async (below) => {
     const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
-    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     for (const id of [String(mark?.['ExternalID']), fixed.unknown]) {
       const path = `${RECORDS}(${id})${below}`
       const own = await get(path)
@@ -363,7 +358,7 @@ describe('the forms of a V2 read', () => {
     ['full', '?$select=Learner', ['@odata.context', '@odata.type', 'Learner']],
   ])('annotates a single mark as Accept asks: %s%s', async (level, query, names) => {
     const { read, get } = await useReads()
-    const [mark] = (await read(spaced(`$filter=Learner eq ${fixed.learner}&$top=1`))).value
+    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
       Accept: `application/json;odata.metadata=${level}`,
     })
@@ -375,7 +370,7 @@ describe('the forms of a V2 read', () => {
     const { read, get } = await useReads()
     const full = 'application/json;odata.metadata=full'
     const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
-    const first = await read(spaced(`$filter=Learner eq ${fixed.learner}&$format=${full}`), headers)
+    const first = await read(`$filter=Learner eq ${fixed.learner}&$format=${full}`, headers)
     const next = JSON.parse((await get(local(first['@odata.nextLink']), headers)).text) as Body
     const single = await get(`${RECORDS}(${String(first.value[0]?.['ExternalID'])})?$format=${full}`, headers)
     for (const row of [first.value[0], next.value[0], JSON.parse(single.text) as Record<string, unknown>])
@@ -391,7 +386,7 @@ describe('the forms of a V2 read', () => {
     ['Comment eq @p and @p eq @q', 1],
   ])('takes an alias without a value for null: %s', async (filter, length) => {
     const { sandbox, get } = await useReads()
-    const path = spaced(`${RECORDS}?$filter=${filter} and Learner eq ${fixed.learner}&$top=1`)
+    const path = `${RECORDS}?$filter=${filter} and Learner eq ${fixed.learner}&$top=1`
     const own = await get(path)
     const legacy = await sandbox.request('GET', path)
     expect([own.status, (JSON.parse(own.text) as Body).value.length]).toEqual([200, length])
@@ -400,14 +395,14 @@ describe('the forms of a V2 read', () => {
 
   it('counts the recorded marks of a filter as the legacy face does', async () => {
     const { adapter, get, read } = await useReads()
-    const all = await read(spaced(`$filter=${week}&$count=true&$top=0`))
+    const all = await read(`$filter=${week}&$count=true&$top=0`)
     for (const path of [`${RECORDS}/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
-      const query = spaced(`$filter=${week}&$top=3&$skip=2&$orderby=Learner`)
+      const query = `$filter=${week}&$top=3&$skip=2&$orderby=Learner`
       const own = await get(`${path}?${query}`)
       expect([own.status, own.headers['content-type'], own.text]).toEqual([200, 'text/plain', String(all['@odata.count'])])
     }
     const year = 'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z'
-    expect(Number((await get(spaced(`${RECORDS}/$count?$filter=${year}`))).text)).toBeGreaterThan(Number(all['@odata.count']))
+    expect(Number((await get(`${RECORDS}/$count?$filter=${year}`)).text)).toBeGreaterThan(Number(all['@odata.count']))
     expect((await get(`${RECORDS}/$count`)).status).toBe(400)
     expect((await adapter.request('POST', `${RECORDS}/$count`, { headers: sandboxHeaders })).status).toBe(405)
   }) // prettier-ignore
@@ -420,7 +415,7 @@ describe('the forms of a V2 read', () => {
     'keeps the path %s in context and links as the client wrote it, as the legacy face does',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
-      const query = spaced(`?$filter=${week}`)
+      const query = `?$filter=${week}`
       const headers = { Prefer: 'maxpagesize=2' }
       const own = JSON.parse((await get(path + query, headers)).text) as Body & Record<string, unknown>
       const legacy = JSON.parse((await sandbox.request('GET', path + query, { headers })).text) as typeof own
@@ -453,26 +448,18 @@ describe('the documents of V2', () => {
   })
 
   it.each([
-    ['', { Accept: 'application/json' }],
-    ['', { Accept: 'application/json;q=0.2, application/xml' }],
-    ['', { Accept: 'text/html' }],
-    ['', { Accept: 'text/xml' }],
-    ['', { Accept: 'text/html, application/json;q=0.5' }],
-    ['', { Accept: 'text/plain' }],
-    ['?$format=json', {}],
-    ['?format=application/xml', { Accept: 'application/json' }],
-    ['?$format=atom', {}],
-  ])(
-    '$metadata comes in the form that %j and %j ask for, as from the legacy face',
-    async (query, headers) => {
-      const { sandbox, get } = await useReads()
-      const own = await get(`/V2/Attendance/$metadata${query}`, headers)
-      const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
-      expect(own.status).toBe(legacy.status)
-      if (own.status === 200)
-        expect([own.headers['content-type'], own.text]).toEqual([legacy.headers['content-type'], legacy.text])
-    },
-  )
+    ['', { Accept: 'application/json' }, 200],
+    ['', { Accept: 'text/plain' }, 200],
+    ['?format=application/xml', {}, 200],
+    ['?$format=json', {}, 406],
+  ])('$metadata%s with %j is answered as by the legacy face: %i', async (query, headers, status) => {
+    const { sandbox, get } = await useReads()
+    const own = await get(`/V2/Attendance/$metadata${query}`, headers)
+    const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
+    expect([own.status, legacy.status]).toEqual([status, status])
+    if (status === 200)
+      expect([own.headers['content-type'], own.text]).toEqual(['application/xml', legacy.text])
+  })
 
   it.each(['none', 'full', 'minimal'])(
     'the service document has the annotations of the level %s',
@@ -576,31 +563,22 @@ describe('a V2 read when V3 fails', () => {
     ['HTML', replyWith(200, '<html>', json), 502, 'cannot be read'],
     ['no collection', replyWith(200, '{"a":1}', json), 502, 'is not a collection'],
     ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'not an attendance record'],
-    [
-      'a link to itself',
-      replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json),
-      502,
-      'to itself',
-    ],
+    ['a link to itself', replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json), 502, 'to itself'],
   ] as const)('%s', async (_name, answer, status, text) => {
-    const upstream = await startUpstream(answer)
-    const adapter = await startAdapter(upstream.url)
+    const { adapter } = await startWithV3(answer)
     const reply = await adapter.request('GET', `${RECORDS}?$filter=Present%20eq%20true`)
     expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
-  })
+  }) // prettier-ignore
 
   it('a page that breaks off is an error, never a short page', async () => {
     const { sandbox, get } = await startReads()
-    const query = `${RECORDS}?$filter=${week}`.replaceAll(' ', '%20')
-    await sandbox.request('PUT', '/_sandbox/faults', {
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({
-        kind: 'truncate',
-        bytes: 400,
-        method: 'GET',
-        path: 'AttendanceRecords',
-        count: 1,
-      }),
+    const query = `${RECORDS}?$filter=${week}`
+    await sandbox.put('faults', {
+      kind: 'truncate',
+      bytes: 400,
+      method: 'GET',
+      path: 'AttendanceRecords',
+      count: 1,
     })
     expect((await get(query)).status).toBe(502)
     expect((await get(query)).status).toBe(200)
@@ -608,16 +586,13 @@ describe('a V2 read when V3 fails', () => {
 
   it('waits where V3 asks to, and reads on', async () => {
     const { sandbox, get } = await useReads()
-    await sandbox.request('PUT', '/_sandbox/faults', {
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({
-        kind: 'rateLimit',
-        retryAfterSeconds: 1,
-        method: 'GET',
-        path: 'AttendanceRecords',
-        count: 1,
-      }),
+    await sandbox.put('faults', {
+      kind: 'rateLimit',
+      retryAfterSeconds: 1,
+      method: 'GET',
+      path: 'AttendanceRecords',
+      count: 1,
     })
-    expect((await get(`${RECORDS}?$filter=${week}&$top=1`.replaceAll(' ', '%20'))).status).toBe(200)
+    expect((await get(`${RECORDS}?$filter=${week}&$top=1`)).status).toBe(200)
   })
 })

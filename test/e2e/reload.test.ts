@@ -11,9 +11,16 @@ import {
   flatRecords,
   guid,
   postBatch,
+  postRecords,
   readBatchReply,
 } from '../support/batch-request.ts'
-import { echoRecord, replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
+import {
+  echoRecord,
+  holdAnswers,
+  replyWith,
+  startUpstream,
+  type Upstream,
+} from '../support/scripted-upstream.ts'
 import { type Adapter, adapterConfig, type AdapterSettings, startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 import { leave, payloadOf } from './support/leave.ts'
@@ -43,16 +50,6 @@ async function start(
 async function metricsOf({ url }: Adapter, name: string): Promise<string[]> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return text.split('\n').filter((line) => line.startsWith(`markbridge_${name}`))
-}
-
-/** An upstream that answers a POST when it is told to. */
-async function startPaused(): Promise<Upstream & { go(): void }> {
-  const { promise, resolve } = Promise.withResolvers<undefined>()
-  const upstream = await startUpstream(async (seen, response) => {
-    await promise
-    await echoRecord(seen, response)
-  })
-  return { ...upstream, go: () => resolve(undefined) }
 }
 
 describe('a reload', () => {
@@ -85,7 +82,7 @@ describe('a reload', () => {
     expect([await postAs('one'), await postAs('two'), await postAs('three'), await postAs('four')]).toEqual([
       200, 401, 200, 200,
     ])
-    const [part] = readBatchReply(await postBatch(adapter, batchOf([flatRecord(9)]), showing('one')))
+    const [part] = await postRecords(adapter, [flatRecord(9)], showing('one'))
     expect(part?.json).toHaveProperty('d.Learner', guid(9))
     await adapter.change({ partners: next, limits: { maxBodyBytes: 10 } })
     expect(await postAs('one')).toBe(413)
@@ -163,7 +160,8 @@ describe('a reload', () => {
   })
 
   it('lets a request end with the partner as it was when it began', async () => {
-    const upstream = await startPaused()
+    const { answer, release } = holdAnswers()
+    const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
     const before = postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))
     await upstream.arrived(1)
@@ -174,7 +172,7 @@ describe('a reload', () => {
       'markbridge_partner_requests{partner="a",revision="current"} 1',
       'markbridge_partner_requests{partner="a",revision="previous"} 1',
     ])
-    upstream.go()
+    release()
     const members = [await before, await after].map((reply) => readBatchReply(reply)[0]?.json)
     expect(members[0]).toHaveProperty('Learner')
     expect(members[1]).toHaveProperty('d.Learner')
@@ -199,7 +197,7 @@ describe('a reload', () => {
     })
     const adapter = await start(upstream, settings('first', 0.1))
     const statusOf = async (n: number): Promise<number | undefined> =>
-      readBatchReply(await postBatch(adapter, batchOf([flatRecord(n)]), showing('one')))[0]?.status
+      (await postRecords(adapter, [flatRecord(n)], showing('one')))[0]?.status
     const askedFor = (): number => upstream.seen.filter(({ url }) => url === '/token').length
     expect(await statusOf(1)).toBe(201)
     await adapter.change(settings('first', 0.125))
@@ -254,7 +252,11 @@ describe('a configuration that is refused', () => {
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('two'))).status).toBe(401)
     expect(faultsIn(adapter)).toEqual([
       [
-        { code: 'invalid_type', target: 'limits.maxParts', message: 'must be a number, not a text' },
+        {
+          code: 'invalid_type',
+          target: 'limits.maxParts',
+          message: 'Invalid input: expected number, received string',
+        },
         {
           code: 'invalid_type',
           target: 'partners[0].v3.subscriptionKey',
@@ -281,7 +283,8 @@ describe('a configuration that is refused', () => {
   })
 
   it('is one that takes unsettled records away from their partner, until they are settled', async () => {
-    const upstream = await startPaused()
+    const { answer, release } = holdAnswers()
+    const upstream = await startUpstream(answer)
     const [a, b] = [
       { id: 'a', match: keyOf('one') },
       { id: 'b', match: keyOf('two') },
@@ -298,7 +301,7 @@ describe('a configuration that is refused', () => {
     for (const next of [removal, renaming, moving])
       await expect(adapter.change(next)).rejects.toThrow('partner a has 3 unsettled record(s)')
     await adapter.change({ partners: [a] })
-    upstream.go()
+    release()
     expect((await reply).status).toBe(200)
     expect(await adapter.change(renaming)).toEqual({ ...idle, added: ['b', 'new'], removed: ['a'] })
   })

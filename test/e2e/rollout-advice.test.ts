@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { rolloutFile } from '../cli/rollout-file.ts'
 import { runCommand } from '../cli/run-command.ts'
-import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, postBatch } from '../support/batch-request.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
@@ -14,12 +14,7 @@ const stages = [
 
 it.each(stages)('advice at %s has the figures of the writes that %s served', async (stage) => {
   const sandbox = await startSandbox({ now: new Date().toISOString() })
-  const { body } = await sandbox.json('GET', '/_sandbox/samples')
-  const { learners, events, codes } = body as {
-    learners: string[]
-    events: string[]
-    codes: { id: string }[]
-  }
+  const samples = await sandbox.samples()
   const journal = journalFile()
   const partner = { stage, canary: { header: 'x-school' }, v2: { baseUrl: sandbox.url } }
   const adapter = await startAdapter(sandbox.url, {
@@ -28,14 +23,12 @@ it.each(stages)('advice at %s has the figures of the writes that %s served', asy
   })
   for (const [number, school] of ['one', 'two', 'one'].entries()) {
     const batch = batchOf(
-      [0, 1, 2].map((learner) => ({
-        Present: true,
-        Absent: false,
-        Learner: learners[learner],
-        AttendableEvent: events[school === 'one' ? 0 : 1],
-        SchoolAttendanceCode: codes[number % 2]?.id,
-        MinutesLate: null,
-      })),
+      [0, 1, 2].map((learner) =>
+        sampleMark(samples, learner, {
+          AttendableEvent: samples.events[school === 'one' ? 0 : 1],
+          SchoolAttendanceCode: samples.codes[number % 2]?.id,
+        }),
+      ),
       { batch: `batch_${number}`, changeset: `changeset_${number}` },
     )
     const headers = { ...batch.headers, ...sandboxHeaders, 'x-school': school }

@@ -2,54 +2,42 @@ import { describe, expect, it } from 'vitest'
 
 import {
   batchOf,
-  batchPath,
-  failuresOf,
+  batchText,
+  created,
   flatRecord,
   flatRecords,
+  outcomesOf,
   postBatch,
-  readBatchReply,
+  statusesOf,
 } from '../support/batch-request.ts'
 import { RawClient } from '../support/raw-client.ts'
-import { echoRecord, type SeenRequest, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
-import { type Adapter, clientHeaders, startAdapter } from '../support/start-adapter.ts'
+import {
+  echoRecord,
+  holdAnswers,
+  postsOf,
+  type SeenRequest,
+  startUpstream,
+  type Upstream,
+} from '../support/scripted-upstream.ts'
+import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
-const created = { status: 201, codes: 'record' }
 const mark = (minutes: number) => batchOf([flatRecord(1, { MinutesLate: minutes })])
 /** The marks that were posted, in order. */
 const minutesOf = (seen: readonly SeenRequest[]): (string | undefined)[] =>
-  seen.filter(({ method }) => method === 'POST').map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])
-
-/** A service that holds every answer back until `answer` is called. */
-async function startHolding(): Promise<Upstream & { answer(): void }> {
-  const held: (() => void)[] = []
-  let holding = true
-  const upstream = await startUpstream((seen, response) => {
-    if (holding) held.push(() => void echoRecord(seen, response))
-    else return echoRecord(seen, response)
-  })
-  return {
-    ...upstream,
-    answer: () => {
-      holding = false
-      for (const one of held) one()
-    },
-  }
-}
+  postsOf(seen).map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])
 
 /** Posts a batch whose client goes away before its reply has come. */
 async function postAndLeave(
   adapter: Adapter,
-  upstream: Upstream & { answer(): void },
-  { headers, body }: ReturnType<typeof mark>,
+  upstream: Upstream,
+  batch: ReturnType<typeof mark>,
+  release: () => void,
 ): Promise<void> {
-  const client = await RawClient.open(adapter.port)
-  const all = { ...clientHeaders, ...headers, Host: 'x', 'Content-Length': String(Buffer.byteLength(body)) }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
-  client.send(`POST ${batchPath} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+  const client = await RawClient.open(adapter.port, batchText(batch))
   await upstream.arrived(1)
   client.socket.destroy()
-  upstream.answer()
+  release()
   await expect
     .poll(async () => (await adapter.request('GET', '/metrics')).text)
     .toMatch(/journal_records\{[^}]*state="confirmed"[^}]*\} 1\n/)
@@ -57,8 +45,7 @@ async function postAndLeave(
 
 describe('product 3: which batch is the same', () => {
   it('is the same however its Content-Type is written', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { headers, body } = batchOf(flatRecords(3), { batch: 'b1', boundary: 'b1' })
     const spellings = [
       headers['Content-Type'] ?? '',
@@ -75,8 +62,7 @@ describe('product 3: which batch is the same', () => {
   })
 
   it('is another one under another boundary', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
       await postBatch(adapter, { headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` }, body })
@@ -84,26 +70,25 @@ describe('product 3: which batch is the same', () => {
   })
 
   it('stays known when another client uses its ids for other bytes', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+    const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const other = { 'Ocp-Apim-Subscription-Key': 'key of another client' }
     const first = await postBatch(adapter, mark(1))
-    expect(failuresOf(readBatchReply(await postBatch(adapter, mark(2), other)))).toEqual([created])
+    expect(outcomesOf(await postBatch(adapter, mark(2), other))).toEqual(created(1))
     expect((await postBatch(adapter, mark(1))).text).toBe(first.text)
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
   it('stays known when its own client uses the ids for other bytes before it has the reply', async () => {
-    const upstream = await startHolding()
+    const { answer, release } = holdAnswers()
     const journal = journalFile()
-    const adapter = await startAdapter(upstream.url, { journal })
-    await postAndLeave(adapter, upstream, mark(1))
+    const { upstream, adapter } = await startWithV3(answer, { journal })
+    await postAndLeave(adapter, upstream, mark(1), release)
     const second = await postBatch(adapter, mark(2))
     // Also for another instance.
     const other = await startAdapter(upstream.url, { journal })
     for (const each of [adapter, other])
-      expect(failuresOf(readBatchReply(await postBatch(each, mark(1))))).toEqual([created])
-    expect(readBatchReply(second).map(({ status }) => status)).toEqual([201])
+      expect(outcomesOf(await postBatch(each, mark(1)))).toEqual(created(1))
+    expect(statusesOf(second)).toEqual([201])
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 

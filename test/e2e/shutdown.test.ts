@@ -2,10 +2,10 @@ import { once } from 'node:events'
 
 import { describe, expect, it } from 'vitest'
 
-import { batchOf, batchPath, flatRecords } from '../support/batch-request.ts'
+import { batchOf, batchText, flatRecords } from '../support/batch-request.ts'
 import { RawClient, requestText } from '../support/raw-client.ts'
-import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { holdAnswers, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const drained = { listen: { port: 0, drainMs: 150 } }
 
@@ -31,20 +31,14 @@ describe('close after the time for replies', () => {
   })
 
   it('posts the records of a batch to their end all the same', async () => {
-    const { promise: held, resolve: release } = Promise.withResolvers<undefined>()
-    const upstream = await startUpstream(async (seen, response) => {
-      await held
-      await echoRecord(seen, response)
-    })
-    const adapter = await startAdapter(upstream.url, drained)
-    const { headers, body } = batchOf(flatRecords(20))
-    const client = await RawClient.open(adapter.port)
-    const lines = `Content-Type: ${headers['Content-Type']}\r\nContent-Length: ${body.length}\r\n`
-    client.send(requestText(`POST ${batchPath}`, lines, body))
+    const { answer, release } = holdAnswers()
+    const { upstream, adapter } = await startWithV3(answer, drained)
+    const batch = batchOf(flatRecords(20))
+    const client = await RawClient.open(adapter.port, batchText(batch))
     await upstream.arrived(1)
     const closed = adapter.app.close()
     expect(await client.untilClosed()).toBe('')
-    release(undefined)
+    release()
     await closed
     expect(upstream.seen.length).toBe(20)
     expect(adapter.events().slice(1)).toEqual([

@@ -23,8 +23,7 @@ it.each([
 it('a connection whose upload ends in time after its answer goes on', async () => {
   const v3 = await startRawUpstream((_request, response) => void response.end('{}'))
   const adapter = await startAdapter(v3.url, { tuning })
-  const client = await RawClient.open(adapter.port)
-  client.send(requestText('POST /nothing', 'Content-Length: 5\r\n'))
+  const client = await RawClient.open(adapter.port, requestText('POST /nothing', 'Content-Length: 5\r\n'))
   await client.until('ADP_METHOD_NOT_ALLOWED')
   client.send(`later${requestText('GET /healthz', 'Connection: close\r\n')}`)
   expect(await client.untilClosed()).toContain('"status":"ok"')

@@ -3,17 +3,18 @@ import { describe, expect, it } from 'vitest'
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import {
   batchOf,
+  created,
   failuresOf,
   flatRecord,
   flatRecords,
+  outcomesOf,
   postBatch,
-  readBatchReply,
+  postRecords,
 } from '../support/batch-request.ts'
 import { type Answer, echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { sandboxRegister } from './support/sandbox-register.ts'
 
-const created = (count: number): unknown => Array(count).fill({ status: 201, codes: 'record' })
 const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 1 seconds.' }
 
 /** Answers the first `count` requests with 429 or another status, the others as the service does. */
@@ -29,7 +30,7 @@ describe('a class of 30 under five calls a second', () => {
     const startedMs = performance.now()
     const reply = await postBatch(adapter, register.batch, register.headers)
     const tookMs = performance.now() - startedMs
-    expect(failuresOf(readBatchReply(reply))).toEqual(created(30))
+    expect(outcomesOf(reply)).toEqual(created(30))
     expect(await register.written()).toEqual(register.learners)
     expect(tookMs).toBeGreaterThan(4_900)
     expect(tookMs).toBeLessThan(9_900)
@@ -62,19 +63,18 @@ describe('the throttle', () => {
   })
 
   it('is not there for an upstream on a loopback address, unless it is asked for', async () => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
+    const { adapter } = await startWithV3()
     const reply = await postBatch(adapter, batchOf(flatRecords(40)))
-    expect(failuresOf(readBatchReply(reply))).toEqual(created(40))
+    expect(outcomesOf(reply)).toEqual(created(40))
     expect(reply.headers['server-timing']).toBe(undefined)
   })
 
   it('answers what cannot leave within the budget with 503, and has posted exactly the rest', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 950 } }))
-    const parts = readBatchReply(await postBatch(adapter, batchOf(flatRecords(8))))
+    const parts = await postRecords(adapter, flatRecords(8))
     expect(failuresOf(parts)).toEqual([
-      ...Array<unknown>(4).fill({ status: 201, codes: 'record' }),
+      ...created(4),
       ...Array<unknown>(4).fill({ status: 503, codes: ['ADP_BUDGET_EXCEEDED'] }),
     ])
     expect(upstream.seen.length).toBe(4)
@@ -89,12 +89,9 @@ describe('a record that was not applied is posted again', () => {
     ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 'none'],
   ]
   it.each(rows)('after %s', async (_name, answer, callsPerSecond) => {
-    const upstream = await startUpstream(first(1, answer))
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond } }))
+    const { upstream, adapter } = await startWithV3(first(1, answer), onePartner({ v3: { callsPerSecond } }))
     const startedMs = performance.now()
-    const parts = readBatchReply(
-      await postBatch(adapter, batchOf([flatRecord(1), flatRecord(1, { MinutesLate: 5 })])),
-    )
+    const parts = await postRecords(adapter, [flatRecord(1), flatRecord(1, { MinutesLate: 5 })])
     expect(failuresOf(parts)).toEqual(created(2))
     expect(performance.now() - startedMs).toBeGreaterThan(950)
     // The newer record of the same learner and event waits for the older one.
@@ -102,9 +99,8 @@ describe('a record that was not applied is posted again', () => {
   })
 
   it('and never after an unknown outcome', async () => {
-    const upstream = await startUpstream(first(1, replyWith(500, '', { 'Retry-After': '1' })))
-    const adapter = await startAdapter(upstream.url)
-    const parts = readBatchReply(await postBatch(adapter, batchOf([flatRecord(1)])))
+    const { upstream, adapter } = await startWithV3(first(1, replyWith(500, '', { 'Retry-After': '1' })))
+    const parts = await postRecords(adapter, [flatRecord(1)])
     expect([failuresOf(parts), upstream.seen.length]).toEqual([
       [{ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
       1,

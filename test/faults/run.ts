@@ -1,14 +1,21 @@
+import { mkdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
 import { startCli } from '../cli/run-cli.ts'
 import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 import { missingPostgres } from '../support/start-postgres.ts'
-import { missingSystemClock } from './clocks/clock-file.ts'
-import { judgeRun, type Wanted } from './scenario/judge-run.ts'
-import { printResults, printSummary, sumOf } from './scenario/print-results.ts'
-import { type RunBounds, runScenario, type RunResult } from './scenario/run-scenario.ts'
+import { missingSystemClock } from './clocks/clocks.ts'
+import {
+  judgeRun,
+  printResults,
+  printSummary,
+  type RunResult,
+  sumOf,
+  type Wanted,
+} from './scenario/report.ts'
+import { type RunBounds, runScenario } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
-import { runSeeds } from './times/run-seeds.ts'
+import { runSeeds } from './times/run-times.ts'
 
 /**
  * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
@@ -29,11 +36,11 @@ const { values } = parseArgs({
   },
 })
 
-/** How many processes are killed and paused in a run of all scenarios: how long that takes depends on how fast they start. */
-const KILLS_A_MINUTE = 100
-const PAUSES_A_MINUTE = 50
-/** The same for a run of `flips` alone. */
-const FLIPS_A_MINUTE = { changes: 30, kills: 30, pauses: 10 } as const
+/** What must happen for each minute of a run of all scenarios, and of `flips` alone: how long that takes depends on how fast processes start. */
+const WHOLE = { kills: 100, pauses: 50 } as const
+const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const
+/** A whole run has a few of the short runs in one process, for each of its minutes. */
+const SEEDS_A_MINUTE = 1
 
 /** When the faults are over, every record must be final within this time. */
 const SETTLE_MS = 60_000
@@ -50,23 +57,29 @@ const tracks: readonly (readonly Part[])[] = [
   [['together', 0.1], ['storeBroken', 0.1], ['restarted', 0.06], ['killed', 0.08], ['broken', 0.04], ['storms', 0.05], ['paused', 0.14], ['pausedTogether', 0.12], ['flips', 0.1], ['systemClocks', 0.05], ['clocksTogether', 0.06]],
 ] // prettier-ignore
 
+const { only, logs } = values
 const seed = Number(values.seed)
 const minutes = Number(values.minutes)
 const totalMs = minutes * 60_000
 const missing = missingPostgres()
 const missingClock = missingSystemClock()
+/** What must happen in this run at the least. */
+const perMinute: Wanted = only === undefined ? WHOLE : only === 'flips' ? FLIPS : {}
+const wanted: Wanted = Object.fromEntries(
+  Object.entries(perMinute).map(([name, count]) => [name, count * minutes]),
+)
 
 function isWanted(name: Part[0]): boolean {
   const { store, clock }: Scenario = scenarios[name]
   if (clock === 'system' && missingClock !== undefined) return false
-  return (values.only ?? name) === name && (store !== 'postgres' || missing === undefined)
+  return (only ?? name) === name && (store !== 'postgres' || missing === undefined)
 }
 
 async function runTrack(parts: readonly Part[], number: number): Promise<RunResult[]> {
   const results: RunResult[] = []
   for (const [index, [name, share]] of parts.entries()) {
     if (!isWanted(name)) continue
-    const forMs = totalMs * (values.only === undefined ? share : 1)
+    const forMs = totalMs * (only === undefined ? share : 1)
     results.push(await runPart(name, { seed: seed + 100 * number + index, forMs }))
   }
   return results
@@ -76,62 +89,39 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
   const result = await runScenario(scenarios[name], {
     ...bounds,
     settleMs: SETTLE_MS,
-    logFolder: values.logs,
+    logFolder: logs,
   })
   console.log(printResults([result]))
   return result
 }
 
-/** A whole run has a few of the short runs in one process, for each of its minutes. */
-const SEEDS_A_MINUTE = 1
-
 /** The short runs with changing times, after the others: their adapters are in this process. */
 async function runChangingTimes(): Promise<RunResult[]> {
-  if (values.only !== undefined && values.only !== 'changingTimes') return []
-  const count = values.only === undefined ? SEEDS_A_MINUTE * minutes : Number(values.seeds)
-  return runSeeds(seed, Math.ceil(count), values.logs, (result) => console.log(printResults([result])))
+  if (only !== undefined && only !== 'changingTimes') return []
+  const count = only === undefined ? SEEDS_A_MINUTE * minutes : Number(values.seeds)
+  return runSeeds(seed, Math.ceil(count), logs, (result) => console.log(printResults([result])))
 }
 
-/** Kills and pauses what is missing, on all tracks; where that takes as long as the scenarios before, it ends. */
+/** Goes on with what is missing: with `flips` alone, or with kills and pauses on all tracks; where that takes as long as the scenarios before, it ends. */
 async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
-  if (values.only === 'flips') return goOnFlipping(results)
-  if (values.only !== undefined) return []
-  const left = (perMinute: number, count: (result: RunResult) => number): number =>
-    Math.max(0, perMinute * minutes - results.reduce((sum, result) => sum + count(result), 0))
-  const pauses = left(PAUSES_A_MINUTE, (result) => result.pauses)
-  const killers = tracks.length - (pauses > 0 ? 1 : 0)
-  const kills = Math.ceil(left(KILLS_A_MINUTE, (result) => result.kills) / killers)
-  const more: [Part[0], { kills: number } | { pauses: number }][] = [
-    ...(kills > 0
-      ? Array.from({ length: killers }, (): [Part[0], { kills: number }] => ['killed', { kills }])
-      : []),
-    ...(pauses > 0 ? [['paused', { pauses }] as [Part[0], { pauses: number }]] : []),
-  ]
+  const left = (name: keyof Wanted): number => Math.max(0, (wanted[name] ?? 0) - sumOf(results, name))
+  const [kills, pauses, changes] = [left('kills'), left('pauses'), left('changes')]
   const forMs = totalMs
+  if (only === 'flips')
+    return kills + pauses + changes === 0
+      ? []
+      : [await runPart('flips', { kills, pauses, changes, forMs, seed: seed + 1 })]
+  const killers = kills > 0 ? tracks.length - (pauses > 0 ? 1 : 0) : 0
+  const more: [Part[0], Partial<RunBounds>][] = [
+    ...Array.from({ length: killers }, (): [Part[0], Partial<RunBounds>] => [
+      'killed',
+      { kills: Math.ceil(kills / killers) },
+    ]),
+    ...(pauses > 0 ? [['paused', { pauses }] as [Part[0], Partial<RunBounds>]] : []),
+  ]
   return Promise.all(
     more.map(([name, bounds], number) => runPart(name, { ...bounds, forMs, seed: seed + 100 * number + 99 })),
   )
-}
-
-/** Runs `flips` until enough has happened. */
-async function goOnFlipping(results: readonly RunResult[]): Promise<RunResult[]> {
-  const wanted = flipsWanted()
-  const left = (name: keyof typeof wanted): number => Math.max(0, wanted[name] - sumOf(results, name))
-  const bounds = { changes: left('changes'), kills: left('kills'), pauses: left('pauses') }
-  if (Object.values(bounds).every((count) => count === 0)) return []
-  return [await runPart('flips', { ...bounds, forMs: totalMs, seed: seed + 1 })]
-}
-
-function flipsWanted(): Record<keyof typeof FLIPS_A_MINUTE, number> {
-  const { changes, kills, pauses } = FLIPS_A_MINUTE
-  return { changes: changes * minutes, kills: kills * minutes, pauses: pauses * minutes }
-}
-
-/** What must happen in this run at the least. */
-function wantedOf(): Wanted | undefined {
-  if (values.only === 'flips') return flipsWanted()
-  if (values.only !== undefined) return undefined
-  return { kills: KILLS_A_MINUTE * minutes, pauses: PAUSES_A_MINUTE * minutes }
 }
 
 /** Starts and stops an adapter once, so that all starts after it find compiled code: one that is killed keeps none. */
@@ -142,6 +132,7 @@ async function warmUp(): Promise<void> {
 }
 
 keepCompiledCode()
+if (logs !== undefined) mkdirSync(logs, { recursive: true })
 await warmUp()
 console.log(`seed ${seed}: run again with npm run test:faults -- --seed ${seed}`)
 const startedMs = performance.now()
@@ -149,7 +140,7 @@ const parts = (await Promise.all(tracks.map(runTrack))).flat()
 const results = [...parts, ...(await goOn(parts)), ...(await runChangingTimes())]
 const { faults, text } = judgeRun({
   results,
-  wanted: wantedOf(),
+  wanted,
   settleMs: SETTLE_MS,
   tookMs: performance.now() - startedMs,
 })

@@ -9,11 +9,14 @@ import { describeSecrets } from './contract/secrets.ts'
 import { describeSequences } from './contract/sequences.ts'
 import { describeSettle } from './contract/settle.ts'
 import { describeUnsettled } from './contract/unsettled.ts'
-import { toSubject, type WithOpener } from './contract/subject.ts'
+import { toSubject } from './contract/subject.ts'
 
-/** Holds a kind of journal against what every journal with a store promises (src/journal/journal.ts). */
-export function describeJournal(name: string, runs: number, withOpener: WithOpener): void {
-  const subject = toSubject(name, runs, withOpener)
+/**
+ * Holds a kind of journal against what every journal with a store promises (src/journal/journal.ts). `newUrl` gives the address of a new
+ * one, `runs` is how many random sequences of calls it answers.
+ */
+export function describeJournal(name: string, runs: number, newUrl: () => Promise<string>): void {
+  const subject = toSubject(name, runs, newUrl)
   for (const part of [
     describeBegin,
     describeOwnership,

@@ -8,22 +8,16 @@ import { afterAll, describe, expect, it, vi } from 'vitest'
 import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { readMark, totalOf } from '../../src/journal/high-water.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
-import { makeFolder, openSqlite } from './open-sqlite.ts'
+import { createJournalEvents, makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
 
 const timeouts = { timeoutMs: 2_000, leaseMs: 600 }
 
-const eventsTo = (heard: string[]) => ({
-  failed: (reason: string) => heard.push(`failed: ${reason}`),
-  recovered: () => heard.push('recovered'),
-  leaseLost: () => heard.push('lease lost'),
-})
-
 /** A journal with one batch that was answered, and what it told. */
 async function openUsed() {
   const file = `${await makeFolder()}/journal.db`
-  const heard: string[] = []
-  const { journal, store } = await openSqlite(file, { ...timeouts, events: eventsTo(heard) })
+  const { heard, events } = createJournalEvents()
+  const { journal, store } = await openSqlite(file, { ...timeouts, events })
   const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
   await journal.settle(batch, [confirmed(0)])
   return { file, journal, store, heard, batch }

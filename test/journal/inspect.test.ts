@@ -148,23 +148,6 @@ it.each([
   expect(await inspector.balances()).toMatchObject([{ holds: false }])
 })
 
-it('opens no journal that is not there', async () => {
-  const file = `${await makeFolder()}/journal.db`
-  await expect(openInspector(`sqlite:${file}`)).rejects.toMatchObject({
-    code: 'ADP_JOURNAL_UNAVAILABLE',
-    message: `There is no journal at sqlite:${file}: the file cannot be opened.`,
-  })
-})
-
-it('reads all of a file to find what is broken', async () => {
-  const file = `${await makeFolder()}/journal.db`
-  const { journal } = await openSqlite(file)
-  await beginNew(journal, batchOf(['a']))
-  const inspector = await openInspector(`sqlite:${file}`)
-  onTestFinished(() => inspector.close())
-  expect(await inspector.checkIntegrity()).toBeUndefined()
-})
-
 it('gives each dead letter a remedy by its state and reason', async () => {
   const letters = [
     ['refused', 'ATT_VAL_3', /SchoolAttendanceCode/],
@@ -172,7 +155,7 @@ it('gives each dead letter a remedy by its state and reason', async () => {
     ['refused', undefined, /The service refused the record/],
     ['unknown', 'timeout', /Look the mark up/],
     ['unknown', 'SOMETHING_NEW', /Look the mark up/],
-    ['unknown', 'overwritten', /Another client/],
+    ['unknown', 'overwritten', /another client/],
   ] as const
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file)

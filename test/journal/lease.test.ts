@@ -1,6 +1,7 @@
-import type { KyselyPlugin } from 'kysely'
+import { type KyselyPlugin, sql } from 'kysely'
 import { describe, expect, it, vi } from 'vitest'
 
+import { slotOf } from '../../src/journal/high-water.ts'
 import { takeLease } from '../../src/journal/lease.ts'
 import { isGone, ownIdentity } from '../../src/journal/instances.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
@@ -49,8 +50,8 @@ describe('a lease', () => {
     await clocks[1].pass(1)
     expect(await two.takeOver()).toMatchObject([{ batch, after: new Map([[1, []]]) }])
     await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
-    // What it settled before is its own still.
-    await one.settle(batch, [confirmed(0)])
+    // What it settled before is no longer its own to tell either: the client gets what is kept.
+    await expect(one.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
@@ -182,6 +183,30 @@ describe('a lease', () => {
     await lease.end()
   })
 
+  it('does not hide that the database forgot its last commits together with it', async () => {
+    const { one, store } = await openTwo()
+    await beginNew(one, batchOf(['a']))
+    const own = one.lease() ?? 0
+    // An older copy has neither.
+    await store.db.deleteFrom('journal_instances').where('id', '=', own).execute()
+    await sql`update journal_commits set commits = commits - 1 where slot = ${slotOf(own)}`.execute(store.db)
+    await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_DAMAGED',
+    })
+    expect(await one.renewLease()).not.toBe(own)
+    await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject({
+      code: 'ADP_JOURNAL_DAMAGED',
+    })
+  })
+
+  it('is taken anew where another process has its number', async () => {
+    const { one, store, lost } = await openTwo()
+    const own = one.lease() ?? 0
+    await store.db.updateTable('journal_instances').set({ started: 'later' }).where('id', '=', own).execute()
+    expect(await one.renewLease()).toBeGreaterThan(own)
+    expect(lost).toEqual(['lost'])
+  })
+
   it('does not survive that nobody renews it', async () => {
     const { one, clocks, store } = await openTwo()
     // Another process writes for a long time.
@@ -220,6 +245,6 @@ describe('a process', () => {
     ['another process has', { alive: true, started: '8' }, true],
     ['it still has itself', { alive: true, started: '7' }, false],
   ])('whose number %s', (_who, sight, gone) => {
-    expect(isGone({ ...own, started: '7' }, own, sight)).toBe(gone)
+    expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })
 })

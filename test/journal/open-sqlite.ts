@@ -59,3 +59,14 @@ export function createJournalClock() {
     },
   }
 }
+
+/** What a journal reports of itself, as it comes. */
+export function createJournalEvents() {
+  const heard: string[] = []
+  const events = {
+    failed: (reason: string) => heard.push(`failed: ${reason}`),
+    recovered: () => heard.push('recovered'),
+    leaseLost: () => heard.push('lease lost'),
+  }
+  return { heard, events }
+}

@@ -8,7 +8,7 @@ import { connect, createCommit, placeOf } from '../../src/journal/postgres/store
 import { toPostgresError } from '../../src/journal/store-error.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
-import { createJournalClock } from './open-sqlite.ts'
+import { createJournalClock, createJournalEvents } from './open-sqlite.ts'
 
 const timeouts = { timeoutMs: 1_000, settleTimeoutMs: 20_000, leaseMs: 60_000 }
 
@@ -31,6 +31,12 @@ const beginning = (name: string): Operation => ({
   kind: 'begin',
   batch: batchOf(['a'], { name }),
   hasRoom: true,
+})
+
+const groupOf = (operation: Operation) => ({
+  ...{ instance: 1, nowMs: 0, ageMs: 0, forgottenAgeMs: 0 },
+  operations: [operation],
+  gate: createCommitGate(),
 })
 
 /** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
@@ -76,12 +82,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   afterAll(() => postgres.close())
 
   async function open(url: string, options = {}) {
-    const heard: string[] = []
-    const events = {
-      failed: (reason: string) => heard.push(`failed: ${reason}`),
-      recovered: () => heard.push('recovered'),
-      leaseLost: () => heard.push('lease lost'),
-    }
+    const { heard, events } = createJournalEvents()
     const journal = await openJournal({ url, ...timeouts, events, ...options })
     onTestFinished(() => journal.close())
     return { journal, heard }
@@ -184,15 +185,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const commit = createCommit(cutAtCommit(url, false), ...(await commitOptions(url)))
-    const gate = createCommitGate()
-    const group = {
-      instance: 1,
-      nowMs: 0,
-      ageMs: 0,
-      forgottenAgeMs: 0,
-      operations: [beginning('one')],
-      gate,
-    }
+    const group = groupOf(beginning('one'))
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     await server.crash()
     await server.start()
@@ -215,15 +208,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     const { journal } = await open(url)
     const pool = cutAtCommit(url, written)
     const commit = createCommit(pool, ...(await commitOptions(url)))
-    const gate = createCommitGate()
-    const group = {
-      instance: 1,
-      nowMs: 0,
-      ageMs: 0,
-      forgottenAgeMs: 0,
-      operations: [beginning('one')],
-      gate,
-    }
+    const group = groupOf(beginning('one'))
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     const more = { ...group, operations: [...group.operations, beginning('two')] }
     const begun = { kind: 'new', lease: 1, receivedMs: START_MS, idsReused: false }

@@ -10,20 +10,9 @@ import { openJournalOn } from '../../src/journal/sql-journal.ts'
 import { openStore } from '../../src/journal/open-store.ts'
 import type { Store } from '../../src/journal/store.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
-import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
-const told = () => {
-  const heard: string[] = []
-  return {
-    heard,
-    events: {
-      failed: (reason: string) => heard.push(`failed: ${reason}`),
-      recovered: () => heard.push('recovered'),
-      leaseLost: () => heard.push('lease lost'),
-    },
-  }
-}
 
 describe('an SQLite journal that cannot be written', () => {
   it('gives what it opened too late for its caller to whoever finishes what is left', async () => {
@@ -114,7 +103,7 @@ describe('an SQLite journal that cannot be written', () => {
   })
 
   it('keeps nothing of a batch while the disk is full, and settles once there is room', async () => {
-    const { heard, events } = told()
+    const { heard, events } = createJournalEvents()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
       ...timeouts,
       timeoutMs: 2_000,

@@ -3,49 +3,13 @@ import { attendanceV2Model } from '../../src/model/attendance-v2.ts'
 import { serviceModel } from '../../src/model/service-model.ts'
 import type { ComplexType, ServiceModel, TypeRef } from '../../src/odata/csdl.ts'
 import { createModelIndex } from '../../src/odata/typed/model-index.ts'
-import { documentedTypes as documented, type FieldTable } from './documented-types.ts'
 
 const shapeOf = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
-
-function fieldsOf(type: ComplexType): FieldTable {
-  return Object.fromEntries([
-    ...type.properties.map((property) => [
-      property.name,
-      `${shapeOf(property)}${property.nullable || property.collection ? '' : ' required'}`,
-    ]),
-    // Of those that are assumed service.md has no row.
-    ...type.navigation
-      .filter(({ assumed = false }) => !assumed)
-      .map((property) => [property.name, `${property.contained ? 'contained' : 'nav'} ${shapeOf(property)}`]),
-  ]) as FieldTable
-}
 
 const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
 
 describe('the service model', () => {
-  test.each([...documented])('declares %s as service.md does', (name, fields) => {
-    const type = declared(serviceModel).find((candidate) => candidate.name === name)
-    expect(type && fieldsOf(type)).toEqual(fields)
-  })
-
-  test('marks every type that service.md does not show as assumed, and no other but the names of section 2.10', () => {
-    const named = new Set(['RecordedByRef', 'AttendeeRef', 'EventRef', 'AttendanceCodeRef', 'Qualifier'])
-    const wrong = declared(serviceModel).filter(
-      ({ name, assumed = false }) => assumed === documented.has(name) && !named.has(name),
-    )
-    expect(wrong.map(({ name }) => name)).toEqual([])
-  })
-
-  test('gives types that are only named an id, a code and a description', () => {
-    const title = declared(serviceModel).find(({ name }) => name === 'TitleRef')
-    expect(title && fieldsOf(title)).toEqual({
-      ExternalID: 'Edm.Guid required',
-      Code: 'Edm.String',
-      Description: 'Edm.String',
-    })
-  })
-
   test('has keys as stated: ExternalID, and two properties where section 2.2 says so', () => {
     const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
       entityTypes.map(({ name, key }) => [name, key] as const),
@@ -130,39 +94,6 @@ describe.each([
       const members = [...properties, ...navigation].map((member) => member.name)
       expect(new Set(members).size, name).toBe(members.length)
       expect(members).not.toContain(name)
-    }
-  })
-
-  test('every type that is named is declared, entity types by links and others by properties', () => {
-    const qualified = (kind: 'entityTypes' | 'complexTypes' | 'enumTypes'): readonly string[] =>
-      model.schemas.flatMap((schema) => schema[kind].map(({ name }) => `${schema.namespace}.${name}`))
-    const values = new Set([...qualified('complexTypes'), ...qualified('enumTypes')])
-    const entities = new Set(qualified('entityTypes'))
-    for (const { properties, navigation } of types) {
-      expect(properties.filter(({ type }) => !type.startsWith('Edm.') && !values.has(type))).toEqual([])
-      expect(navigation.filter(({ type }) => !entities.has(type))).toEqual([])
-    }
-    expect(model.container.entitySets.filter(({ entityType }) => !entities.has(entityType))).toEqual([])
-  })
-
-  test('keys are declared and not nullable, and every type is used', () => {
-    const used = new Set([
-      ...types.flatMap(({ properties, navigation }) =>
-        [...properties, ...navigation].map(({ type }) => type),
-      ),
-      ...model.container.entitySets.map(({ entityType }) => entityType),
-    ])
-    for (const { namespace, complexTypes, entityTypes, enumTypes } of model.schemas) {
-      for (const { key, properties } of entityTypes) {
-        expect(key.map((name) => properties.find((property) => property.name === name)?.nullable)).toEqual(
-          key.map(() => false),
-        )
-      }
-      const unused = [...complexTypes, ...entityTypes, ...enumTypes].filter(
-        ({ name }) => !used.has(`${namespace}.${name}`),
-      )
-      // service.md 2.7 names this type and gives it to no property.
-      expect(unused.map(({ name }) => name).filter((name) => name !== 'LearnerContactDtl')).toEqual([])
     }
   })
 })

@@ -1,4 +1,4 @@
-import type { Expr, PathExpr, PathSegment, SearchExpr } from '../../src/odata/ast.ts'
+import type { Expr, PathExpr, PathSegment } from '../../src/odata/ast.ts'
 
 function segmentText(segment: PathSegment): string {
   switch (segment.kind) {
@@ -55,16 +55,7 @@ export function outline(node: Expr): string {
     case 'cast':
     case 'isof':
       return `(${[node.kind, ...(node.operand === undefined ? [] : [outline(node.operand)]), node.typeName].join(' ')})`
-    case 'case':
-      return `(case ${node.branches.map(({ when, then }) => `${outline(when)}=>${outline(then)}`).join(' ')})`
     case 'path':
       return pathText(node)
   }
-}
-
-/** A `$search` expression in prefix form. */
-export function outlineSearch(node: SearchExpr): string {
-  if ('text' in node) return `${node.kind}:${node.text}`
-  if (node.kind === 'not') return `(not ${outlineSearch(node.operand)})`
-  return `(${node.kind} ${node.operands.map(outlineSearch).join(' ')})`
 }

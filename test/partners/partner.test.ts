@@ -73,12 +73,6 @@ describe('createAuthorise', () => {
     expect(await whoIs(partners, request(url, headers))).toBe(who)
   })
 
-  it('takes the first that matches', async () => {
-    const any = [partner('first', { any: true }), partner('second', { any: true })]
-    expect(await whoIs(any, request('/'))).toBe('first')
-    expect(await whoIs([], request('/'))).toBe('ADP_SUBSCRIPTION_KEY')
-  })
-
   it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) => authorise([partner('p', { any: true }, key)], request('/'))),

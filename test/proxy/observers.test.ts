@@ -4,12 +4,15 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
-import type { Exchange, ExchangeObserver, Replied } from '../../src/proxy/exchange.ts'
-import { beginTrial } from '../../src/proxy/observers.ts'
+import type { Exchange, ExchangeObserver, Received, Replied } from '../../src/proxy/exchange.ts'
+import { beginTrial, noteWrite } from '../../src/proxy/observers.ts'
 import type { WireReply } from '../../src/compare/live/index.ts'
 import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
+import { noSeen, type SeenWrite } from '../../src/rollout/evidence/seen-writes.ts'
 import type { RequestKind } from '../../src/rollout/index.ts'
+import type { PartReply } from '../../src/v2/index.ts'
+import type { Plan } from '../../src/writes/index.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 /** What the guards count of one write that took a second, of which nothing is known but what `end` says. */
@@ -72,6 +75,37 @@ const answered = (status: number, body?: Buffer, ...fields: string[]): ForwardOu
 
 const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterError =>
   new AdapterError(code, 'A text.')
+
+describe('a write that is counted for the advice', () => {
+  const plan = ['a', 'b', 'c'].map((key) => ({ key, record: { AttendanceCode: { ExternalID: 'N' } } }))
+  const keysOf = (side: 'v2' | 'v3', statuses: readonly number[]): readonly unknown[] => {
+    const found: unknown[] = []
+    const seen = {
+      ...noSeen,
+      wrote: ({ records }: SeenWrite) => {
+        for (const { key, hasOutcome } of records()) if (hasOutcome) found.push(key)
+      },
+    }
+    const entry = { side, stage: 'canary', revision: 1 }
+    const client = { partner: { id: 'acme' } }
+    const write = { kind: 'batch', client, unit: 'a', entry, receivedMs: 0 } as unknown as Received
+    const noted = noteWrite({ seen }, write, () => true)
+    noted.decoded?.({ records: plan } as unknown as Plan)
+    statuses.forEach((status, position) => noted.settled?.(position, { status } as PartReply))
+    noted.ended?.(undefined)
+    return found
+  }
+
+  it.each<[string, 'v2' | 'v3', readonly number[], readonly string[]]>([
+    ['confirmed and refused records', 'v3', [201, 204, 400], ['a', 'b', 'c']],
+    ['not what V3 failed at', 'v3', [503, 504, 409], []],
+    ['what was settled before it failed', 'v3', [201, 503], ['a']],
+    ['nothing of a write that was refused as a whole', 'v3', [], []],
+    ['all that V2 was sent', 'v2', [], ['a', 'b', 'c']],
+  ])('has %s', (_, side, statuses, keys) => {
+    expect(keysOf(side, statuses)).toEqual(keys)
+  })
+})
 
 describe('the trial of a write', () => {
   it.each<[string, Partial<typeof tally>, Partial<typeof answer>, string]>([

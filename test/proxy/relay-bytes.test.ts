@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
+import { startRawUpstream as startRawMessages } from '../support/scripted-upstream.ts'
 import { startRelay } from './start-relay.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -74,6 +75,16 @@ describe('a request to V2', () => {
   })
 })
 
+it('a request to V2 and its reply are streamed, chunked bodies too', async () => {
+  const upstream = await startRawMessages((request, response) => request.pipe(response))
+  const relay = await startRelay(upstream.url)
+  const chunks = requestText('POST /V2/x', 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n')
+  const client = await RawClient.open(relay.port, chunks)
+  await client.until('abc')
+  client.send('3\r\ndef\r\n0\r\n\r\n')
+  expect(await client.until('\r\n0\r\n\r\n')).toContain('def')
+})
+
 describe('a reply of V2', () => {
   it.each([
     ['names, order, repetition', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
@@ -109,8 +120,7 @@ describe('a reply of V2', () => {
   it('begins before its body has come', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'))
     const relay = await startRelay(upstream.url)
-    const client = await RawClient.open(relay.port)
-    client.send(requestText('GET /V2/x'))
+    const client = await RawClient.open(relay.port, requestText('GET /V2/x'))
     expect(await client.until('\r\n\r\n')).toContain('Content-Length: 2')
   })
 
@@ -118,8 +128,7 @@ describe('a reply of V2', () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     const lines = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
-    const client = await RawClient.open(relay.port)
-    client.send(`GET /V2/x HTTP/1.1\r\nHost: a\r\n${lines}\r\n`)
+    const client = await RawClient.open(relay.port, `GET /V2/x HTTP/1.1\r\nHost: a\r\n${lines}\r\n`)
     expect(await client.until('ok')).toMatch(/^HTTP\/1\.1 200 OK/)
     expect(upstream.seen[0]).not.toMatch(/upgrade/i)
   })

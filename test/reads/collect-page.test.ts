@@ -45,52 +45,16 @@ describe('collectPage', () => {
   it.each([
     ['everything', all, 'abcde', undefined, 5],
     ['after some', { ...all, skip: 2 }, 'cde', undefined, 5],
-    [
-      'a full page, and where the next mark is',
-      { ...all, size: 2 },
-      'ab',
-      { window: 0, link: '0.2', given: '' },
-      3,
-    ],
-    [
-      'a full page that ends in the middle of one of V3',
-      { ...all, size: 1 },
-      'a',
-      { window: 0, link: undefined, given: given('a') },
-      2,
-    ],
-    [
-      'a full page at the end of a window',
-      { ...all, size: 3 },
-      'abc',
-      { window: 2, link: undefined, given: '' },
-      5,
-    ],
+    ['a full page, and where the next mark is', { ...all, size: 2 }, 'ab', { window: 0, link: '0.2', given: '' }, 3],
+    ['a full page that ends in the middle of one of V3', { ...all, size: 1 }, 'a', { window: 0, link: undefined, given: given('a') }, 2],
+    ['a full page at the end of a window', { ...all, size: 3 }, 'abc', { window: 2, link: undefined, given: '' }, 5],
     ['a full page with nothing after it', { ...all, size: 5 }, 'abcde', undefined, 5],
     ['the last page, without a look further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
     ['no marks at all', { ...all, size: 0, last: true }, '', undefined, 2],
-    [
-      'a page and the count',
-      { ...all, size: 2, count: true },
-      'ab',
-      { window: 0, link: '0.2', given: '' },
-      5,
-    ],
+    ['a page and the count', { ...all, size: 2, count: true }, 'ab', { window: 0, link: '0.2', given: '' }, 5],
     ['the rest', { ...all, from: { window: 0, link: '0.2', given: '' } }, 'cde', undefined, 3],
-    [
-      'the rest after a row',
-      { ...all, from: { window: 2, link: undefined, given: given('d') } },
-      'e',
-      undefined,
-      1,
-    ],
-    [
-      'the rest after the last row',
-      { ...all, from: { window: 2, link: undefined, given: given('e') } },
-      'd',
-      undefined,
-      1,
-    ],
+    ['the rest after a row', { ...all, from: { window: 2, link: undefined, given: given('d') } }, 'e', undefined, 1],
+    ['the rest after the last row', { ...all, from: { window: 2, link: undefined, given: given('e') } }, 'd', undefined, 1],
   ] as const)('%s', async (_name, wish, ids, next, count) => {
     const page = await collectPage(pagesOf(windows).source, wish)
     expect([page.rows.map((row) => row.ExternalID).join(''), page.next, page.count]).toEqual([
@@ -98,7 +62,7 @@ describe('collectPage', () => {
       next,
       count,
     ])
-  })
+  }) // prettier-ignore
 
   it('takes the link of a V3 that leaves unmarked rows out for the promise of another mark', async () => {
     const { fetched, source } = pagesOf([['ab', 'c']], true)

@@ -78,11 +78,14 @@ describe('advice', () => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [sentence] })
   }) // prettier-ignore
 
-  it('names an alarm with its figures', () => {
+  it('names the figures of the guards while they speak against V3, and an alarm with its own', () => {
     const figures = {
       v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
       v2: { ...noRecent.v2, trials: 100 },
     }
+    expect(advise({ ...ready, guards: { kind: 'ok', figures } }).missing).toEqual([
+      '21 of 40 counted writes on V3 were bad (20 not applied, 1 slow), 0 of 100 on V2: markbridge rollout back acme takes it off V3.',
+    ])
     expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([
       'The guards raised an alarm: V3 does worse than V2 at the same time: 21 of 40 counted writes on V3 were bad (20 not applied, 1 slow), 0 of 100 on V2.',
     ])

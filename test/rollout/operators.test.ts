@@ -27,11 +27,14 @@ const refusal = (act: () => void): string => {
 
 describe('identifyOperator', () => {
   it('takes the user of the system where none are listed, whatever token is set', () => {
-    expect(identifyOperator([], 'token of ann', 'alice')).toEqual({ name: 'os:alice', role: 'operator' })
+    expect(identifyOperator([], 'token of ann', 'alice')).toEqual({
+      ...{ name: 'os:alice', role: 'operator' },
+      reveal: true,
+    })
   })
 
   it.each(operators)('knows $name by the token', ({ name, role }) => {
-    expect(identifyOperator(operators, `token of ${name}`, 'alice')).toEqual({ name, role })
+    expect(identifyOperator(operators, `token of ${name}`, 'alice')).toEqual({ name, role, reveal: false })
   })
 
   it.each([undefined, 'token of dora', 'ann', operators[0]?.tokenSha256])('refuses the token %s', (token) => {

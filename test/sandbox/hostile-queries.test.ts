@@ -83,6 +83,11 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
     `/V3/LearnerGroups?${option('$expand', `LearnerContactDetails($filter=${lambdas(40, 'LearnerContactRelationships')})`)}`,
     '$expand, character 1',
   ],
+  [
+    'a pattern that backtracks for ever',
+    filtered(`matchesPattern('${'a'.repeat(5000)}b','^(a+)+$')`),
+    '$filter, character 0',
+  ],
   // Names and types
   ['an unknown property', filtered("Nothing eq 'x'"), '$filter, character 0'],
   ['an unknown member', filtered("CurrentHouse/Nothing eq 'x'"), '$filter, character 13'],
@@ -119,6 +124,11 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
     '$skiptoken, character 0',
   ],
   ['a token below zero', identifiers('$skiptoken=-5'), '$skiptoken, character 0'],
+  [
+    'half a token of attendance',
+    `/Attendance/V3/AttendanceRecords?${option('$filter', day)}&$skiptoken=1.2`,
+    '$skiptoken, character 0',
+  ],
   [
     'SQL in a token of attendance',
     `/Attendance/V3/AttendanceRecords?${option('$filter', day)}&${option('$skiptoken', '1.1.1 OR 1=1')}`,
@@ -224,10 +234,4 @@ describe('a request line beyond the limits of HTTP', () => {
     socket.destroy()
     expect(pieces.join('')).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[^]*\{"statusCode":400,/)
   })
-})
-
-test('patterns that make others try for ever are matched in linear time', async () => {
-  const text = `matchesPattern('${'a'.repeat(5000)}b','^(a+)+$')`
-  const { status, text: body } = await attack(filtered(text))
-  expect([status, (JSON.parse(body) as { value: unknown[] }).value]).toEqual([200, []])
 })

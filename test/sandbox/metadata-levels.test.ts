@@ -1,14 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  anyText,
-  fixed,
-  flatMark,
-  jsonOf,
-  nestedMark,
-  ownMark,
-  recordsOf,
-  startSandbox,
-} from './start-sandbox.ts'
+import { fixed, flatMark, jsonOf, nestedMark, ownMark, recordsOf, startSandbox } from './start-sandbox.ts'
 
 type Members = Record<string, unknown>
 const none = { Accept: 'application/json;odata.metadata=none' }
@@ -66,62 +57,15 @@ test('$format wins over Accept where it names no level either', async () => {
   expect(reply.headers['content-type']).toBe('application/json; odata.metadata=minimal')
 })
 
-test('odata.metadata=full shows types, ids and links of an entity', async () => {
-  const { json, url } = await startSandbox()
-  const { body } = await json(
-    'GET',
-    `/V3/LearnerIdentifiers(${fixed.learner})?$select=Surname,AgeMonths,CurrentYearGroup,DateOfApplication`,
-    { headers: full },
-  )
-  const path = `LearnerIdentifiers(${fixed.learner})`
-  expect(body).toEqual({
-    '@odata.context': `${url}/V3/$metadata#LearnerIdentifiers/$entity`,
-    '@odata.type': '#Svc.LearnerIdentifier',
-    '@odata.id': `${url}/V3/${path}`,
-    '@odata.editLink': path,
-    Surname: anyText,
-    'AgeMonths@odata.type': '#Int32',
-    AgeMonths: expect.any(Number) as unknown,
-    CurrentYearGroup: {
-      '@odata.type': '#Svc.CurrentGroupRef',
-      Description: 'Year 4',
-      'ExternalID@odata.type': '#Guid',
-      ExternalID: anyText,
-      Type: 'PastoralGroup.Definition.YearGroup',
-    },
-    'DateOfApplication@odata.type': '#DateTimeOffset',
-    DateOfApplication: anyText,
+test('odata.metadata=full shows the type of each entity, expanded ones too', async () => {
+  const { json } = await startSandbox()
+  const path = `/V3/LearnerMedicals(${fixed.learner})?$expand=MedicalProviders&$select=NHSNumber`
+  const { body } = await json('GET', path, { headers: full })
+  expect(body).toMatchObject({
+    '@odata.type': '#Svc.LearnerMedical',
+    MedicalProviders: [{ '@odata.type': '#Svc.MedicalProviderRef' }],
   })
-})
-
-test('every id that full shows can be read, inside an entity and across sets', async () => {
-  const { json, url } = await startSandbox()
-  const paths = [
-    '/V3/LearnerMedicals?$top=2&$expand=MedicalProviders',
-    `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`,
-    '/V1/LearnerContactDetails?$top=1&$expand=Telephones',
-    "/Learner/V3/LearnerGroups?$top=1&$expand=LearnerMedicals($top=1;$expand=MedicalProviders)&$filter=ShortName%20eq%20'4'",
-    `${records}?$filter=${ownMark.V3}`,
-    '/Attendance/V3/AttendanceLookups?$top=2',
-  ]
-  for (const path of paths) {
-    const { status, body } = await json('GET', path, { headers: full })
-    expect([path, status]).toEqual([path, 200])
-    const found = [...JSON.stringify(body).matchAll(/"@odata\.id":"([^"]+)"/g)].map(([, id = '']) => id)
-    expect(found.length).toBeGreaterThan(0)
-    for (const id of found) {
-      const target = encodeURI(id.slice(url.length))
-      expect([id, (await json('GET', target)).status]).toEqual([id, 200])
-    }
-  }
-})
-
-test('links of navigation properties lead to them', async () => {
-  const { json, url } = await startSandbox()
-  const { body } = await json('GET', `/V3/LearnerMedicals(${fixed.learner})`, { headers: full })
-  const link = String((body as Members)['MedicalProviders@odata.navigationLink'])
-  expect(link).toBe(`${url}/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`)
-  expect((await json('GET', link.slice(url.length))).status).toBe(200)
+  expect(annotations(body)).toEqual(['@odata.context', '@odata.type'])
 })
 
 test('an answer to a POST has the level that was asked for, on both faces', async () => {
@@ -131,10 +75,7 @@ test('an answer to a POST has the level that was asked for, on both faces', asyn
     return (await json('POST', path, { headers: { ...headers, ...level }, body })).body
   }
   expect(annotations(await post(records, nestedMark(), none))).toEqual([])
-  expect(await post(records, nestedMark(), full)).toMatchObject({
-    '@odata.type': '#Svc.AttendanceRecord',
-    'ExternalID@odata.type': '#Guid',
-  })
+  expect(await post(records, nestedMark(), full)).toMatchObject({ '@odata.type': '#Svc.AttendanceRecord' })
   expect(annotations(await post(recordsOf.V2, flatMark(), none))).toEqual([])
   expect(annotations(await post(recordsOf.V2, flatMark(), full))).toEqual(['@odata.type'])
 })

@@ -131,11 +131,6 @@ test.each([
   expect(text).toContain(option)
 })
 
-test.each(['V2', 'V3'] as const)('$filter and $top on the key of a mark are refused on %s', async (face) => {
-  for (const option of ['$filter=Present', '$top=1'])
-    expect((await call('GET', `${await markPath(face)}?${option}`)).status).toBe(400)
-})
-
 test.each([
   learner,
   `${learner}/Surname`,

@@ -73,15 +73,6 @@ test.each([
     })
 })
 
-test('the members of a group need the domain of their own data', async () => {
-  const { json } = await startSandbox(limited)
-  const groups = (await json('GET', '/V3/LearnerGroups?$top=1')).body as { value: Record<string, string>[] }
-  const group = groups.value[0] ?? {}
-  const path = `/V3/LearnerGroups(ExternalID=${group['ExternalID'] ?? ''},GroupType='${group['GroupType'] ?? ''}')`
-  expect((await json('GET', `${path}/LearnerIdentifiers`, as('most'))).status).toBe(200)
-  expect((await json('GET', `${path}/LearnerMedicals`, as('most'))).status).toBe(403)
-})
-
 test('calls beyond the rate are refused for the key that makes them', async () => {
   const { json, request } = await startSandbox({ ...limited, callsPerSecond: 3 })
   const statuses: number[] = []

@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { credentials, shareSandbox } from './share-sandbox.ts'
 import type { Rows } from './share-sandbox.ts'
@@ -8,7 +6,7 @@ import { fixed, startSandbox } from './start-sandbox.ts'
 // The table of service.md 1.1, with the address forms of service-facts 13, written down here once more: what the sandbox
 // serves is compared with it, not with its own model.
 
-const { url, call, read, list } = shareSandbox()
+const { call, read, list } = shareSandbox()
 
 /** A row of service.md 1.1: its permission, its address as written there, the other addresses of service-facts 13. */
 interface Row {
@@ -202,24 +200,4 @@ test('what is not currently available says so at each of its addresses, to those
     expect((await ask(path, 'none')).status).toBe(403)
   }
   expect((await ask('/V1/LearnerGrants', 'sandbox')).status).toBe(200)
-})
-
-test('curl reads the learner browse with the words of service.md', async () => {
-  const headers = Object.entries(credentials('only-Learner.Indentifier')).flatMap(([name, value]) => [
-    '-H',
-    `${name}: ${value}`,
-  ])
-  const options = ['-sS', '--get', '--fail', '--max-time', '10', '-w', '\n%{http_code} %{content_type}']
-  const { stdout } = await promisify(execFile)('curl', [
-    ...options,
-    ...headers,
-    '--data-urlencode',
-    "$filter=OnRollState eq 'Current'",
-    `${url()}/V3/LearnerIdentifiers`,
-  ])
-  const [body = '', status] = stdout.split('\n')
-  expect(status).toBe('200 application/json; odata.metadata=minimal')
-  const { value } = JSON.parse(body) as { value: Rows }
-  expect(value).toHaveLength(30)
-  expect(Object.keys(value[0] ?? {}).slice(0, 3)).toEqual(['ExternalID', 'Forename', 'Surname'])
 })

@@ -14,6 +14,15 @@ export const sandboxHeaders = {
   Authorization: 'Bearer sandbox',
 }
 
+/** Ids of the sandbox. */
+export interface Samples {
+  readonly learners: string[]
+  readonly events: string[]
+  readonly codes: { readonly id: string; readonly code: string }[]
+  readonly from: string
+  readonly to: string
+}
+
 interface Sent {
   readonly headers?: Record<string, string>
   readonly body?: string | Buffer | null
@@ -27,7 +36,8 @@ function clientOf(pool: Pool) {
     { headers = {}, body = null }: Sent = {},
   ) => {
     const all: Record<string, string> = { ...sandboxHeaders, ...headers }
-    const reply = await pool.request({ method, path, headers: all, body })
+    // A query may be written with blanks.
+    const reply = await pool.request({ method, path: path.replaceAll(' ', '%20'), headers: all, body })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
   const json = async (
@@ -36,10 +46,17 @@ function clientOf(pool: Pool) {
     const { status, text } = await request(...parameters)
     return { status, body: text === '' ? undefined : JSON.parse(text) }
   }
+  /** The rows of a collection, which must be there. */
+  const rows = async (path: string): Promise<Record<string, unknown>[]> => {
+    const { status, body } = await json('GET', path)
+    expect([path, status]).toEqual([path, 200])
+    return (body as { value: Record<string, unknown>[] }).value
+  }
   /** Sets what `/_sandbox/<name>` controls. */
   const put = (name: string, body: unknown) => json('PUT', `/_sandbox/${name}`, jsonOf(body))
   const effects = async (): Promise<unknown[]> => (await json('GET', '/_sandbox/effects')).body as unknown[]
-  return { request, json, put, effects }
+  const samples = async () => (await json('GET', '/_sandbox/samples')).body as Samples
+  return { request, json, rows, put, effects, samples }
 }
 
 export type Client = ReturnType<typeof clientOf>
@@ -106,4 +123,10 @@ export const flatMark = (members: object = {}) => ({
 export const nestedMark = (members: object = {}) => ({
   ...{ Attendee: { ExternalID: fixed.learner }, Event: { ExternalID: fixed.morning } },
   ...{ AttendanceCode: { ExternalID: fixed.present }, ...members },
+})
+
+/** A mark of the learner with this number in the first session, as V2 is sent it. */
+export const sampleMark = ({ learners, events, codes }: Samples, learner: number, members: object = {}) => ({
+  ...{ Present: true, Absent: false, Learner: learners[learner], AttendableEvent: events[0] },
+  ...{ SchoolAttendanceCode: codes[0]?.id, MinutesLate: null, ...members },
 })

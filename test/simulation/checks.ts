@@ -1,47 +1,21 @@
+import type { BeginResult } from '../../src/journal/index.ts'
 import type { PartReply } from '../../src/v2/index.ts'
-import type { SimulatedService } from './simulated-service.ts'
-import type { SimulatedDatabase } from './simulated-store.ts'
+import type { Finding, Send, SentBatch, SentRecord } from './sent.ts'
+import { processName } from './fleet.ts'
+import type { ServiceRequest } from './simulated-network.ts'
+import { type Effect, SEND_FIELD, type SimulatedService } from './simulated-service.ts'
+import type { SimulatedDatabase } from './simulated-database.ts'
 import type { Actor, World } from './world.ts'
 
-/** A promise of the adapter that did not hold. */
-export interface Finding {
-  readonly kind:
-    | 'lost' | 'doubled' | 'false' | 'order' | 'changed' | 'lent' | 'ledger' | 'unsettled' | 'leftover' | 'crash' // prettier-ignore
-  readonly of: string
-  readonly because: string
-}
-
-/** A record as its client knows it. */
-export interface SentRecord {
-  readonly name: string
-  readonly key: string
-  readonly position: number
-  readonly batch: SentBatch
-  /** The final answer, as the client read it first. */
-  final: PartReply | undefined
-}
-
-export interface SentBatch {
-  readonly number: number
-  readonly client: SimulatedClient
-  readonly request: { readonly contentType: string; readonly body: Buffer }
-  readonly records: SentRecord[]
-  /** The adapters that work on a request with it, one for each request. */
-  atWork: Actor[]
-  sends: number
-  lastSentMs: number
-  /** The numbers that the journal gave it. */
-  readonly begun: number[]
-  /** Its client has given it up. */
-  isAbandoned: boolean
-  /** It was sent with a wrong token at least once. */
-  wasDenied: boolean
-}
-
-export interface SimulatedClient {
-  readonly name: string
-  readonly tokens: string[]
-  isDone: boolean
+interface ChecksOptions {
+  /** For so long a batch that V2 was sent unrecorded may come again to V3. */
+  readonly resendWindowMs: number
+  /** The lease that a process holds. */
+  readonly leaseOf: (actor: Actor) => number | undefined
+  /** No clock is set, and the service keeps times as they are. */
+  readonly areClocksSound: boolean
+  /** The journal always answers in time, so V2's final reply is always found in it. */
+  readonly isReplySure: boolean
 }
 
 /** What the adapter promises, held against what the service has and the journal says. */
@@ -49,17 +23,28 @@ export class Checks {
   readonly findings: Finding[] = []
   readonly records: SentRecord[] = []
   readonly batches: SentBatch[] = []
+  readonly sends: Send[] = []
   /** The batches by what the journal knows their content by, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
-  database: SimulatedDatabase | undefined
+  private readonly database: SimulatedDatabase
   private readonly world: World
   private readonly outside: Actor
   private readonly service: SimulatedService
+  private readonly options: ChecksOptions
 
-  constructor(world: World, outside: Actor, service: SimulatedService) {
+  constructor(
+    world: World,
+    outside: Actor,
+    service: SimulatedService,
+    database: SimulatedDatabase,
+    options: ChecksOptions,
+  ) {
+    this.database = database
     this.world = world
     this.outside = outside
     this.service = service
+    this.options = options
+    service.onRelayed = (number) => this.relayed(number)
   }
 
   find(kind: Finding['kind'], of: string, because: string): void {
@@ -67,30 +52,186 @@ export class Checks {
     this.findings.push({ kind, of, because })
   }
 
-  /**
-   * A mark stands there that the journal does not know as confirmed, of another program or of a record whose outcome is unknown: then
-   * only times may tell, and they may not.
-   */
-  private isAmbiguous(key: string): boolean {
-    const confirmed = this.confirmedNames()
-    return this.service.effects.some((effect) => effect.key === key && !confirmed.has(effect.name))
+  crash(of: string, cause: unknown): void {
+    this.find('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
+  /** A process is gone, and with it all requests that it worked on. */
+  died(actor: Actor): void {
+    for (const batch of this.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
+  }
+
+  /** No adapter works on a request. */
+  isIdle(): boolean {
+    return this.batches.every(({ atWork }) => atWork.length === 0)
+  }
+
+  /**
+   * Says of which records others have left a mark that the journal does not know as confirmed: another program, a record whose outcome is
+   * unknown, or one that V2 served and whose key is not kept. Then only times may tell, and they may not.
+   */
+  private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
+    const confirmed = this.confirmedNames()
+    const unknown = this.service.effects.filter(
+      (effect) => !confirmed.has(`${effect.send ?? 'V3'} ${effect.name}`),
+    )
+    const open = this.openRecords().flatMap(({ batch, position, isOnV2 }) =>
+      isOnV2 === 1 ? [] : (this.batches.find(({ begun }) => begun.includes(batch))?.records[position] ?? []),
+    )
+    // Its own mark is no excuse, but where a newer record of the key is unknown too none of the two is read again.
+    const isOther = (one: SentRecord, { key, name }: Pick<SentRecord, 'key' | 'name'>): boolean =>
+      one.key === key && one.name !== name
+    return (record) =>
+      unknown.some(
+        (effect) =>
+          effect.key === record.key &&
+          (effect.name !== record.name || open.some((one) => isOther(one, record))),
+      )
+  }
+
+  /** The records that the journal knows as confirmed with their keys, each behind the request that V2 was sent, or `V3`. */
   private confirmedNames(): ReadonlySet<string> {
-    const rows =
-      this.database?.all<{ batch: number; position: number }>(
-        'select batch, position from journal_records where state = 1',
-      ) ?? []
+    const rows = this.database.all<{ batch: number; position: number; isOnV2: number }>(
+      'select batch, position, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where state = 1',
+    )
     return new Set(
-      rows.flatMap(({ batch, position }) => {
-        const record = this.batches.find(({ begun }) => begun.includes(batch))?.records[position]
-        return record === undefined ? [] : [record.name]
+      rows.flatMap(({ batch, position, isOnV2 }) => {
+        const send = isOnV2 === 1 ? this.sends.find(({ begun }) => begun === batch) : undefined
+        if (isOnV2 === 1 && send?.entry?.known !== 'keys') return []
+        const sent = send?.batch ?? this.batches.find(({ begun }) => begun.includes(batch))
+        const record = sent?.records[position]
+        return record === undefined ? [] : [`${send?.number ?? 'V3'} ${record.name}`]
       }),
     )
   }
 
   private effectsOf({ name }: SentRecord): SimulatedService['effects'] {
     return this.service.effects.filter((effect) => effect.name === name)
+  }
+
+  private knownEffectsOf(record: SentRecord): SimulatedService['effects'] {
+    return this.effectsOf(record).filter((effect) => !this.isUnknownTo(effect))
+  }
+
+  /** A request with a batch arrives at an adapter. */
+  sent(batch: SentBatch, token: string, instance: Actor): Send {
+    for (const check of batch.untilSent) check()
+    const send: Send = {
+      ...{ number: this.sends.length, batch, token, instance, begun: undefined, entry: undefined },
+      isUnrecorded: false,
+      wasAnswered: this.options.isReplySure && this.hasReplyOfV2(batch, token, instance),
+      ...{ relayed: 0, isOver: false, clockSteps: instance.clockSteps },
+    }
+    this.sends.push(send)
+    return send
+  }
+
+  /** The journal begins a batch, for this request. */
+  begun(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
+    const { batch } = send
+    if (result === undefined) {
+      const hex = Buffer.from(content).toString('hex')
+      if (!this.batchOfContent.has(hex)) this.batchOfContent.set(hex, batch)
+      return
+    }
+    if (result.kind === 'new') send.begun = result.batch
+    if (!batch.begun.includes(result.batch)) batch.begun.push(result.batch)
+  }
+
+  /** V2's last reply is in the journal, final, and this adapter may give it to this token without asking V2 for a mark. */
+  private hasReplyOfV2(batch: SentBatch, token: string, instance: Actor): boolean {
+    if (batch.records.some(({ final }) => final === undefined)) return false
+    const last = this.sends.findLast((send) => send.batch === batch && send.relayed > 0)
+    if (last?.begun === undefined || last.token !== token || last.instance !== instance) return false
+    // What is known of a token ends with a jump of the clock.
+    if (last.clockSteps !== instance.clockSteps) return false
+    const rows = this.stateOf(last.begun)
+    return (
+      rows.length > 0 && rows.every(({ state, reason }) => state === 1 || (state === 2 && reason === 'part'))
+    )
+  }
+
+  private stateOf(batch: number): readonly { readonly state: number; readonly reason: string | null }[] {
+    return this.database.all('select state, reason from journal_records where batch = $1', batch)
+  }
+
+  /** A process posts records only under a lease, and while no other has their batch. */
+  readonly leavesToV3 = ({ method, body }: ServiceRequest, actor: Actor): void => {
+    if (method !== 'POST') return
+    const process = actor.name
+    if (this.options.leaseOf(actor) === undefined) this.find('false', process, 'posts without a lease')
+    for (const [, name] of body.matchAll(/"Comment":"(\w+)/g)) {
+      const record = this.records.find((one) => one.name === name)
+      if (record === undefined) continue
+      const owners = this.ownersOf(record)
+      if (owners.length > 0 && !owners.includes(process))
+        this.find('false', record.name, `${process} posts it, and ${owners.join(' and ')} has it`)
+    }
+  }
+
+  /** The processes that have this record open for V3, as far as they hold their leases. */
+  private ownersOf({ batch, position }: SentRecord): readonly string[] {
+    if (batch.begun.length === 0) return []
+    return this.database
+      .all<{ pid: number; started: string }>(
+        `select pid, started from journal_records r join journal_batches b on b.id = batch join journal_instances i on i.id = instance
+         where batch in (select value from json_each($1)) and position = $2 and r.state = 0 and on_v2 = 0 and lost = 0`,
+        JSON.stringify(batch.begun),
+        position,
+      )
+      .map(({ pid, started }) => processName(pid, started))
+  }
+
+  /** V2 is sent what the journal knows only under a lease, and while that is open. */
+  readonly leavesToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
+    const send = this.sends[Number(headers[SEND_FIELD])]
+    if (method !== 'POST' || send?.begun === undefined || send.isUnrecorded) return
+    if (this.options.leaseOf(actor) === undefined)
+      this.find('false', `batch ${send.batch.number}`, `${actor.name} sends V2 it without a lease`)
+    const rows = this.stateOf(send.begun)
+    if (rows.length > 0 && rows.every(({ state }) => state !== 0))
+      this.find('false', `batch ${send.batch.number}`, 'V2 is sent it after another instance has ended it')
+  }
+
+  /** V2 is sent a batch; it does not know it again, and its reply is another one each time. */
+  private relayed(number: number): void {
+    const send = this.sends[number]
+    if (send === undefined) return
+    const { batch, entry, wasAnswered, isUnrecorded } = send
+    send.relayed += 1
+    this.world.tell(() => `V2: gets ${batch.client.name} batch ${batch.number}`)
+    for (const record of batch.records) record.changes += 1
+    if (send.relayed > 1) this.find('doubled', `batch ${batch.number}`, 'V2 was sent one request twice')
+    if (wasAnswered && !isUnrecorded && entry?.stage !== 'legacy')
+      this.find(
+        'doubled',
+        `batch ${batch.number}`,
+        'V2 was sent it again, and the journal had its final reply',
+      )
+  }
+
+  /** V2 was sent this without the journal's knowledge: what it does then, it does without an adapter too. */
+  private isUnknownTo({ send }: Effect): boolean {
+    const of = send === undefined ? undefined : this.sends[send]
+    return of !== undefined && this.isUnknown(of)
+  }
+
+  private isUnknown({ isUnrecorded, entry }: Send): boolean {
+    return isUnrecorded || entry?.known === 'nothing'
+  }
+
+  /** True for a record that was applied again with nothing else of its key between. */
+  isDoubledInARow(name: string): boolean {
+    const { key } = this.records.find((one) => one.name === name) ?? {}
+    const names = this.service.effects.filter((effect) => effect.key === key).map((effect) => effect.name)
+    return names.some((one, index) => one === name && names[index + 1] === name)
+  }
+
+  /** A step forward that leaves nothing to V2 was made. */
+  readonly wentForward = (): void => {
+    for (const { batch, entry, instance, isOver } of this.sends)
+      if (entry?.side === 'v2' && !isOver && !instance.isDead && this.options.leaseOf(instance) !== undefined)
+        this.find('false', `batch ${batch.number}`, 'V3 serves everything, and V2 is still sent it')
   }
 
   /** What the adapter says at this moment must be true at this moment. */
@@ -104,23 +245,51 @@ export class Checks {
     if (part.status !== 503) return
     const { batch } = record
     if (batch.atWork.length > 0) return
-    const before = this.effectsOf(record).length
+    const before = this.knownEffectsOf(record).length
     if (before > 0) this.find('false', record.name, 'told not applied, and the service has it')
-    const { sends } = batch
-    this.world.at(this.outside, 5_000, () => {
-      if (batch.sends === sends && this.effectsOf(record).length > before)
+    const check = (): void => {
+      batch.untilSent.delete(check)
+      if (this.knownEffectsOf(record).length > before)
         this.find('false', record.name, 'told not applied, and it was applied later')
+    }
+    batch.untilSent.add(check)
+    this.world.at(this.outside, 10_000, () => {
+      if (batch.untilSent.has(check)) check()
     })
+  }
+
+  /** Of a batch that was refused as a whole when it came first, nothing is kept that would be sent later. */
+  checkNotKept(batch: SentBatch): void {
+    // It may still be rolled back.
+    if (this.database.isChanging) {
+      this.world.at(this.outside, 1, () => this.checkNotKept(batch))
+      return
+    }
+    const [content] = [...this.batchOfContent].find(([, one]) => one === batch) ?? []
+    const open = this.database.all(
+      'select 1 from journal_records join journal_batches on id = batch where content = $1 and state = 0 and on_v2 = 0',
+      content ?? '',
+    )
+    if (open.length > 0)
+      this.find('false', `batch ${batch.number}`, 'told not applied, and the journal keeps it')
   }
 
   checkAnswer(record: SentRecord, part: PartReply): void {
     if (!isFinal(part)) return
-    if (record.final === undefined) record.final = part
-    else if (record.final.status !== part.status || record.final.json !== part.json)
+    const { final, batch } = record
+    if (final?.status === part.status && final.json === part.json) return
+    const isAnew = record.changes > 0
+    if (isAnew) record.changes -= 1
+    // The journal has another reply than that which V2 gave last.
+    const isUnknown = this.sends.some(
+      (send) => send.batch === batch && send.relayed > 0 && this.isUnknown(send),
+    )
+    if (final === undefined || isAnew || isUnknown) record.final = part
+    else
       this.find(
         'changed',
         record.name,
-        `told ${record.final.status} and then ${part.status}: ${record.final.json ?? ''} ${part.json ?? ''}`,
+        `told ${final.status} and then ${part.status}: ${final.json ?? ''} ${part.json ?? ''}`,
       )
   }
 
@@ -129,27 +298,68 @@ export class Checks {
     readonly position: number
     readonly state: number
     readonly reason: string | null
+    readonly isOnV2: number
   }[] {
-    return (
-      this.database?.all(
-        'select batch, position, state, reason from journal_records where active = 1 and superseded = 0 and state <> 2',
-      ) ?? []
+    return this.database.all(
+      'select batch, position, state, reason, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where journal_records.active = 1 and superseded = 0 and state <> 2',
     )
+  }
+
+  /** The records that were sent and whose clients must still get a final answer. */
+  unanswered(): readonly SentRecord[] {
+    const open = this.records.filter(
+      ({ final, batch }) =>
+        final === undefined &&
+        batch.sends > 0 &&
+        !batch.isAbandoned &&
+        !batch.isHidden &&
+        !this.mayStayUnknown(batch),
+    )
+    if (open.length === 0) return open
+    const isAmbiguous = this.findAmbiguous()
+    return open.filter((record) => !isAmbiguous(record))
+  }
+
+  /** V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell (docs/decisions/012). */
+  private mayStayUnknown(batch: SentBatch): boolean {
+    return (
+      !this.options.areClocksSound &&
+      this.sends.some((send) => send.batch === batch && send.entry?.side === 'v2')
+    )
+  }
+
+  /** What the journal must still settle. */
+  unsettledRows(): ReturnType<Checks['openRecords']> {
+    const open = this.openRecords()
+    if (open.length === 0) return open
+    const isAmbiguous = this.findAmbiguous()
+    return open.filter(({ batch, position, state, isOnV2 }) => {
+      // What became of it on V2 stays unknown until its client sends it again.
+      if (isOnV2 === 1) return state === 0
+      const sent = this.batches.find(({ begun }) => begun.includes(batch))
+      const record = sent?.records[position]
+      // What came with credentials that the service denies waits for better ones for a day.
+      if (sent !== undefined && (sent.isAbandoned || sent.isHidden) && sent.wasDenied) return false
+      if (sent === undefined || record === undefined) return true
+      return !isAmbiguous(record) && !this.mayStayUnknown(sent)
+    })
   }
 
   checkEnd(): void {
     const { service, records } = this
     for (const record of records) {
-      const effects = this.effectsOf(record)
-      if (effects.length > 1) this.find('doubled', record.name, `applied ${effects.length} times`)
+      const all = this.effectsOf(record)
+      const onV3 = all.filter(({ send }) => send === undefined)
+      if (onV3.length > 1) this.find('doubled', record.name, `applied ${onV3.length} times`)
+      this.checkBothSides(record, all)
+      const effects = this.knownEffectsOf(record)
       const { final } = record
       if (final !== undefined && final.status >= 400 && final.status !== 409 && effects.length > 0)
         this.find('false', record.name, `told ${final.status}, and it was applied`)
       if (final !== undefined && codeOf(final) === 'ADP_SUPERSEDED' && effects.length > 0)
         this.find('false', record.name, 'told superseded and not applied, and it was applied')
-      if (final === undefined && !record.batch.isAbandoned && !this.isAmbiguous(record.key))
-        this.find('unsettled', record.name, 'its client has no final answer')
     }
+    for (const { name } of this.unanswered()) this.find('unsettled', name, 'its client has no final answer')
     for (const { name, token } of service.effects) {
       const owner = /c\d+$/.exec(name)?.[0]
       const record = records.find((one) => one.name === name)
@@ -157,55 +367,107 @@ export class Checks {
         this.find('lent', name, `sent with a token of another client than ${owner ?? ''}`)
     }
     this.checkOrder()
-    // What came with credentials that the service denies waits for better ones for a day.
-    const open = this.openRecords().filter(({ batch, position }) => {
-      const sent = this.batches.find(({ begun }) => begun.includes(batch))
-      const record = sent?.records[position]
-      return (
-        !(sent?.isAbandoned === true && sent.wasDenied) &&
-        (record === undefined || !this.isAmbiguous(record.key))
-      )
-    })
+    const open = this.unsettledRows()
     if (open.length > 0) this.find('unsettled', 'journal', JSON.stringify(open))
-    const [ledger] = this.database?.all<Record<string, number>>('select * from journal_ledger') ?? []
-    if (ledger !== undefined) {
-      const states =
-        this.database?.all<{ state: number; count: number }>(
-          'select state, count(*) as count from journal_records group by state',
-        ) ?? []
-      const total = states.reduce((sum, { count }) => sum + count, 0)
-      const { open: o = 0, confirmed = 0, refused = 0, unknown = 0, parked = 0 } = ledger
-      if (
-        o < 0 ||
-        confirmed < 0 ||
-        refused < 0 ||
-        unknown < 0 ||
-        parked < 0 ||
-        o !== this.openRecords().filter(({ state }) => state === 0).length
-      )
-        this.find('ledger', 'journal', JSON.stringify(ledger))
-      if (o + confirmed + refused + unknown + parked < total)
-        this.find('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records`)
+    this.checkConfirmed()
+    this.checkLedger()
+  }
+
+  /** What V3 has by the journal is there, also where its client was told nothing of it. */
+  private checkConfirmed(): void {
+    const rows = this.database.all<{ content: string; position: number }>(
+      'select content, position from journal_records join journal_batches on id = batch where state = 1 and on_v2 = 0',
+    )
+    for (const { content, position } of rows) {
+      const record = this.batchOfContent.get(content)?.records[position]
+      if (record !== undefined && this.effectsOf(record).length === 0)
+        this.find('lost', record.name, 'confirmed, and the service has no such mark')
     }
+  }
+
+  private checkLedger(): void {
+    const [ledger] = this.database.all<Record<string, number>>('select * from journal_ledger')
+    if (ledger === undefined) return
+    const [rows] = this.database.all<{ total: number; opened: number }>(
+      'select count(*) as total, total(state = 0) as opened from journal_records',
+    )
+    const { total = 0, opened = 0 } = rows ?? {}
+    const { open = 0, confirmed = 0, refused = 0, unknown = 0, parked = 0 } = ledger
+    const states = [open, confirmed, refused, unknown, parked]
+    const sum = states.reduce((one, other) => one + other, 0)
+    if (open !== opened || sum < total || states.some((count) => count < 0))
+      this.find('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
+  }
+
+  /** A day after the end nothing waits any longer for a client who sends its batch again. */
+  checkExpired(): void {
+    const [left] = this.database.all<{ count: number }>(
+      'select count(*) as count from journal_records where active = 1 and state <> 0 and retry < 0',
+    )
+    if (left?.count !== 0)
+      this.find('leftover', 'journal', `${left?.count ?? 0} records wait for their clients`)
+    this.checkLedger()
+  }
+
+  /** What one side has applied, the other one is never sent; of what the journal does not know only V3 for a while. */
+  private checkBothSides({ name }: SentRecord, effects: readonly Effect[]): void {
+    const posted = effects.find(({ send }) => send === undefined)
+    if (posted === undefined) return
+    for (const effect of effects) {
+      if (effect.send === undefined) continue
+      const isEarly = posted.atMs > effect.atMs && posted.atMs - effect.atMs < this.options.resendWindowMs
+      if (this.isUnknownTo(effect) && !isEarly) continue
+      if (this.isHidden(effect, posted)) continue
+      this.find('doubled', name, `applied by both sides, by V2 at ${effect.atMs} and by V3 at ${posted.atMs}`)
+    }
+  }
+
+  /**
+   * Between the two V2 has applied a mark whose key the journal does not keep, and clocks were changed: only times could tell it from an older
+   * one (docs/decisions/012).
+   */
+  private isHidden(from: Effect, to: Effect): boolean {
+    if (this.options.areClocksSound) return false
+    return this.service.effects.some(
+      ({ key, atMs, send }) =>
+        key === from.key &&
+        (atMs - from.atMs) * (atMs - to.atMs) < 0 &&
+        send !== undefined &&
+        this.sends[send]?.entry?.known !== 'keys',
+    )
   }
 
   /** Marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    const rows =
-      this.database?.all<{ id: number; content: string }>('select id, content from journal_batches') ?? []
-    for (const { id, content } of rows) {
+    const rows = this.database.all<{ id: number; content: string; on_v2: number }>(
+      'select id, content, on_v2 from journal_batches',
+    )
+    const lastOnV3 = new Map<SentBatch, number>()
+    for (const { id, content, on_v2: isOnV2 } of rows) {
       const batch = this.batchOfContent.get(content)
-      if (batch !== undefined && !batch.begun.includes(id)) batch.begun.push(id)
+      if (batch === undefined) continue
+      if (!batch.begun.includes(id)) batch.begun.push(id)
+      if (isOnV2 === 0) lastOnV3.set(batch, Math.max(id, lastOnV3.get(batch) ?? -1))
     }
-    const latest = new Map<string, { readonly name: string; readonly place: number }>()
-    for (const { key, name } of this.service.effects) {
+    const latest = new Map<
+      string,
+      { readonly name: string; readonly place: number; readonly isOnV2: boolean }
+    >()
+    for (const effect of this.service.effects) {
+      const { key, name, send } = effect
       const record = this.records.find((one) => one.name === name)
-      if (record === undefined) continue
-      const place = Math.max(-1, ...record.batch.begun) * 1_000 + record.position
+      const isOnV2 = send !== undefined
+      // After the time for which batches may come again the journal keeps no keys of what V2 is sent (docs/migration.md).
+      const isKeyless = isOnV2 && this.sends[send]?.entry?.known !== 'keys'
+      if (record === undefined || isKeyless || this.isUnknownTo(effect)) continue
+      const batch = isOnV2 ? this.sends[send]?.begun : lastOnV3.get(record.batch)
+      if (batch === undefined) continue
+      const place = batch * 1_000 + record.position
       const before = latest.get(key)
-      if (before !== undefined && before.place > place)
+      // V2 itself orders what it is sent.
+      if (before !== undefined && before.place > place && !(isOnV2 && before.isOnV2))
         this.find('order', name, `applied after the newer ${before.name}`)
-      if (before === undefined || place > before.place) latest.set(key, { name, place })
+      if (before === undefined || place > before.place) latest.set(key, { name, place, isOnV2 })
     }
   }
 }

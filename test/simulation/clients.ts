@@ -1,15 +1,16 @@
 import type { Random } from '../../src/sandbox/random.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import { batchOf } from '../support/batch-request.ts'
-import { type Checks, codeOf, type SentBatch, type SentRecord, type SimulatedClient } from './checks.ts'
+import { type Checks, codeOf } from './checks.ts'
+import type { Send, SentBatch, SentRecord, SimulatedClient } from './sent.ts'
 import type { BatchRequest, ReplyListener, SimulatedInstance } from './simulated-instance.ts'
 import { guid } from './simulated-service.ts'
 import type { Rates, Scale } from './swarm.ts'
 import type { Actor, World } from './world.ts'
 
-/** The learner and the event of a number. */
-export function keyOf(number: number): string {
-  return `${guid(2, number)} ${guid(3, 1)}`
+/** The learner and the event of a number, of a school: each has learners of its own. */
+export function keyOf(school: number, number: number): string {
+  return `${guid(2, school * 10 + number)} ${guid(3, 1)}`
 }
 
 interface ClientsOptions {
@@ -26,6 +27,20 @@ interface ClientsOptions {
   readonly isCalm: () => boolean
 }
 
+/** A request on its way. */
+interface Delivery {
+  readonly batch: SentBatch
+  readonly authorization: string
+  readonly isWrong: boolean
+  readonly instance: SimulatedInstance
+  readonly isLost: boolean
+}
+
+/** The answer to a batch whose ids differ. */
+const ALL_IS_WELL = 'answered 200'
+/** At a share of 50 % the first and the second are on different sides. */
+const unitOf = (school: number): string => `school ${school + 1}`
+
 /** Clients of V2: each sends one batch after another, and each of them again until it is answered. */
 export class Clients {
   /** Nothing is sent any longer. */
@@ -40,7 +55,6 @@ export class Clients {
   private readonly tokens: Set<string>
   private readonly instances: readonly (SimulatedInstance | undefined)[]
   private readonly isCalm: () => boolean
-  private sending: SentBatch | undefined
   private names = 0
 
   constructor(options: ClientsOptions) {
@@ -68,7 +82,8 @@ export class Clients {
   start(number: number): void {
     const { world, random, scale } = this
     const name = `c${number}`
-    const client: SimulatedClient = { name, tokens: [], isDone: false }
+    const school = number % scale.schools
+    const client: SimulatedClient = { name, school, tokens: [], isDone: false }
     this.renewToken(client)
     this.all.push(client)
     const isConstant = scale.faults.has('constantIds') && random.chance(0.5)
@@ -79,7 +94,7 @@ export class Clients {
         return
       }
       left -= 1
-      const batch = this.makeBatch(client, isConstant ? `${name}0` : `${name}${left}`)
+      const batch = this.makeBatch(client, isConstant ? undefined : `${name}${left}`)
       world.at(this.outside, random.below(scale.thinkMs), () => this.send(batch, 0, next))
     }
     next()
@@ -92,8 +107,10 @@ export class Clients {
     this.tokens.add(token)
   }
 
-  private makeBatch(client: SimulatedClient, ids: string): SentBatch {
+  /** `ids`: what it is known by; undefined: its client uses the same ids for all of its batches. */
+  private makeBatch(client: SimulatedClient, ids: string | undefined): SentBatch {
     const { random, scale } = this
+    const isHidden = scale.faults.has('otherIds') && random.chance(0.3)
     const records: SentRecord[] = []
     const batch: SentBatch = {
       number: this.checks.batches.length,
@@ -104,14 +121,17 @@ export class Clients {
       sends: 0,
       lastSentMs: 0,
       begun: [],
+      untilSent: new Set(),
+      hasOwnIds: ids !== undefined,
+      isHidden,
       isAbandoned: false,
       wasDenied: false,
     }
     const flat = Array.from({ length: 1 + random.below(scale.maxRecords) }, (_, position) => {
-      const key = keyOf(random.below(scale.keys))
+      const key = keyOf(client.school, random.below(scale.keys))
       const isBad = scale.faults.has('badRecords') && random.chance(0.2)
       const name = `${isBad ? 'bad' : 'm'}${(this.names += 1)}${client.name}`
-      records.push({ name, key, position, batch, final: undefined })
+      records.push({ name, key, position, batch, final: undefined, changes: 0 })
       const [Learner = '', AttendableEvent = ''] = key.split(' ')
       const comment = random.pick([
         name,
@@ -124,12 +144,17 @@ export class Clients {
         Absent: false,
         Learner,
         AttendableEvent,
-        SchoolAttendanceCode: guid(8, random.below(2)),
+        // What the adapter refuses itself, or leaves to the service.
+        SchoolAttendanceCode: isBad && random.chance(0.5) ? 'none' : guid(8, random.below(2)),
         MinutesLate: random.pick([null, 0, 5]),
         Comment: comment,
       }
     })
-    const text = batchOf(flat, { batch: `batch_${ids}`, changeset: `changeset_${ids}` })
+    const id = ids ?? `${client.name}0`
+    const text = batchOf(flat, {
+      ...{ batch: `batch_${id}`, changeset: `changeset_${id}` },
+      ...(isHidden ? { boundary: `other_${id}` } : {}),
+    })
     const sent = {
       ...batch,
       request: { contentType: text.headers['Content-Type'] ?? '', body: Buffer.from(text.body) },
@@ -138,18 +163,6 @@ export class Clients {
     this.checks.batches.push(sent)
     this.checks.records.push(...records)
     return sent
-  }
-
-  readonly onBegin = (content: Uint8Array, number: number | undefined): void => {
-    const hex = Buffer.from(content).toString('hex')
-    if (number === undefined) {
-      const batch = this.sending
-      if (batch !== undefined && !this.checks.batchOfContent.has(hex))
-        this.checks.batchOfContent.set(hex, batch)
-      return
-    }
-    const batch = this.checks.batchOfContent.get(hex)
-    if (batch !== undefined && !batch.begun.includes(number)) batch.begun.push(number)
   }
 
   /** Sends a batch until each record has its final answer. */
@@ -177,9 +190,11 @@ export class Clients {
       if (isOver) return
       isOver = true
       world.tell(() => `${name}: ${what}`)
-      if (batch.records.every(({ final }) => final !== undefined)) {
-        if (random.chance(0.2) && attempt < 50 && !this.scale.faults.has('constantIds'))
-          again(random.below(2_000))
+      if (
+        batch.records.every(({ final }) => final !== undefined) ||
+        (batch.isHidden && what === ALL_IS_WELL)
+      ) {
+        if (random.chance(0.2) && attempt < 50 && batch.hasOwnIds) again(random.below(2_000))
         else done()
         return
       }
@@ -188,43 +203,67 @@ export class Clients {
         done()
         return
       }
-      again(50 + random.below(this.isCalm() ? 3_000 : 800))
+      // Some clients come again with their next register only.
+      const longestMs = scale.thinkMs > 1_000 && !this.isCalm() ? 10_000 : 3_000
+      again(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
     world.at(outside, isImpatient ? random.below(300) : 20_000, () => over('no answer in time'))
-    const request: BatchRequest = { authorization, ...batch.request }
-    world.at(instance.actor, 1 + random.below(10), () => {
-      batch.atWork.push(instance.actor)
+    const request = { batch, authorization, isWrong }
+    this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), over)
+    if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
+      // What is between client and adapter sends it again, to any instance.
+      const other = alive[random.below(alive.length)] ?? instance
+      this.deliver({ ...request, instance: other, isLost: true }, this.drawDelay(batch), () => undefined)
+    }
+  }
+
+  /** How long a request is on its way. What uses the ids of others must not come after them: it would be another batch by then. */
+  private drawDelay({ hasOwnIds }: SentBatch): number {
+    const { random, rates } = this
+    if (!hasOwnIds || this.isCalm() || !random.chance(rates.lateRequests)) return 1 + random.below(10)
+    return random.below(random.pick([100, 1_000, 6_000]))
+  }
+
+  /** A request arrives, perhaps long after its client has given it up. */
+  private deliver(
+    { batch, authorization, isWrong, instance: { actor, serve }, isLost }: Delivery,
+    delayMs: number,
+    over: (what: string) => void,
+  ): void {
+    const { world, checks } = this
+    world.at(actor, delayMs, () => {
+      if (this.isOver) return
+      batch.atWork.push(actor)
       batch.sends += 1
       batch.lastSentMs = world.nowMs
       world.tell(
         () =>
-          `${name} (${batch.records.map((one) => `${one.name} on ${one.key.slice(34, 36)}`).join(', ')}) arrives at ${instance.actor.name}${isWrong ? ' with a wrong token' : ''}`,
+          `${batch.client.name} batch ${batch.number} (${batch.records.map((one) => `${one.name} on ${one.key.slice(34, 36)}`).join(', ')}) arrives at ${actor.name}${isWrong ? ' with a wrong token' : ''}`,
       )
       const told: (readonly [SentRecord, PartReply])[] = []
-      const listener = this.listen(batch, told, isLost, over)
-      this.sending = batch
-      instance.serve(request, listener).then(
+      const send = checks.sent(batch, authorization, actor)
+      const listener = this.listen(send, told, isLost, over)
+      const unit = unitOf(batch.client.school)
+      const request: BatchRequest = { authorization, unit, ...batch.request, send: send.number }
+      serve(request, listener).then(
         () => {
-          batch.atWork.splice(batch.atWork.indexOf(instance.actor), 1)
-          for (const [record, part] of told) this.checks.checkNotApplied(record, part)
+          batch.atWork.splice(batch.atWork.indexOf(actor), 1)
+          send.isOver = true
+          for (const [record, part] of told) checks.checkNotApplied(record, part)
         },
-        (cause: unknown) =>
-          this.checks.find(
-            'crash',
-            instance.actor.name,
-            cause instanceof Error ? (cause.stack ?? '') : String(cause),
-          ),
+        (cause: unknown) => checks.crash(actor.name, cause),
       )
     })
   }
 
   private listen(
-    batch: SentBatch,
+    send: Send,
     told: (readonly [SentRecord, PartReply])[],
     isLost: boolean,
     over: (what: string) => void,
   ): ReplyListener {
-    const { world, outside } = this
+    const { world, outside, checks } = this
+    const { batch } = send
     // What was written first is read first.
     let written = 0
     const deliver = (act: () => void): void => {
@@ -233,14 +272,22 @@ export class Clients {
     }
     const seen: string[] = []
     return {
+      entered: (entry) => {
+        send.entry = entry
+        world.tell(() => `${batch.client.name} batch ${batch.number}: ${entry.side} serves at ${entry.stage}`)
+      },
+      begun: (content, result) => checks.begun(send, content, result),
+      unrecorded: () => {
+        send.isUnrecorded = true
+      },
       part: (position, part) => {
         const record = batch.records[position]
         if (record === undefined) return
-        this.checks.checkTold(record, part)
+        checks.checkTold(record, part)
         told.push([record, part])
         deliver(() => {
           seen.push(`${record.name} ${part.status}${part.status < 300 ? '' : ` ${codeOf(part)}`}`)
-          this.checks.checkAnswer(record, part)
+          checks.checkAnswer(record, part)
         })
       },
       end: () =>
@@ -248,12 +295,15 @@ export class Clients {
           ? world.at(outside, 50, () => over('the reply was lost'))
           : deliver(() => over(seen.join(', '))),
       whole: (status, code, cause) => {
-        if (status === 500)
-          this.checks.find('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
+        // V2 may say so itself.
+        if (status === 500 && code !== '')
+          checks.find('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
         // Of a batch that was sent before, it says nothing of what became of it then.
-        if (status === 503 && batch.sends === 1)
+        if (status === 503 && batch.sends === 1) {
+          checks.checkNotKept(batch)
           for (const record of batch.records) told.push([record, { status: 503 } as PartReply])
-        deliver(() => over(`${status} ${code}`))
+        }
+        deliver(() => over(status === 200 ? ALL_IS_WELL : `${status} ${code}`))
         if (isLost) world.at(outside, 50, () => over('the reply was lost'))
       },
       broken: () => void world.at(outside, 5, () => over(`broken after ${seen.join(', ')}`)),

@@ -1,25 +1,21 @@
-import type { Random } from '../../src/sandbox/random.ts'
-import { Checks, type Finding } from './checks.ts'
-import { Clients, keyOf } from './clients.ts'
-import { SimulatedInstance, type Timing } from './simulated-instance.ts'
-import { createNetwork, type Journey, type ServiceRequest } from './simulated-network.ts'
+import './cheap-blobs.ts'
+
+import { Checks } from './checks.ts'
+import type { Finding } from './sent.ts'
+import { Clients } from './clients.ts'
+import { countTransitions, type Reached, toReached } from './coverage.ts'
+import { Failover } from './failover.ts'
+import { Fleet } from './fleet.ts'
+import { createJourneysToV2, createJourneysToV3, createStoreWeather } from './journeys.ts'
+import { drawStages } from './operator.ts'
+import { changeStart, SimulatedDatabase } from './simulated-database.ts'
+import { createNetwork } from './simulated-network.ts'
+import { takeTimers, V2_ORIGIN } from './simulated-relay.ts'
 import { type ServiceHabits, SimulatedService } from './simulated-service.ts'
-import {
-  type CommitKind,
-  createSimulatedStore,
-  SimulatedDatabase,
-  type StoreWeather,
-} from './simulated-store.ts'
-import {
-  changeTimes,
-  drawRates,
-  drawScale,
-  drawValues,
-  type FaultKind,
-  type Rates,
-  type Scale,
-} from './swarm.ts'
-import { createActor, createClock, START_MS, type SteppedClock, takeImmediates, World } from './world.ts'
+import { createSimulatedStore } from './simulated-store.ts'
+import { drawRates, drawScale, drawValues, type FaultKind, type Scale } from './swarm.ts'
+import { startTrouble } from './trouble.ts'
+import { createActor, createClock, START_MS, takeImmediates, World } from './world.ts'
 
 export interface HistoryResult {
   readonly seed: number
@@ -29,54 +25,70 @@ export interface HistoryResult {
   readonly story: readonly string[]
   readonly records: number
   readonly simulatedMs: number
+  readonly reached: Reached
 }
 
 const LEASE_MS = 2_000
 /** Time for everything after the faults: dead instances lose their leases, unknown outcomes are read again after 5 s. */
 const SETTLE_MS = 90_000
+const LOOK_EVERY_MS = 200
+/** Two rounds in which unknown outcomes are read again. */
+const REST_MS = 11_000
+const DAY_MS = 86_400_000
 
-let image: Uint8Array | undefined
+let isReady = false
 
 /** Runs the history that a seed draws, or a smaller one with what else is drawn alike. */
 export async function runHistory(
   seed: number,
   { scale: wanted, isTold = false }: { readonly scale?: Scale | undefined; readonly isTold?: boolean } = {},
 ): Promise<HistoryResult> {
-  image ??= await makeImage()
+  if (!isReady) await createTables()
+  isReady = true
   const world = new World(seed, isTold)
   const scale = wanted ?? drawScale(world.random('scale'))
   const release = takeImmediates(world)
   const history = new History(world, scale)
+  const releaseTimers = takeTimers(
+    world,
+    (actor) =>
+      history.fleet.openV2(actor)?.(V2_ORIGIN, { connectMs: 500, headersMs: history.timing.headersMs })
+        .client,
+  )
+  const { checks } = history
+  const onRejection = (cause: unknown): void => checks.crash('process', cause)
+  process.on('unhandledRejection', onRejection)
   try {
-    await history.run(image)
+    await history.run()
   } catch (cause) {
-    history.checks.find(
-      'crash',
-      'history',
-      cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
-    )
+    checks.crash('history', cause)
   } finally {
+    process.off('unhandledRejection', onRejection)
+    releaseTimers()
     release()
-    history.end()
   }
-  return {
+  const result = {
     seed,
     scale,
-    findings: history.checks.findings,
+    findings: history.findings(),
     story: world.told(),
-    records: history.checks.records.length,
+    records: checks.records.length,
     simulatedMs: world.nowMs,
+    reached: history.reached(),
   }
+  history.database.close()
+  return result
 }
 
-/** The tables of an empty journal, which all histories begin with. */
-async function makeImage(): Promise<Uint8Array> {
+/** Creates the tables of an empty journal, which all histories begin with. */
+async function createTables(): Promise<void> {
   const world = new World(0, false)
   const release = takeImmediates(world)
   try {
     const actor = createActor('first')
     const clock = createClock(world, actor, 0)
-    const database = new SimulatedDatabase(world, calmWeather, undefined)
+    const weather = { delayMs: () => 0.2, faultOf: () => undefined }
+    const database = new SimulatedDatabase(world, weather, { isKept: true })
     const { openJournalOn } = await import('../../src/journal/sql-journal.ts')
     world.current = actor
     void openJournalOn(
@@ -84,297 +96,227 @@ async function makeImage(): Promise<Uint8Array> {
       { clock },
     ).then((journal) => journal.close())
     await world.runUntil(10_000)
-    return database.image()
+    // Chance belongs to the seed: rows come in the order of keys, which are hashed with the salt.
+    changeStart(countTransitions)
+    changeStart(`update journal_meta set value = '${'5a17'.repeat(8)}' where name in ('identity', 'salt')`)
   } finally {
     release()
   }
 }
 
-const calmWeather: StoreWeather = { delayMs: () => 0.2, faultOf: () => undefined }
-
+/** One world from its beginning to its end: the faults come and end, everything settles, and what was promised is held against it. */
 class History {
   readonly checks: Checks
+  readonly database: SimulatedDatabase
+  readonly fleet: Fleet
+  readonly timing
   private readonly world: World
   private readonly scale: Scale
-  private readonly rates: Rates
-  private readonly random: Random
-  private readonly weatherRandom: Random
-  private readonly timing: Timing
-  private readonly isMinimal: boolean
-  private readonly commitKind: CommitKind
+  private readonly random
   private readonly habits: ServiceHabits
   private readonly service: SimulatedService
-  private readonly serviceActor = createActor('service')
   private readonly outside = createActor('outside')
-  private readonly instances: (SimulatedInstance | undefined)[] = []
   private readonly clients: Clients
-  private readonly instanceNames: number[] = []
-  private database: SimulatedDatabase | undefined
-  private storeClock: SteppedClock
-  private storeSteppedMs = 0
+  /** Undefined: V3 serves everything. */
+  private readonly stages
+  private readonly failover: Failover | undefined
   private isCalm = false
+  private lastFault: FaultKind | undefined
+  private readonly faultPairs = new Set<string>()
+  private lookMs = 0
+  private restlessMs = 0
 
   constructor(world: World, scale: Scale) {
     this.world = world
     this.scale = scale
     this.random = world.random('history')
-    this.weatherRandom = world.random('weather')
-    this.rates = drawRates(world.random('rates'), scale)
+    const { random, outside } = this
+    const { faults, instances } = scale
+    const rates = drawRates(world.random('rates'), scale)
     const drawn = world.random('settings')
-    this.isMinimal = drawn.chance(0.2)
-    this.commitKind = drawn.pick(['thread', 'server'])
+    const isMinimal = drawn.chance(0.2)
+    const commitKind = drawn.pick(['thread', 'server'] as const)
+    const isOneMachine = drawn.chance(0.5)
+    // A batch that V2 was sent is read back as a whole: with fewer calls its client, who asks again and again, sees no end of it.
+    const leastCalls = faults.has('flips') ? 5 : 1
     this.timing = {
       leaseMs: LEASE_MS,
       budgetMs: drawn.pick([3_000, 6_000]),
       readBackAfterMs: [50, 200, 600],
       headersMs: 1_000,
-      callsPerSecond: scale.faults.has('slowRate') ? drawn.pick([1, 3, 5]) : undefined,
+      connectionsToV2: drawn.pick([1, 8]),
+      callsPerSecond: faults.has('slowRate') ? Math.max(leastCalls, drawn.pick([1, 3, 5])) : undefined,
     }
+    const writeMode = drawn.pick(['single', 'single', 'batch'] as const)
+    // Who was answered 200 does not come again.
+    const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
       onExisting: drawn.pick(['replace', 'replace', 'replace', 'duplicate', 'conflict']),
-      staleMs: scale.faults.has('stale') ? 300 : 0,
+      staleMs: faults.has('stale') ? 300 : 0,
       // A mark that another program changed within the second of a lost POST would be taken for the one before (docs/decisions/012).
-      keepsIds: !scale.faults.has('otherWriters'),
+      keepsIds: !faults.has('otherWriters'),
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
     }
     this.service = new SimulatedService(world, this.habits)
-    this.checks = new Checks(world, this.outside, this.service)
-    this.storeClock = createClock(world, this.outside, 0)
+    this.stages = faults.has('flips') ? drawStages(world.random('stages')) : undefined
+    const isCalm = (): boolean => this.isCalm
+    const has = (kind: FaultKind): boolean => !this.isCalm && faults.has(kind)
+    const isWithout = (...kinds: FaultKind[]): boolean => kinds.every((kind) => !faults.has(kind))
+    const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm })
+    this.database = new SimulatedDatabase(world, weather)
+    this.checks = new Checks(world, outside, this.service, this.database, {
+      resendWindowMs: this.stages?.resendWindowMs ?? 0,
+      leaseOf: (actor) =>
+        this.fleet
+          .running()
+          .find((one) => one.actor === actor)
+          ?.journal.lease(),
+      areClocksSound: isWithout('wallSteps', 'serviceTimes', 'values', 'drift'),
+      isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
+    })
+    const serviceActor = createActor('service')
+    const journeys = { random, rates, isCalm, has }
+    const [drawToV3, drawToV2] = [createJourneysToV3(journeys), createJourneysToV2(journeys)]
+    const { serve, serveV2 } = this.service
+    const { leavesToV3, leavesToV2 } = this.checks
+    this.fleet = new Fleet({
+      ...{ world, random, outside, database: this.database, instances, timing: this.timing },
+      ...{ isMinimal, writeMode, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
+      drawDrift: () => (has('drift') ? random.pick([-0.01, 0.01]) : 0),
+      openV3: (actor) =>
+        createNetwork({
+          ...{ world, actor, service: serviceActor, serve },
+          draw: drawToV3,
+          onLeave: leavesToV3,
+        }),
+      openV2: (actor) =>
+        createNetwork({
+          ...{ world, actor, service: serviceActor, serve: serveV2 },
+          ...{ draw: drawToV2, onLeave: leavesToV2 },
+        }),
+      onEnd: (actor) => this.checks.died(actor),
+      onDamage: (who) => this.failover?.onDamage(who),
+    })
+    this.failover = faults.has('failover') ? this.createFailover() : undefined
     this.clients = new Clients({
-      ...{ world, scale, rates: this.rates, random: this.random, outside: this.outside, checks: this.checks },
+      ...{ world, scale, rates, random, outside, checks: this.checks },
       tokens: this.habits.tokens,
-      instances: this.instances,
+      instances: this.fleet.instances,
+      isCalm,
+    })
+    world.tell(
+      () =>
+        `${instances} instances, ${writeMode}, ${this.habits.onExisting}, ${JSON.stringify(this.habits.values)}, faults: ${[...faults].join(' ')}`,
+    )
+  }
+
+  private createFailover(): Failover {
+    const { world, random, outside, checks, database, scale, fleet } = this
+    const failover = new Failover({
+      ...{ world, random, outside, checks, database, instances: scale.instances },
+      hasKills: scale.faults.has('kill'),
       isCalm: () => this.isCalm,
+      openStore: (actor, mark) => fleet.openStore(actor, mark),
+      stopAll: () => fleet.stopAll(),
+      startAll: () => fleet.startAll(),
+      killAll: () => fleet.killAll(),
     })
+    fleet.markFile = failover.markFile
+    fleet.isStopped = () => failover.isRepairing
+    return failover
   }
 
-  private has(kind: FaultKind): boolean {
-    return !this.isCalm && this.scale.faults.has(kind)
+  findings(): readonly Finding[] {
+    const { findings } = this.checks
+    return this.failover === undefined ? findings : findings.filter(this.failover.counts)
   }
 
-  end(): void {
-    this.database?.close()
+  reached(): Reached {
+    const rows = this.database.all<{ name: string; count: number }>('select name, count from reached')
+    return { transitions: toReached(rows), faults: [...this.faultPairs] }
   }
 
-  async run(start: Uint8Array): Promise<void> {
-    const { world, scale } = this
-    const onRejection = (cause: unknown): void =>
-      this.checks.find(
-        'crash',
-        'process',
-        cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
-      )
-    process.on('unhandledRejection', onRejection)
-    try {
-      this.database = new SimulatedDatabase(world, this.weather(), start)
-      this.checks.database = this.database
-      world.tell(
-        () =>
-          `${scale.instances} instances, ${this.habits.onExisting}, ${JSON.stringify(this.habits.values)}, faults: ${[...scale.faults].join(' ')}`,
-      )
-      for (let number = 0; number < scale.instances; number += 1) this.startInstance(number)
-      for (let number = 0; number < scale.clients; number += 1) this.clients.start(number)
-      this.startTrouble()
-      const troubleMs = 3_000 + this.random.below(5_000)
-      await world.runUntil(troubleMs)
-      this.calmDown()
-      const untilMs = world.nowMs + SETTLE_MS
-      await world.runUntil(untilMs, () => this.isSettled())
-      // Whatever still comes must change nothing.
-      await world.runUntil(world.nowMs + 2_000)
-      this.clients.isOver = true
-      this.checks.checkEnd()
-      const running = this.instances.filter((one) => one !== undefined)
-      for (const instance of running) {
-        world.current = instance.actor
-        void instance.close()
-      }
-      await world.runUntil(world.nowMs + 15_000)
-      for (const { actor } of running) {
-        const left = world.waiting(actor)
-        if (left > 0) this.checks.find('leftover', actor.name, `${left} timers are left after its end`)
-      }
-    } finally {
-      process.off('unhandledRejection', onRejection)
+  /** A fault of this kind has come. */
+  private noteFault(kind: FaultKind): void {
+    if (this.lastFault !== undefined) this.faultPairs.add(`${this.lastFault} then ${kind}`)
+    this.lastFault = kind
+  }
+
+  async run(): Promise<void> {
+    const { world, random, outside, scale, fleet, service, habits, failover, stages, checks, clients } = this
+    fleet.startAll()
+    for (let number = 0; number < scale.clients; number += 1) clients.start(number)
+    const isCalm = (): boolean => this.isCalm
+    const onFault = (kind: FaultKind): void => this.noteFault(kind)
+    startTrouble({
+      ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
+      onAllOnV3: checks.wentForward,
+    })
+    // Where nobody wants anything any longer, nothing can go wrong.
+    await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
+    this.calmDown()
+    // Of what a database has lost clients may never hear.
+    const settleMs = this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS
+    await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
+    clients.isOver = true
+    await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
+    // Whatever still comes must change nothing.
+    await world.runUntil(world.nowMs + 2_000)
+    checks.checkEnd()
+    const running = fleet.running()
+    for (const instance of running) {
+      world.current = instance.actor
+      void instance.close()
     }
-  }
-
-  private weather(): StoreWeather {
-    const random = this.weatherRandom
-    const { storeRefused, storeUnanswered, storeSlow } = this.rates
-    return {
-      delayMs: () => (!this.isCalm && random.chance(storeSlow) ? random.below(800) : random.next()),
-      // A start asks some fifty times.
-      faultOf: (what) => {
-        if (this.isCalm) return undefined
-        const share = what === 'commit' ? 1 / 2 : 1 / 50
-        if (random.chance(storeRefused * share)) return { kind: 'refused' }
-        return random.chance(storeUnanswered * share) ? { kind: 'unanswered' } : undefined
-      },
+    await world.runUntil(world.nowMs + 15_000)
+    for (const { actor } of running) {
+      const left = actor.isDead ? 0 : world.waiting(actor)
+      if (left > 0) checks.find('leftover', actor.name, `${left} timers are left after its end`)
     }
+    await this.expire()
   }
 
-  private draw = ({ method }: ServiceRequest): Journey => {
-    const { random, rates } = this
-    const longest = this.has('slowService') ? 200 : 20
-    const quick = { thereMs: 1 + random.below(longest), backMs: 1 + random.below(longest) }
-    if (this.isCalm) return quick
-    if (random.chance(rates.refusedConnections)) return { ...quick, refused: true }
-    if (random.chance(rates.lostBefore))
-      return {
-        ...quick,
-        thereMs: undefined,
-        breaksAfterMs: random.chance(0.7) ? random.below(200) : undefined,
-      }
-    if (random.chance(rates.lostAfter))
-      return {
-        ...quick,
-        backMs: undefined,
-        breaksAfterMs: random.chance(0.7) ? 40 + random.below(300) : undefined,
-      }
-    // The connection breaks while the request is still on its way; later than a read-back would wait for it counts as never.
-    if (method === 'POST' && random.chance(rates.late))
-      return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
-    if (random.chance(rates.stalled)) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
-    if (random.chance(rates.cut)) return { ...quick, cutAfter: random.below(200) }
-    return quick
-  }
-
-  private startInstance(number: number): void {
-    const { world, database, timing } = this
-    const life = (this.instanceNames[number] ?? 0) + 1
-    this.instanceNames[number] = life
-    const actor = createActor(`adapter${number}.${life}`)
-    const drift = this.has('drift') ? this.random.pick([-0.01, 0.01]) : 0
-    const clock = createClock(world, actor, drift)
-    if (database === undefined) return
-    const store = createSimulatedStore(database, actor, () => this.storeClock.wallMs(), this.commitKind)
-    const open = createNetwork({
-      world,
-      actor,
-      service: this.serviceActor,
-      serve: this.service.serve,
-      draw: this.draw,
-    })
-    world.tell(() => `${actor.name} starts`)
-    world.at(actor, 0, () => {
-      SimulatedInstance.start({
-        world,
-        actor,
-        clock,
-        store,
-        open,
-        timing,
-        isMinimal: this.isMinimal,
-        onBegin: this.clients.onBegin,
-      }).then(
-        (instance) => {
-          world.tell(() => `${actor.name} is ready, lease ${String(instance.journal.lease())}`)
-          this.instances[number] = instance
-        },
-        () => {
-          // The store failed: a supervisor starts it again.
-          actor.isDead = true
-          database.abandon(actor)
-          world.at(this.outside, 300, () => this.startInstance(number))
-        },
-      )
-    })
-  }
-
-  private kill(number: number): void {
-    const instance = this.instances[number]
-    if (instance === undefined) return
-    const { actor } = instance
-    this.world.tell(() => `${actor.name} is killed`)
-    actor.isDead = true
-    this.instances[number] = undefined
-    this.database?.abandon(actor)
-    for (const batch of this.checks.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
-    this.world.at(this.outside, 100 + this.random.below(1_500), () => this.startInstance(number))
-  }
-
-  private pause(number: number): void {
-    const { world, random } = this
-    const actor = this.instances[number]?.actor
-    if (actor === undefined) return
-    const ms = 200 + random.below(3 * LEASE_MS)
-    world.tell(() => `${actor.name} stands still for ${ms} ms`)
-    actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
-  }
-
-  private startTrouble(): void {
-    const { world, random, outside, scale } = this
-    const every = (kind: FaultKind, maxMs: number, act: () => void): void => {
-      if (!scale.faults.has(kind)) return
-      const next = (): void =>
-        void world.at(outside, 100 + random.below(maxMs), () => {
-          if (this.isCalm) return
-          act()
-          next()
-        })
-      next()
-    }
-    every('kill', 3_000, () => this.kill(random.below(scale.instances)))
-    every('pause', 2_500, () => this.pause(random.below(scale.instances)))
-    // The moments around a write are those that matter.
-    this.service.onEffect = () => {
-      const soonMs = random.next() * 20
-      if (this.has('kill') && random.chance(0.15))
-        world.at(outside, soonMs, () => this.isCalm || this.kill(random.below(scale.instances)))
-      if (this.has('pause') && random.chance(0.15))
-        world.at(outside, soonMs, () => this.isCalm || this.pause(random.below(scale.instances)))
-    }
-    const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 600_000, -600_000])
-    every('wallSteps', 2_000, () => {
-      const instance = this.instances[random.below(scale.instances)]
-      const ms = step()
-      world.tell(() => `clock of ${instance?.actor.name ?? 'none'} is set by ${ms / 1_000} s`)
-      instance?.clock.step(ms)
-    })
-    every('storeSteps', 3_000, () => {
-      const ms = step()
-      world.tell(() => `clock of the store is set by ${ms / 1_000} s`)
-      this.storeSteppedMs += ms
-      this.storeClock.step(ms)
-    })
-    every('serviceTimes', 1_000, () => {
-      this.habits.values = changeTimes(random, this.habits.values)
-      world.tell(() => `service: ${JSON.stringify(this.habits.values)}`)
-    })
-    every('otherWriters', 1_500, () => this.service.writePast(keyOf(random.below(scale.keys))))
-    const storm = (isApplied: boolean) => (): void => {
-      const status = isApplied ? 500 : random.pick([429, 503, 503, 500] as const)
-      world.tell(() => `service: storm of ${status}`)
-      this.habits.storm = { status, share: random.pick([0.3, 1]), isApplied }
-      world.at(outside, 200 + random.below(800), () => (this.habits.storm = undefined))
-    }
-    every('storm', 2_500, storm(false))
-    every('appliedErrors', 2_500, storm(true))
+  /** A day later the journal deletes what it need not keep. */
+  private async expire(): Promise<void> {
+    const { purge } = await import('../../src/journal/retention.ts')
+    const operator = createActor('operator')
+    const periods = { replayForMs: DAY_MS, keepRecordsMs: 2 * DAY_MS }
+    this.world.current = operator
+    void purge(this.fleet.openStore(operator), periods, START_MS + this.world.nowMs + 1.5 * DAY_MS)
+    await this.world.runUntil(this.world.nowMs + 5_000)
+    this.checks.checkExpired()
   }
 
   private calmDown(): void {
     this.world.tell(() => 'the faults end')
     this.isCalm = true
+    this.restlessMs = this.world.nowMs
     this.habits.storm = undefined
-    this.storeClock.step(-this.storeSteppedMs)
-    for (const instance of this.instances) {
-      if (instance === undefined) continue
-      instance.actor.pausedUntilMs = 0
-      instance.clock.step(START_MS + this.world.nowMs - instance.clock.wallMs())
-    }
+    this.fleet.calmDown()
     this.clients.calmDown()
   }
 
+  private isLookDue(): boolean {
+    if (this.world.nowMs < this.lookMs) return false
+    this.lookMs = this.world.nowMs + LOOK_EVERY_MS
+    return true
+  }
+
+  private isIdle(): boolean {
+    const { clients, checks } = this
+    return clients.areDone() && checks.isIdle() && checks.openRecords().every(({ state }) => state !== 0)
+  }
+
   private isSettled(): boolean {
-    if (!this.isCalm || this.instances.includes(undefined) || this.instances.length < this.scale.instances)
+    if (!this.isLookDue() || !this.fleet.areAllRunning()) return false
+    const { checks, world } = this
+    if (checks.unanswered().length > 0 || checks.unsettledRows().length > 0) {
+      this.restlessMs = world.nowMs
       return false
-    return (
-      this.clients.areDone() &&
-      this.checks.batches.every(({ atWork }) => atWork.length === 0) &&
-      this.checks.openRecords().every(({ state }) => state !== 0)
-    )
+    }
+    // What may stay unknown is asked for again and again.
+    return world.nowMs > this.restlessMs + REST_MS || this.isIdle()
   }
 }

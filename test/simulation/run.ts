@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-import type { Finding } from './checks.ts'
+import type { Finding } from './sent.ts'
+import { addReached, describeReached, nothingReached, type Reached } from './coverage.ts'
 import { runHistory } from './history.ts'
 import { mutants } from './mutants.ts'
 import { shrink } from './shrink.ts'
@@ -26,6 +28,8 @@ const { values } = parseArgs({
 
 const MUTANT_HISTORIES = 10_000
 const workers = availableParallelism()
+/** Compiled modules: loading them takes as long as twenty histories. */
+const cache = fileURLToPath(new URL('../../node_modules/.cache/simulation', import.meta.url))
 
 interface Found {
   readonly seed: number
@@ -36,6 +40,7 @@ interface Totals {
   readonly histories: number
   readonly records: number
   readonly simulatedMs: number
+  readonly reached: Reached
 }
 
 /** Runs histories in processes side by side; `mutant`: with that guard broken, until the first finding. */
@@ -45,7 +50,7 @@ async function runAll(
   mutant?: string,
 ): Promise<{ found: Found[]; totals: Totals }> {
   const found: Found[] = []
-  let totals: Totals = { histories: 0, records: 0, simulatedMs: 0 }
+  let totals: Totals = { histories: 0, records: 0, simulatedMs: 0, reached: nothingReached }
   const children = Array.from({ length: workers }, (_, index) => {
     const own = Math.ceil((count - index) / workers)
     const args = [from + index, own, workers].map(String)
@@ -54,12 +59,18 @@ async function runAll(
       process.execPath,
       [
         '--disable-warning=ExperimentalWarning',
+        // Nearly everything dies young, and the other cores have histories of their own.
+        '--max-semi-space-size=64',
+        '--single-threaded-gc',
         ...flags,
         new URL('./worker.ts', import.meta.url).pathname,
         ...args,
         ...(mutant === undefined ? [] : ['--first']),
       ],
-      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, MUTANT: mutant } },
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, MUTANT: mutant, NODE_COMPILE_CACHE: cache },
+      },
     )
     createInterface(child.stdout).on('line', (line) => {
       const said = JSON.parse(line) as Found | Totals
@@ -71,6 +82,7 @@ async function runAll(
           histories: totals.histories + said.histories,
           records: totals.records + said.records,
           simulatedMs: totals.simulatedMs + said.simulatedMs,
+          reached: addReached(totals.reached, said.reached),
         }
       }
     })
@@ -98,7 +110,7 @@ async function findMutants(): Promise<boolean> {
   let areFound = true
   for (const { name } of mutants.filter((one) => one.name.includes(values.only))) {
     const startedMs = performance.now()
-    const { found } = await runAll(1, MUTANT_HISTORIES, name)
+    const { found } = await runAll(1, Number(values.histories ?? MUTANT_HISTORIES), name)
     const [first] = found
     areFound &&= first !== undefined
     const result = first === undefined ? 'NOT FOUND' : `seed ${first.seed}: ${first.findings[0]?.kind ?? ''}`
@@ -114,6 +126,7 @@ async function findAny(from: number, count: number): Promise<boolean> {
     for (const { kind, of, because } of findings)
       console.log(`seed ${seed}: ${kind} ${of}: ${because.slice(0, 400)}`)
   const seconds = (performance.now() - startedMs) / 1_000
+  for (const line of describeReached(totals.reached)) console.log(line)
   console.log(
     `${totals.histories} histories, ${totals.records} records, ${Math.round(totals.simulatedMs / 3_600_000)} simulated hours in ${seconds.toFixed(1)} s: ` +
       (found.length === 0 ? 'nothing was found' : `${found.length} with findings`),

@@ -1,4 +1,4 @@
-import type { Finding } from './checks.ts'
+import type { Finding } from './sent.ts'
 import { type HistoryResult, runHistory } from './history.ts'
 import type { Scale } from './swarm.ts'
 
@@ -27,6 +27,6 @@ export async function shrink(failed: HistoryResult): Promise<HistoryResult> {
 function* candidates(scale: Scale): Generator<Scale> {
   for (const fault of scale.faults)
     yield { ...scale, faults: new Set([...scale.faults].filter((one) => one !== fault)) }
-  for (const name of ['instances', 'clients', 'keys', 'batchesPerClient', 'maxRecords'] as const)
+  for (const name of ['instances', 'clients', 'schools', 'keys', 'batchesPerClient', 'maxRecords'] as const)
     if (scale[name] > 1) yield { ...scale, [name]: scale[name] - 1 }
 }

@@ -2,7 +2,8 @@ import { toPartners } from '../../src/app/partners.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { AdapterError, errorRules } from '../../src/errors.ts'
 import type { Slicing } from '../../src/http/slices.ts'
-import type { DurableJournal } from '../../src/journal/index.ts'
+import type { BeginResult, DurableJournal } from '../../src/journal/index.ts'
+import type { Processes } from '../../src/journal/instances.ts'
 import { openJournalOn } from '../../src/journal/sql-journal.ts'
 import type { Store } from '../../src/journal/store.ts'
 import { createEvents } from '../../src/observability/events.ts'
@@ -16,6 +17,14 @@ import {
 } from '../../src/partners/index.ts'
 import { identify } from '../../src/partners/owner.ts'
 import type { Client } from '../../src/partners/partner.ts'
+import { expectCurrent } from '../../src/proxy/exchange.ts'
+import {
+  createRolloutStore,
+  createStoredStages,
+  type KeptStages,
+  type StageEntry,
+  type StoredStages,
+} from '../../src/rollout/index.ts'
 import { createRateLimits, type OpenConnection } from '../../src/upstream/index.ts'
 import { noBatchLimits, type PartReply } from '../../src/v2/index.ts'
 import { createV3Client, createV3Reader } from '../../src/v3/index.ts'
@@ -30,18 +39,30 @@ import {
   toWriteRequest,
   type WriteContext,
 } from '../../src/writes/index.ts'
+import type { StageHabits } from './operator.ts'
+import { createSimulatedRelay, tellKept, V2_ORIGIN } from './simulated-relay.ts'
 import { guid } from './simulated-service.ts'
 import type { Actor, SteppedClock, World } from './world.ts'
 
 /** A request as a client sends it. */
 export interface BatchRequest {
   readonly authorization: string
+  /** The school. */
+  readonly unit: string
   readonly contentType: string
   readonly body: Buffer
+  /** The number of the request, among those of all clients. */
+  readonly send: number
 }
 
-/** What comes back to a client, in this order: parts, then the end, or a whole answer, or a broken connection. */
+/** What comes back to a client, in this order: parts, then the end, or a whole answer, or a broken connection; and what is done before. */
 export interface ReplyListener {
+  /** The side of the request was decided. */
+  entered(entry: StageEntry): void
+  /** Called before the batch is begun, and with what the journal says once it is. */
+  begun(content: Uint8Array, result: BeginResult | undefined): void
+  /** V2 is sent it, and the journal does not know that. */
+  unrecorded(): void
   part(position: number, part: PartReply): void
   end(): void
   whole(status: number, code: string, cause?: unknown): void
@@ -54,23 +75,30 @@ export interface Timing {
   readonly budgetMs: number
   readonly readBackAfterMs: readonly number[]
   readonly headersMs: number
+  readonly connectionsToV2: number
   readonly callsPerSecond: number | undefined
 }
 
 export const PARTNER = 'acme'
 const SUBSCRIPTION_KEY = 'key'
-const silent = createLogger('silent')
+const events = createEvents(createLogger('silent'))
 const partners = new Map<string, Partner>()
 
 /** The partner of a history; histories with the same settings share one. */
-function partnerOf({ budgetMs, readBackAfterMs, callsPerSecond }: Timing, isMinimal: boolean): Partner {
+function partnerOf(
+  { budgetMs, readBackAfterMs, callsPerSecond }: Timing,
+  isMinimal: boolean,
+  writeMode: 'single' | 'batch',
+  begin: StageHabits['begin'] | undefined,
+): Partner {
   const settings = {
     budgetMs,
     readBackAfterMs,
     bodyProfile: isMinimal ? 'minimal' : 'full',
-    writeMode: 'single',
+    writeMode,
+    batchFormat: 'json',
   }
-  const name = JSON.stringify({ ...settings, callsPerSecond })
+  const name = JSON.stringify({ ...settings, callsPerSecond, begin })
   const known = partners.get(name)
   if (known !== undefined) return known
   const config = parseConfig({
@@ -84,8 +112,12 @@ function partnerOf({ budgetMs, readBackAfterMs, callsPerSecond }: Timing, isMini
       },
     ],
   })
-  const [partner] = toPartners(config)
-  if (partner === undefined) throw new Error('no partner')
+  const [found] = toPartners(config)
+  if (found === undefined) throw new Error('no partner')
+  const partner =
+    begin === undefined
+      ? found
+      : { ...found, v2: new URL(V2_ORIGIN), fileStage: { ...begin, override: undefined } }
   partners.set(name, partner)
   return partner
 }
@@ -95,11 +127,24 @@ export interface InstanceOptions {
   readonly actor: Actor
   readonly clock: SteppedClock
   readonly store: Store
+  readonly processes: Processes
   readonly open: OpenConnection
   readonly timing: Timing
   readonly isMinimal: boolean
-  /** Called before a batch is begun, and with its number once it is. */
-  readonly onBegin: (content: Uint8Array, batch: number | undefined) => void
+  /** How records go to V3. */
+  readonly writeMode: 'single' | 'batch'
+  /** Credentials are kept, encrypted. */
+  readonly keepsCredentials: boolean
+  /** Its journal is damaged. */
+  readonly onDamage: () => void
+  /** Undefined: V3 serves everything. */
+  readonly staged: Staged | undefined
+}
+
+/** What an instance needs to serve from V2 too. */
+interface Staged extends StageHabits {
+  readonly openV2: OpenConnection
+  readonly kept: KeptStages
 }
 
 /** A running adapter without its HTTP server: the journal, the engine and the client of V3 as the program composes them. */
@@ -107,18 +152,25 @@ export class SimulatedInstance {
   readonly actor: Actor
   readonly clock: SteppedClock
   readonly journal: DurableJournal
+  /** Where the stages live. */
+  readonly rollout: ReturnType<typeof createRolloutStore>
+  private readonly stages: StoredStages | undefined
+  private readonly relay: ReturnType<typeof createSimulatedRelay> | undefined
   private readonly context: WriteContext
   private readonly recovery: ReturnType<typeof createRecovery>
   private readonly partner: Partner
   private readonly rateLimits: ReturnType<typeof createRateLimits>
+  private readonly onDamage: () => void
   private requests = 0
 
   private constructor(options: InstanceOptions, journal: DurableJournal) {
-    const { world, actor, clock, open, timing, isMinimal } = options
+    const { world, actor, clock, open, timing, isMinimal, writeMode, staged } = options
     this.actor = actor
     this.clock = clock
     this.journal = journal
-    this.partner = partnerOf(timing, isMinimal)
+    this.onDamage = options.onDamage
+    this.partner = partnerOf(timing, isMinimal, writeMode, staged?.begin)
+    this.rollout = createRolloutStore(journal.database)
     const ids = world.random(`ids of ${actor.name}`)
     const newId = (): string => guid(5, ids.below(1_000_000_000))
     const slicing: Slicing = {
@@ -151,7 +203,7 @@ export class SimulatedInstance {
       onVisible: () => undefined,
       active: createActiveRecords(),
       slicing,
-      events: createEvents(silent),
+      events,
       clock,
       nowMs: () => clock.wallMs(),
       newId,
@@ -162,42 +214,78 @@ export class SimulatedInstance {
       (_id, shown) => authoriseWithout(this.partner, this.rateLimits, shown),
       () => readBackMs,
     )
+    if (staged === undefined) return
+    this.stages = createStoredStages({
+      ...{ store: this.rollout, clock, events: this.context.events, kept: staged.kept },
+      instance: () => journal.lease(),
+      renewLease: () => journal.renewLease(),
+      secret: () => journal.linkSecret,
+      partners: () => [this.partner],
+      metrics: { stageHeld: () => undefined, stageRefused: () => undefined },
+      // As `createStages` has it.
+      staleAfterMs: timing.leaseMs * 0.38,
+      drainMs: staged.drainMs,
+      resendWindowMs: staged.resendWindowMs,
+    })
+    this.relay = createSimulatedRelay({
+      world,
+      context: this.context,
+      open: staged.openV2,
+      headersMs: timing.headersMs,
+      connections: timing.connectionsToV2,
+      authorise: (_request, client) => authoriseClient(client, this.rateLimits),
+    })
   }
 
   /** Opens the journal and starts recovery, as the program does. */
   static async start(options: InstanceOptions): Promise<SimulatedInstance> {
-    const { store, clock, timing, onBegin } = options
-    const opened = await openJournalOn(store, {
+    const { store, clock, processes, timing, onDamage } = options
+    const journal = await openJournalOn(store, {
       leaseMs: timing.leaseMs,
       timeoutMs: 2_000,
       settleTimeoutMs: 10_000,
       clock,
-    })
-    const journal: DurableJournal = {
-      ...opened,
-      begin: async (batch) => {
-        onBegin(batch.content, undefined)
-        const begun = await opened.begin(batch)
-        onBegin(batch.content, begun.batch)
-        return begun
+      processes,
+      keys: options.keepsCredentials ? [{ id: 'key', key: Buffer.alloc(32) }] : [],
+      events: {
+        failed: (reason) => {
+          if (reason.includes('while it was in use')) onDamage()
+        },
+        recovered: () => undefined,
+        leaseLost: () => undefined,
       },
-    }
+    })
     const instance = new SimulatedInstance(options, journal)
     instance.recovery.start()
+    await instance.stages?.start()
     return instance
   }
 
   /** Serves one batch as the handler of writes does. */
-  async serve({ authorization, contentType, body }: BatchRequest, listener: ReplyListener): Promise<void> {
+  serve = async (sentRequest: BatchRequest, listener: ReplyListener): Promise<void> => {
     const { context, partner, clock } = this
+    const { authorization, contentType, body } = sentRequest
     const slices = context.slicing.open()
     const receivedMs = clock.wallMs()
     this.requests += 1
     const sent = { hasLeft: false }
+    const journal = watchBegin(this.journal, listener)
+    let entry: StageEntry | undefined
     try {
       const shown = { authorization, subscriptionKey: SUBSCRIPTION_KEY }
       const identity = identify(partner, shown)
       const client: Client = { partner, client: shown, owner: identity.owner, identity }
+      entry = await this.stages?.enter(partner, { kind: 'batch', unit: sentRequest.unit })
+      if (entry !== undefined) listener.entered(entry)
+      if (entry?.side === 'v2') {
+        const noteUnrecorded = (id: string): void => {
+          listener.unrecorded()
+          this.stages?.noteUnrecorded(id)
+        }
+        const relayed = { request: sentRequest, client, entry, receivedMs, journal, noteUnrecorded, listener }
+        await this.relay?.serve(relayed)
+        return
+      }
       const authorisation = await authoriseClient(client, this.rateLimits)
       const request = toWriteRequest(
         'batch',
@@ -209,46 +297,23 @@ export class SimulatedInstance {
         },
       )
       const plan = await planWrites(request, body, partner, receivedMs, noBatchLimits, slices)
+      const staged = entry
       const answered = await answerWrites(
-        context,
+        { ...context, journal },
         authorisation,
         { request, body, receivedMs, plan, slices },
-        () => {
-          const parts = new Map<number, PartReply>()
-          let next = 0
-          const write = (): void => {
-            for (let part = parts.get(next); part !== undefined; part = parts.get(next)) {
-              listener.part(next, part)
-              next += 1
-            }
-          }
-          const reply: Reply = {
-            begin: () => {
-              sent.hasLeft = true
-              write()
-            },
-            hasLeft: () => sent.hasLeft && next > 0,
-            settle: (position, part) => {
-              if (!parts.has(position)) parts.set(position, part)
-              if (sent.hasLeft) write()
-            },
-            end: () => {
-              sent.hasLeft = true
-              write()
-              if (next < plan.records.length) listener.whole(500, `unanswered ${next}`)
-              listener.end()
-              return Promise.resolve()
-            },
-          }
-          return reply
-        },
+        () => (plan.outcomesShown ? tellParts(plan.records.length, sent, listener) : tellNothing(listener)),
+        () => staged && expectCurrent(staged),
       )
       this.context.journal.answered(answered.batch)
+      if (answered.kept !== undefined) tellKept(answered.kept, listener)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
+      if (cause.code === 'ADP_JOURNAL_DAMAGED') this.onDamage()
       if (sent.hasLeft) listener.broken()
       else listener.whole(errorRules[cause.code].status, cause.code, cause)
     } finally {
+      entry?.leave()
       this.requests -= 1
     }
   }
@@ -259,8 +324,62 @@ export class SimulatedInstance {
 
   async close(): Promise<void> {
     await this.recovery.stop()
+    await this.stages?.stop()
+    await this.relay?.close()
     await this.context.v3.close()
     await this.context.reader.close()
     await this.journal.close()
   }
+}
+
+/** The reply to a batch: its parts in their order, as soon as those before are there. */
+function tellParts(count: number, sent: { hasLeft: boolean }, listener: ReplyListener): Reply {
+  const parts = new Map<number, PartReply>()
+  let next = 0
+  const write = (): void => {
+    for (let part = parts.get(next); part !== undefined; part = parts.get(next)) {
+      listener.part(next, part)
+      next += 1
+    }
+  }
+  return {
+    begin: () => {
+      sent.hasLeft = true
+      write()
+    },
+    hasLeft: () => sent.hasLeft && next > 0,
+    settle: (position, part) => {
+      if (!parts.has(position)) parts.set(position, part)
+      if (sent.hasLeft) write()
+    },
+    end: () => {
+      sent.hasLeft = true
+      write()
+      if (next < count) listener.whole(500, `unanswered ${next}`)
+      listener.end()
+      return Promise.resolve()
+    },
+  }
+}
+
+/** The reply to a batch whose ids differ: 200, whatever becomes of its records. */
+const tellNothing = (listener: ReplyListener): Reply => ({
+  settle: () => undefined,
+  begin: () => undefined,
+  hasLeft: () => false,
+  end: () => {
+    listener.whole(200, '')
+    return Promise.resolve()
+  },
+})
+
+/** The journal of one request, which says when that begins. */
+function watchBegin(journal: DurableJournal, listener: ReplyListener): DurableJournal {
+  const begin: DurableJournal['begin'] = async (batch) => {
+    listener.begun(batch.content, undefined)
+    const result = await journal.begin(batch)
+    listener.begun(batch.content, result)
+    return result
+  }
+  return Object.assign(Object.create(journal) as DurableJournal, { begin })
 }

@@ -14,6 +14,7 @@ export interface ServiceReply {
 export interface ServiceRequest {
   readonly method: string
   readonly path: string
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
@@ -41,15 +42,25 @@ export interface NetworkOptions {
   readonly service: Actor
   readonly serve: (request: ServiceRequest) => ServiceReply
   readonly draw: (request: ServiceRequest) => Journey
+  /** A request is written to its connection. */
+  readonly onLeave: (request: ServiceRequest, actor: Actor) => void
 }
 
 /** Creates the opening of connections over a simulated network, in the place of undici's. */
-export function createNetwork({ world, actor, service, serve, draw }: NetworkOptions): OpenConnection {
+export function createNetwork({
+  world,
+  actor,
+  service,
+  serve,
+  draw,
+  onLeave,
+}: NetworkOptions): OpenConnection {
   return (_origin, { headersMs }) => {
     const dispatch: Dispatcher['dispatch'] = (options, handler) => {
       const request = toRequest(options)
       const journey = draw(request)
       let isOver = false
+      let rawHeaders: Buffer[] = []
       let cancelTimer = (): void => undefined
       const end = (error: Error): void => {
         if (isOver) return
@@ -73,7 +84,9 @@ export function createNetwork({ world, actor, service, serve, draw }: NetworkOpt
         get reason() {
           return null
         },
-        rawHeaders: [],
+        get rawHeaders() {
+          return rawHeaders
+        },
         rawTrailers: [],
         abort: end,
         pause: () => undefined,
@@ -87,6 +100,9 @@ export function createNetwork({ world, actor, service, serve, draw }: NetworkOpt
           'content-length': String(body.length),
           ...reply.headers,
         }
+        rawHeaders = Object.entries(fields)
+          .flat()
+          .map((text) => Buffer.from(text))
         handler.onResponseStart?.(controller, reply.status, fields, '')
         const { cutAfter } = journey
         if (cutAfter !== undefined && cutAfter < body.length) {
@@ -104,6 +120,7 @@ export function createNetwork({ world, actor, service, serve, draw }: NetworkOpt
           end(error instanceof Error ? error : new Error(String(error)))
           return
         }
+        onLeave(request, actor)
         cancelTimer = world.at(actor, headersMs, () => end(new errors.HeadersTimeoutError()))
         const { thereMs, backMs, breaksAfterMs } = journey
         if (breaksAfterMs !== undefined)
@@ -128,6 +145,7 @@ export function createNetwork({ world, actor, service, serve, draw }: NetworkOpt
 function toRequest({ method, path, headers, body }: Dispatcher.DispatchOptions): ServiceRequest {
   const list = Array.isArray(headers) ? headers : Object.entries(headers ?? {}).flat()
   const named: Record<string, string> = {}
-  for (let at = 0; at + 1 < list.length; at += 2) named[String(list[at])] = String(list[at + 1])
-  return { method, path, headers: named, body: typeof body === 'string' ? body : '' }
+  for (let at = 0; at + 1 < list.length; at += 2) named[String(list[at]).toLowerCase()] = String(list[at + 1])
+  const text = body instanceof Uint8Array ? Buffer.from(body).toString('latin1') : body
+  return { method, path, headers: named, body: typeof text === 'string' ? text : '' }
 }

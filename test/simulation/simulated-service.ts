@@ -1,5 +1,6 @@
 import type { Random } from '../../src/sandbox/random.ts'
 import { storeValues, type ValueRules } from '../../src/sandbox/control/stored-values.ts'
+import { createBatchEncoder, decodeBatch, encodeErrorArray, encodeFlatReply } from '../../src/v2/index.ts'
 import type { ServiceReply, ServiceRequest } from './simulated-network.ts'
 import { START_MS, type World } from './world.ts'
 
@@ -12,6 +13,8 @@ export interface Effect {
   readonly comment: string | null
   readonly token: string
   readonly externalId: string
+  /** The request of a client that V2 was sent, by its number; undefined: it was V3. */
+  readonly send: number | undefined
 }
 
 interface Mark {
@@ -39,10 +42,33 @@ export interface ServiceHabits {
   readonly tokens: Set<string>
 }
 
-/** The service behind the adapter: V3 as service.md has it, with its own clock and habits. */
+/** What is written, on either face. */
+interface Written {
+  readonly learner: string
+  readonly event: string
+  readonly code: string
+  readonly minutesLate: number | null
+  readonly comment: string | null
+  /** Undefined: the service takes its own time. */
+  readonly recordedOn: number | undefined
+}
+
+/** Who writes: the token, and of V2 the number of the client's request. */
+interface Writer {
+  readonly token: string
+  readonly send: number | undefined
+}
+
+/** The field by which a request to V2 says which one of its client's it is. */
+export const SEND_FIELD = 'x-send'
+const INVALID = 'The code is not valid.'
+
+/** The service behind the adapter: V3 and V2 as service.md has them, over the same marks, with its own clock and habits. */
 export class SimulatedService {
   readonly effects: Effect[] = []
   onEffect: () => void = () => undefined
+  /** V2 was sent a batch, with this request of its client. */
+  onRelayed: (send: number) => void = () => undefined
   private readonly world: World
   private readonly habits: ServiceHabits
   private readonly random: Random
@@ -60,14 +86,29 @@ export class SimulatedService {
     this.random = world.random('service')
   }
 
-  serve = (request: ServiceRequest): ServiceReply => {
-    const token = request.headers['authorization'] ?? ''
+  /** The face of V3. */
+  serve = (request: ServiceRequest): ServiceReply =>
+    this.answer(request, (token) =>
+      request.method === 'POST' ? this.postToV3(request, token) : this.read(request.path, toEntity),
+    )
+
+  /** The face of V2. */
+  serveV2 = (request: ServiceRequest): ServiceReply => {
+    const send = Number(request.headers[SEND_FIELD])
+    if (request.method === 'POST') this.onRelayed(send)
+    return this.answer(request, (token) =>
+      request.method === 'POST' ? this.postBatch(request, { token, send }) : this.read(request.path, toFlat),
+    )
+  }
+
+  private answer({ headers }: ServiceRequest, act: (token: string) => ServiceReply): ServiceReply {
+    const token = headers['authorization'] ?? ''
     if (!this.habits.tokens.has(token)) return failure(401, 'the token is wrong')
     const { storm } = this.habits
     const isStorm = storm !== undefined && this.random.chance(storm.share)
     if (isStorm && !(storm.isApplied && storm.status === 500))
       return failure(storm.status, 'the service is down')
-    const reply = request.method === 'POST' ? this.post(request.body, token) : this.read(request.path)
+    const reply = act(token)
     return isStorm ? failure(storm.status, 'the service failed') : reply
   }
 
@@ -75,49 +116,89 @@ export class SimulatedService {
   writePast(key: string): void {
     const [learner = '', event = ''] = key.split(' ')
     const name = `other${(this.ids += 1)}`
-    this.keep(
-      key,
-      this.toMark({ learner, event, code: guid(8, 1), minutesLate: null, comment: name }, undefined),
-      name,
-      'other',
-    )
+    const values = { learner, event, code: guid(8, 1), minutesLate: null, comment: name }
+    this.keep(key, this.toMark(values, undefined), name, { token: 'other', send: undefined })
   }
 
-  private post(body: string, token: string): ServiceReply {
-    const posted = JSON.parse(body) as Posted
-    const learner = posted.Attendee.ExternalID
-    const event = posted.Event.ExternalID
-    const key = `${learner} ${event}`
-    const comment = posted.Qualifier.Comment ?? null
-    const name = (comment ?? '').split(' ')[0] ?? ''
-    if (name.startsWith('bad')) {
-      const Message = 'The code is not valid.'
+  private postToV3({ path, body }: ServiceRequest, token: string): ServiceReply {
+    const posted = JSON.parse(body) as Posted | { readonly requests: readonly BatchedPost[] }
+    if (!('requests' in posted)) return this.post(posted, token)
+    if (!path.endsWith('$batch')) return failure(404, 'there is no such address')
+    const responses = posted.requests.map(({ id, body: own }) => {
+      const { status, body: answer } = this.post(own, token)
       return {
-        status: 400,
-        body: JSON.stringify([
-          { Message, ErrorCode: 'ATT_VAL_2', ResourceIdentifier: '', SequenceID: guid(7, 1) },
-        ]),
+        id,
+        status,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.parse(answer) as unknown,
       }
-    }
-    if (
-      this.habits.onExisting === 'conflict' &&
-      (this.marks.get(key) ?? []).length > 0 &&
-      !name.startsWith('other')
+    })
+    return { status: 200, body: JSON.stringify({ responses }) }
+  }
+
+  private post(posted: Posted, token: string): ServiceReply {
+    const { RecordedOn: recordedOn } = posted
+    const written = this.write(
+      {
+        learner: posted.Attendee.ExternalID,
+        event: posted.Event.ExternalID,
+        code: posted.AttendanceCode.ExternalID,
+        minutesLate: posted.Qualifier.MinutesLate ?? null,
+        comment: posted.Qualifier.Comment ?? null,
+        recordedOn: recordedOn === null || recordedOn === undefined ? undefined : Date.parse(recordedOn),
+      },
+      { token, send: undefined },
     )
-      return failure(409, 'there is a mark already')
-    const minutesLate = posted.Qualifier.MinutesLate ?? null
-    const recordedOn =
-      posted.RecordedOn === null || posted.RecordedOn === undefined
-        ? undefined
-        : Date.parse(posted.RecordedOn)
-    const values = { learner, event, code: posted.AttendanceCode.ExternalID, minutesLate, comment }
+    if (written === 'conflict') return failure(409, 'there is a mark already')
+    if (written !== 'invalid') return { status: 201, body: JSON.stringify(toEntity(written)) }
+    const error = { Message: INVALID, ErrorCode: 'ATT_VAL_2', ResourceIdentifier: '', SequenceID: guid(7, 1) }
+    return { status: 400, body: JSON.stringify([error]) }
+  }
+
+  /** One part for each record, in their order, whatever becomes of the others. */
+  private postBatch({ headers, body }: ServiceRequest, writer: Writer): ServiceReply {
+    const { parts } = decodeBatch(Buffer.from(body, 'latin1'), headers['content-type'])
+    const newId = (): string => guid(9, (this.ids += 1))
+    const encoder = createBatchEncoder('flat', newId)
+    const texts = parts.map((part) => {
+      const { record } = part
+      if (record === undefined)
+        return encoder.part({
+          ...part,
+          status: 400,
+          json: encodeErrorArray([{ code: 'ATT_VAL_3', message: INVALID }], newId()),
+        })
+      const { Learner: learner, AttendableEvent: event, SchoolAttendanceCode: code } = record
+      const { MinutesLate: minutesLate = null, Comment: comment = null } = record
+      const values = { learner, event, code, minutesLate, comment }
+      const written = this.write({ ...values, recordedOn: undefined }, writer)
+      if (typeof written === 'object')
+        return encoder.part({
+          ...part,
+          status: 201,
+          json: encodeFlatReply(toFlat(written), CONTEXT, 'minimal'),
+        })
+      const [status, error] =
+        written === 'invalid'
+          ? [400, { code: 'ATT_VAL_2', message: INVALID }]
+          : [409, { code: 'CONFLICT', message: 'there is a mark already' }]
+      return encoder.part({ ...part, status, json: encodeErrorArray([error], newId()) })
+    })
+    const type = { 'content-type': encoder.contentType }
+    return { status: 200, headers: type, body: texts.join('') + encoder.close(1) }
+  }
+
+  /** The mark as the reply to its write shows it. */
+  private write({ recordedOn, ...values }: Written, writer: Writer): Mark | 'invalid' | 'conflict' {
+    const { learner, event, minutesLate, comment } = values
+    const key = `${learner} ${event}`
+    const name = (comment ?? '').split(' ')[0] ?? ''
+    if (name.startsWith('bad')) return 'invalid'
+    if (this.habits.onExisting === 'conflict' && (this.marks.get(key) ?? []).length > 0) return 'conflict'
     const mark = this.toMark(values, recordedOn)
-    this.keep(key, mark, name, token)
+    this.keep(key, mark, name, writer)
     const isEchoed = this.habits.values.echo === 'posted'
-    const shown = isEchoed
-      ? { ...mark, minutesLate, comment, recordedOn: recordedOn ?? mark.recordedOn }
-      : mark
-    return { status: 201, body: JSON.stringify(toEntity(shown)) }
+    return isEchoed ? { ...mark, minutesLate, comment, recordedOn: recordedOn ?? mark.recordedOn } : mark
   }
 
   private toMark(
@@ -129,7 +210,7 @@ export class SimulatedService {
     return { ...values, ...stored, externalId: guid(1, (this.ids += 1)), present: true, absent: false }
   }
 
-  private keep(key: string, mark: Mark, name: string, token: string): void {
+  private keep(key: string, mark: Mark, name: string, writer: Writer): void {
     const before = this.marks.get(key) ?? []
     const kept = this.history.get(key) ?? []
     kept.push({ untilMs: this.world.nowMs, marks: before })
@@ -146,28 +227,35 @@ export class SimulatedService {
       key,
       name,
       comment: mark.comment,
-      token,
+      ...writer,
       externalId: replaced.externalId,
     })
     this.onEffect()
-    this.world.tell(() => `service: applied ${name} on ${key.slice(-4)}`)
+    this.world.tell(
+      () => `${writer.send === undefined ? 'service' : 'V2'}: applied ${name} on ${key.slice(-4)}`,
+    )
   }
 
-  private read(path: string): ServiceReply {
+  private read(path: string, show: (mark: Mark) => object): ServiceReply {
     const filter = decodeURIComponent(path)
-    const [, learner = '', event = ''] =
-      /Attendee\/ExternalID eq (\S+) and Event\/ExternalID eq (\S+)/.exec(filter) ?? []
+    const [, learner = '', event = ''] = / eq (\S+) and \S+ eq (\S+)/.exec(filter) ?? []
     const key = `${learner} ${event}`
     const agoMs = this.habits.staleMs === 0 ? 0 : this.random.next() * this.habits.staleMs
     const atMs = this.world.nowMs - agoMs
     const marks =
       (this.history.get(key) ?? []).find(({ untilMs }) => untilMs > atMs)?.marks ?? this.marks.get(key) ?? []
-    return { status: 200, body: JSON.stringify({ value: marks.map(toEntity) }) }
+    return { status: 200, body: JSON.stringify({ value: marks.map(show) }) }
   }
 
   standing(key: string): Mark | undefined {
     return this.marks.get(key)?.at(-1)
   }
+}
+
+/** A request of a JSON batch. */
+interface BatchedPost {
+  readonly id: string
+  readonly body: Posted
 }
 
 interface Posted {
@@ -190,6 +278,23 @@ const toEntity = (mark: Mark): object => ({
   Event: { ExternalID: mark.event, Type: 'Attendance.AttendanceSession' },
   AttendanceCode: { ExternalID: mark.code, Type: 'Attendance.Lookup' },
   Qualifier: { MinutesLate: mark.minutesLate, Comment: mark.comment },
+})
+
+const CONTEXT = 'http://v2/V2/Attendance/$metadata#AttendanceRecords/$entity'
+
+const toFlat = (mark: Mark) => ({
+  ExternalID: mark.externalId,
+  Present: mark.present,
+  Absent: mark.absent,
+  RecordedOn: new Date(mark.recordedOn).toISOString(),
+  ChangeProcessName: null,
+  AttendableEventStart: '2026-03-02T09:00:00Z',
+  RecordedBy: guid(6, 1),
+  Learner: mark.learner,
+  AttendableEvent: mark.event,
+  SchoolAttendanceCode: mark.code,
+  MinutesLate: mark.minutesLate,
+  Comment: mark.comment,
 })
 
 const failure = (status: number, message: string): ServiceReply => ({

@@ -3,18 +3,23 @@ import { valueRulesSchema } from '../../src/sandbox/control/stored-values.ts'
 import type { ServiceHabits } from './simulated-service.ts'
 
 /** The kinds of faults that a history may have. */
-export const faultKinds = [
+const faultKinds = [
   'slowService', 'slowRate', 'lostBefore', 'lostAfter', 'late', 'cut', 'stalled', 'refusedConnections',
   'kill', 'pause', 'wallSteps', 'storeSteps', 'serviceTimes', 'values', 'stale',
-  'storeRefused', 'storeUnanswered', 'storeSlow', 'storm', 'appliedErrors',
+  'storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown', 'failover', 'storm', 'appliedErrors',
   'otherWriters', 'impatience', 'lostReplies', 'constantIds', 'wrongTokens', 'renewedTokens', 'badRecords', 'drift',
+  'duplicates', 'lateRequests', 'otherIds',
 ] as const // prettier-ignore
-export type FaultKind = (typeof faultKinds)[number]
+/** Those of histories in which V2 serves too: `flips` changes its stage. */
+const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
+export type FaultKind = (typeof faultKinds)[number] | (typeof stagedKinds)[number]
 
 /** A history in a few numbers: what shrinking makes smaller. */
 export interface Scale {
   readonly instances: number
   readonly clients: number
+  /** Each client writes for one of them. */
+  readonly schools: number
   /** Learners and events that the clients write for. */
   readonly keys: number
   readonly batchesPerClient: number
@@ -24,22 +29,61 @@ export interface Scale {
   readonly faults: ReadonlySet<FaultKind>
 }
 
+/** What some histories have besides: faults that show a defect only together, in a world that is small enough for them to meet. */
+const profiles: readonly [Partial<Scale>, ...Partial<Scale>[]] = [
+  // One that stands still for longer than its lease, while it has something to send.
+  {
+    faults: new Set(['pause', 'slowRate', 'lostReplies', 'duplicates']),
+    instances: 2,
+    keys: 1,
+    maxRecords: 6,
+  },
+  // V2 waits for what was sent to V3 before.
+  {
+    faults: new Set(['flips', 'pause', 'late', 'lostAfter', 'slowService', 'slowV2']),
+    ...{ instances: 2, clients: 4, schools: 1, keys: 1, thinkMs: 100 },
+  },
+  // One process does not reach the store, while the others serve.
+  { faults: new Set(['storeDown', 'flips', 'duplicates', 'impatience', 'slowV2']), instances: 2, keys: 1 },
+  { faults: new Set(['storeDown', 'lostReplies']), clients: 4, batchesPerClient: 5, maxRecords: 1 },
+  // Values that replies do not show, and a clock that goes back.
+  {
+    faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
+    ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
+  },
+  // Numbers of instances that a database has forgotten.
+  { faults: new Set(['failover', 'kill', 'pause']), instances: 2, batchesPerClient: 5 },
+]
+
 /** Draws which faults a history has at all, and how large it is. */
 export function drawScale(random: Random): Scale {
   const density = random.pick([0.1, 0.25, 0.5])
-  const faults = new Set(faultKinds.filter(() => random.chance(density)))
+  const profile = random.chance(0.3) ? random.pick(profiles) : undefined
+  const wanted = profile?.faults ?? new Set()
+  const faults = new Set<FaultKind>(faultKinds.filter((kind) => random.chance(density) || wanted.has(kind)))
   // What another program wrote is known by its time alone, so a clock that goes back in the middle hides it (docs/decisions/012).
   if (faults.has('otherWriters'))
     for (const kind of ['serviceTimes', 'values', 'wallSteps'] as const) faults.delete(kind)
-  return {
+  // What a store has lost excuses much.
+  if (random.chance(0.7) && !wanted.has('failover')) faults.delete('failover')
+  const scale = {
     instances: random.pick([1, 1, 2, 2, 3]),
-    clients: 1 + random.below(4),
-    keys: random.pick([1, 1, 2, 3]),
-    batchesPerClient: 1 + random.below(3),
+    clients: random.pick([1, 2, 3, 4, 4]),
+    schools: random.pick([1, 1, 1, 2]),
+    keys: random.pick([1, 1, 1, 2, 3]),
+    batchesPerClient: random.pick([1, 2, 3, 5]),
     maxRecords: random.pick([1, 2, 3, 6]),
     thinkMs: random.pick([10, 100, 1_500]),
+    ...profile,
     faults,
   }
+  const isStaged = profile === undefined ? random.chance(0.4) : wanted.has('flips')
+  if (isStaged && !faults.has('otherWriters') && !faults.has('failover'))
+    for (const kind of stagedKinds)
+      if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
+  // V2 has a way of its own with such batches.
+  if (faults.has('flips')) faults.delete('otherIds')
+  return scale
 }
 
 /** How often each fault comes where it exists. */
@@ -53,8 +97,12 @@ export interface Rates {
   readonly storeRefused: number
   readonly storeUnanswered: number
   readonly storeSlow: number
+  readonly storeDown: number
   readonly impatience: number
+  readonly duplicates: number
+  readonly lateRequests: number
   readonly lostReplies: number
+  readonly lostV2Replies: number
 }
 
 export function drawRates(random: Random, { faults }: Scale): Rates {
@@ -69,8 +117,12 @@ export function drawRates(random: Random, { faults }: Scale): Rates {
     storeRefused: rate('storeRefused'),
     storeUnanswered: rate('storeUnanswered'),
     storeSlow: rate('storeSlow') / 4,
+    storeDown: rate('storeDown'),
     impatience: rate('impatience'),
+    duplicates: rate('duplicates'),
+    lateRequests: rate('lateRequests'),
     lostReplies: rate('lostReplies'),
+    lostV2Replies: rate('lostV2Replies'),
   }
 }
 

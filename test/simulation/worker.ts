@@ -1,3 +1,4 @@
+import { addReached, nothingReached } from './coverage.ts'
 import { runHistory } from './history.ts'
 
 /** Runs histories of one process: the first seed, how many, and the step from one to the next. Prints a line of JSON for each finding, and one at the end. */
@@ -5,14 +6,16 @@ const [from = 1, count = 1, step = 1] = process.argv.slice(2).map(Number)
 const untilFirst = process.argv.includes('--first')
 
 let [records, simulatedMs, histories] = [0, 0, 0]
+let reached = nothingReached
 for (let index = 0; index < count; index += 1) {
   const result = await runHistory(from + index * step)
   histories += 1
   records += result.records
   simulatedMs += result.simulatedMs
+  reached = addReached(reached, result.reached)
   if (result.findings.length === 0) continue
   const { seed, findings } = result
   console.log(JSON.stringify({ seed, findings }))
   if (untilFirst) break
 }
-console.log(JSON.stringify({ histories, records, simulatedMs }))
+console.log(JSON.stringify({ histories, records, simulatedMs, reached }))

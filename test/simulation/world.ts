@@ -10,10 +10,12 @@ export interface Actor {
   isDead: boolean
   /** It stands still until then. */
   pausedUntilMs: number
+  /** How often its wall clock was set. */
+  clockSteps: number
 }
 
 export function createActor(name: string): Actor {
-  return { name, isDead: false, pausedUntilMs: 0 }
+  return { name, isDead: false, pausedUntilMs: 0, clockSteps: 0 }
 }
 
 interface Event {
@@ -24,6 +26,9 @@ interface Event {
   readonly act: () => void
   isCancelled: boolean
 }
+
+/** So many events are one turn of the real event loop. */
+const TURN = 1_000
 
 /** When time begins, in ms since the epoch; a second that no rounding moves. */
 export const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
@@ -40,6 +45,7 @@ export class World {
   private readonly events: Event[] = []
   private readonly ties: Random
   private immediates = 0
+  private usesStreams = false
   /** What happened, in words; undefined: it is not kept. */
   private readonly story: string[] | undefined
 
@@ -88,9 +94,12 @@ export class World {
 
   /** Runs all events until then, or until there is none. */
   async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
-    for (;;) {
+    for (let hops = 0; ; hops += 1) {
+      // Node reports rejections that nobody handles between turns of its own loop only.
+      if (hops % TURN === 0) await turned()
       const [next] = this.events
-      if (next === undefined || next.atMs > untilMs || isOver()) break
+      if (next === undefined || next.atMs > untilMs) break
+      if (isOver()) return
       removeFirst(this.events)
       if (next.isCancelled || next.actor.isDead) continue
       if (next.actor.pausedUntilMs > next.atMs) {
@@ -101,8 +110,17 @@ export class World {
       this.current = next.actor
       next.act()
       await drained()
+      if (!this.usesStreams) continue
+      this.usesStreams = false
+      await turned()
     }
-    if (!isOver() && untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
+    await turned()
+    if (untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
+  }
+
+  /** The event that runs uses streams of Node.js. */
+  streams(): void {
+    this.usesStreams = true
   }
 
   /** What still waits for these actors. */
@@ -124,28 +142,35 @@ export function createClock(world: World, actor: Actor, drift: number): SteppedC
     after: (delayMs, act) => world.at(actor, delayMs, act),
     step: (ms) => {
       steppedMs += ms
+      actor.clockSteps += 1
     },
   }
 }
 
 const require = createRequire(import.meta.url)
 const timers = require('node:timers/promises') as { setImmediate: unknown }
-const real = { global: setImmediate, promised: timers.setImmediate }
+const real = { global: setImmediate }
 
-/** Resolves once all promises have called back. */
-const drained = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
+/** Resolves once all promises have called back: `nextTick` comes when no promise is left. */
+const drained = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
+
+/** Resolves after what streams do, too: one `nextTick` after another. */
+const turned = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
+
+let owner: World | undefined
+
+globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknown[]) =>
+  owner === undefined
+    ? real.global(act, ...given)
+    : owner.immediately(() => act(...given))) as typeof setImmediate
+timers.setImmediate = (value: unknown) => new Promise((resolve) => void setImmediate(() => resolve(value)))
+syncBuiltinESMExports()
 
 /** Gives `setImmediate` of this process to a world until the returned function is called. */
 export function takeImmediates(world: World): () => void {
-  globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknown[]) =>
-    world.immediately(() => act(...given))) as unknown as typeof setImmediate
-  timers.setImmediate = (value: unknown) =>
-    new Promise((resolve) => void world.immediately(() => resolve(value)))
-  syncBuiltinESMExports()
+  owner = world
   return () => {
-    globalThis.setImmediate = real.global
-    timers.setImmediate = real.promised
-    syncBuiltinESMExports()
+    owner = undefined
   }
 }
 

@@ -1,4 +1,5 @@
 import { readMultipart, readPart } from '../v2/support/read-multipart.ts'
+import { requestText } from './raw-client.ts'
 import type { Adapter, Reply } from './start-adapter.ts'
 
 /** Path of the batch write; product.md takes any prefix. */
@@ -101,10 +102,45 @@ function readHttpPart(headers: Readonly<Record<string, string>>, content: string
   return { contentId: headers['Content-ID'], status: Number(status), json }
 }
 
-/** What a failed part says, without its SequenceID: the status and `code: message` of each entry. */
-export function failuresOf(parts: readonly ReplyPart[]): { status: number; codes: unknown }[] {
+/** What a part says, without its SequenceID: the status, and the codes of its errors or that it is a record. */
+export interface PartOutcome {
+  readonly status: number
+  readonly codes: unknown
+}
+
+/** What each part says. */
+export function failuresOf(parts: readonly ReplyPart[]): PartOutcome[] {
   return parts.map(({ status, json }) => ({
     status,
     codes: Array.isArray(json) ? json.map((entry: { ErrorCode?: unknown }) => entry.ErrorCode) : 'record',
   }))
 }
+
+/** What each part of a batch reply says. */
+export const outcomesOf = (reply: Pick<Reply, 'headers' | 'text'>): PartOutcome[] =>
+  failuresOf(readBatchReply(reply))
+
+/** The status of each part of a batch reply. */
+export const statusesOf = (reply: Pick<Reply, 'headers' | 'text'>): number[] =>
+  readBatchReply(reply).map(({ status }) => status)
+
+/** What so many parts say whose records were taken. */
+export const created = (count: number): PartOutcome[] =>
+  Array.from({ length: count }, () => ({ status: 201, codes: 'record' }))
+
+/** Posts these records as one batch, and reads the parts of the reply. */
+export async function postRecords(
+  adapter: Adapter,
+  records: readonly (object | string)[],
+  headers: Record<string, string> = {},
+): Promise<ReplyPart[]> {
+  return readBatchReply(await postBatch(adapter, batchOf(records), headers))
+}
+
+/** The text of the request that posts a batch, for a bare connection. */
+export const batchText = ({ headers, body }: BatchText): string =>
+  requestText(
+    `POST ${batchPath}`,
+    `Content-Type: ${headers['Content-Type'] ?? ''}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`,
+    body,
+  )

@@ -20,14 +20,16 @@ export class RawClient {
     })
   }
 
-  /** Opens a connection that is destroyed at the end of the test. */
-  static async open(port: number): Promise<RawClient> {
+  /** Opens a connection that is destroyed at the end of the test; `first` is sent at once. */
+  static async open(port: number, first?: string | Buffer): Promise<RawClient> {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
     onTestFinished(() => {
       socket.destroy()
     })
-    return new RawClient(socket)
+    const client = new RawClient(socket)
+    if (first !== undefined) client.send(first)
+    return client
   }
 
   /** Everything that has come so far, one character a byte. */
@@ -59,8 +61,7 @@ export class RawClient {
 
 /** Sends one request and reads until the connection closes; `Connection: close` is for the caller to ask for. */
 export async function exchange(port: number, request: string | Buffer): Promise<string> {
-  const client = await RawClient.open(port)
-  client.send(request)
+  const client = await RawClient.open(port, request)
   return client.untilClosed()
 }
 

@@ -128,3 +128,44 @@ export function echoOf(seen: SeenRequest): string {
     fabricated: null,
   })
 }
+
+/** An answer that is kept until it is let go, of those requests that `holds` says; `release` lets so many go, or all. */
+export function holdAnswers(holds: (seen: SeenRequest) => boolean = () => true): {
+  answer: Answer
+  release: (count?: number) => void
+  held: () => number
+} {
+  const kept: (() => void)[] = []
+  let open = 0
+  return {
+    answer: (seen, response) => {
+      const send = (): void => void echoRecord(seen, response)
+      if (open === 0 && holds(seen)) return void kept.push(send)
+      if (holds(seen)) open -= 1
+      send()
+    },
+    release: (count = Number.POSITIVE_INFINITY) => {
+      const now = kept.splice(0, count)
+      open += count - now.length
+      for (const send of now) send()
+    },
+    held: () => kept.length,
+  }
+}
+
+/** The POSTs among requests. */
+export const postsOf = (seen: readonly SeenRequest[]): SeenRequest[] =>
+  seen.filter(({ method }) => method === 'POST')
+
+/** Takes every mark, and gives it back when its learner is asked for; `shown` is what the service makes of one. */
+export function keepMarks(shown: (json: string) => string = (json) => json): Answer {
+  const marks = new Map<string, string>()
+  return (seen, response) => {
+    if (seen.method === 'POST') {
+      marks.set(/"Attendee":\{"ExternalID":"([^"]+)"/.exec(seen.body)?.[1] ?? '', shown(echoOf(seen)))
+      return echoRecord(seen, response)
+    }
+    const [, learner = ''] = /Attendee\/ExternalID eq (\S+)/.exec(decodeURIComponent(seen.url)) ?? []
+    return replyWith(200, `{"value":[${marks.get(learner) ?? ''}]}`)(seen, response)
+  }
+}

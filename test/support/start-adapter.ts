@@ -5,6 +5,7 @@ import { type App, type AppOverrides, type Config, createApp, parseConfig } from
 import { tuningOf } from '../../src/config/index.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import type { OnEnd } from './end-of-file.ts'
+import { type Answer, startUpstream, type Upstream } from './scripted-upstream.ts'
 
 /** A reply, read whole. */
 export interface Reply {
@@ -102,6 +103,22 @@ export async function startAdapter(
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
     },
   }
+}
+
+/** The adapter in front of a V3 service that answers so; by default it takes every record. */
+export async function startWithV3(
+  answer?: Answer,
+  settings?: AdapterSettings,
+  overrides?: AppOverrides,
+): Promise<{ upstream: Upstream; adapter: Adapter }> {
+  const upstream = await startUpstream(answer)
+  return { upstream, adapter: await startAdapter(upstream.url, settings, overrides) }
+}
+
+/** Status and code of a request that was refused as a whole. */
+export function codeOf({ status, text }: Pick<Reply, 'status' | 'text'>): string {
+  const { error } = JSON.parse(text) as { readonly error?: { readonly code: string } }
+  return `${status} ${error?.code}`
 }
 
 /** One partner that takes every key, with these choices. */

@@ -33,6 +33,7 @@ const minutes = (before: number | null, after: number | null, proven = false): E
 const learn = (...echoes: readonly Echo[]): EchoProfile => echoes.reduce(learnEcho, freshProfile)
 
 const cut = comment('one two three four', 'one two')
+const readCut = comment('one two three four', 'one two', true)
 const behind = time('2026-06-10T09:00:31.290Z')
 const whole = comment('x'.repeat(30), 'x'.repeat(30), true)
 
@@ -59,6 +60,8 @@ describe('learnEcho', () => {
     ['nothing from a shorter cut', [cut, comment('abcdefgh ijkl', 'abcd')], { commentsShown: true, cutLength: 7 }],
     ['that short comments are stored whole', [cut, comment('short', 'short')], { commentsShown: true, cutLength: 7, wholeLength: 5 }],
     ['no cut from trimmed blanks', [comment(' a\r\n', 'a')], { commentsShown: true }],
+    ['where comments are cut from a mark that was read back', [readCut], { cutLength: 7, nullKept: true }],
+    ['nothing more from a reply that repeats a longer comment', [readCut, comment('one two three', 'one two three')], { cutLength: 7, nullKept: true }],
     ['that an unknown rule changes comments', [comment('a & b', 'a &amp; b')], { commentsShown: true, commentsOpaque: true }],
     ['that an unknown rule changes minutes', [minutes(7, 5)], { minutesOpaque: true }],
     ['nothing from missing minutes that an answer repeats', [minutes(null, null)], {}],

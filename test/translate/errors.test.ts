@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import {
-  defaultErrorMapping,
+  v2ErrorRules,
   type ErrorMappingRule,
   toV2Failure,
   toV2Refusal,
@@ -11,7 +11,7 @@ import type { UpstreamErrorEntry } from '../../src/v3/index.ts'
 
 function codesOf(
   entries: Partial<UpstreamErrorEntry>[],
-  mapping: readonly ErrorMappingRule[] = defaultErrorMapping,
+  mapping: readonly ErrorMappingRule[] = v2ErrorRules,
   status = 400,
 ): string[] {
   const whole = entries.map((entry) => ({ code: undefined, message: '', target: undefined, ...entry }))
@@ -71,7 +71,7 @@ describe('toV2Refusal', () => {
         form: 'odata',
         entries: [{ code: 'c'.repeat(9_999), message: 'm'.repeat(9_999), target: undefined }],
       },
-      defaultErrorMapping,
+      v2ErrorRules,
     )
     expect(errors).toEqual([{ code: 'c'.repeat(255), message: 'm'.repeat(2_000) }])
   })
@@ -84,7 +84,7 @@ describe('toV2Refusal', () => {
     [409, 400],
     [422, 400],
   ])('status %i becomes %i, also without entries', (status, expected) => {
-    expect(toV2Refusal({ status, form: 'unreadable', entries: [] }, defaultErrorMapping)).toEqual({
+    expect(toV2Refusal({ status, form: 'unreadable', entries: [] }, v2ErrorRules)).toEqual({
       status: expected,
       errors: [{ code: 'ADP_UPSTREAM_REFUSED', message: `The service answered ${status}.` }],
     })
@@ -112,7 +112,7 @@ describe('toV2Failure', () => {
     [{ kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }, 400, 'ADP_UPSTREAM_REFUSED'],
   ] // prettier-ignore
   it.each(rows)('product 3: %j is told as %i %s', (outcome, status, code) => {
-    const failure = toV2Failure(outcome, defaultErrorMapping)
+    const failure = toV2Failure(outcome, v2ErrorRules)
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors
     if (outcome.kind === 'unknown')

@@ -78,6 +78,7 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
   ['its id with another time', [
     ['from before', { ...otherCode, ...daysBefore }, known(minuteBefore), 'absent'],
     ['from the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore), 'absent'],
+    ['from the moment of the call, where V2 was sent it', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }, 'unclear'],
     ['from after the call: edited, perhaps', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['alike, from after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['equal content', minuteAfter, known(minuteBefore), 'applied'],

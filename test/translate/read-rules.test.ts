@@ -38,20 +38,10 @@ const flat = {
 describe('createRowReader', () => {
   it.each([
     ['a recorded mark', row, {}, flat],
-    [
-      'a mark without a qualifier',
-      { ...row, Qualifier: null },
-      {},
-      { ...flat, MinutesLate: null, Comment: null },
-    ],
+    ['a mark without a qualifier', { ...row, Qualifier: null }, {}, { ...flat, MinutesLate: null, Comment: null }],
     ['a mark neither present nor absent', { ...row, Present: false }, {}, { ...flat, Present: false }],
     ['a row that nobody recorded', { ...row, RecordedBy: null }, {}, 'unmarked'],
-    [
-      'such a row where that does not count',
-      { ...row, RecordedBy: null },
-      { needsRecordedBy: false },
-      { ...flat, RecordedBy: null },
-    ],
+    ['such a row where that does not count', { ...row, RecordedBy: null }, { needsRecordedBy: false }, { ...flat, RecordedBy: null }],
     ['a row without a code', { ...row, AttendanceCode: null }, { needsRecordedBy: false }, 'unmarked'],
     ['a code that means no mark', row, { unmarkedCodes: ['C'] }, 'unmarked'],
     ['a row without a learner', { ...row, Attendee: null }, {}, 'unreadable'],
@@ -60,5 +50,5 @@ describe('createRowReader', () => {
     ['no object', [], {}, 'unreadable'],
   ])('%s', (_name, v3, own, expected) => {
     expect(createRowReader({ ...rules, ...own })(v3)).toEqual(expected)
-  })
+  }) // prettier-ignore
 })

@@ -301,17 +301,13 @@ describe('a member that V3 has a place for', () => {
 
   const read: [name: string, raw: string, passed: Partial<V3Record>][] = [
     ['RecordedOn', '"2014-02-13T13:00:00Z"', { RecordedOn: '2014-02-13T13:00:00Z' }],
-    [
-      'RecordedOn',
-      "'2014-02-13T13:00:00.1234567+01:00'",
-      { RecordedOn: '2014-02-13T13:00:00.1234567+01:00' },
-    ],
+    ['RecordedOn', "'2014-02-13T13:00:00.1234567+01:00'", { RecordedOn: '2014-02-13T13:00:00.1234567+01:00' }],
     ['AttendableEventStart', '"2014-02-13T13:00-09:30"', { AttendableEventStart: '2014-02-13T13:00-09:30' }],
     ['ChangeProcessName', '"caf\\u00e9"', { ChangeProcessName: 'caf\u00e9' }],
     ['ChangeProcessName', 'null', { ChangeProcessName: null }],
     ['RecordedBy', `"${id}"`, { RecordedBy: { ExternalID: id, Type: 'AuthorisedUser' } }],
     ['RecordedBy', 'null', { RecordedBy: null }],
-  ]
+  ] // prettier-ignore
   it.each(read)('hands on %s: %s', (name, raw, expected) => {
     expect(pass(name, raw)).toEqual({ record: { ...nested, ...expected }, faults: undefined, unmapped: [] })
   })

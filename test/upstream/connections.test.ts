@@ -38,7 +38,7 @@ function connect(url: string, count: number): Connections {
 function send(
   connections: Connections,
   body: string,
-  headers: Record<string, string> = {},
+  headers: string[] = [],
 ): { readonly end: () => void; readonly outcome: Promise<string> } {
   const ended = new AbortController()
   const { signal } = ended
@@ -132,7 +132,7 @@ describe('connections', () => {
     const connections = connect(upstream.url, 1)
     const first = send(connections, 'a')
     await upstream.arrived(1)
-    const sent = Array.from({ length: 20_000 }, () => send(connections, 'b', { accept: 'a\nb' }))
+    const sent = Array.from({ length: 20_000 }, () => send(connections, 'b', ['accept', 'a\nb']))
     open()
     expect(await first.outcome).toBe('a')
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))

@@ -84,14 +84,10 @@ describe('the boundary that frames the body', () => {
     ['a long line of dashes stands in the preamble', `--${'-'.repeat(500)}\n${TWO}`, 'C1'],
     ['a line that no boundary can be stands in the preamble', `--{}\n${TWO}`, 'other'],
     ['a dashed line stands above prose', `--note\nsee below: nothing\n${flat('B', part())}`, 'B'],
-    [
-      'a dashed line stands above prose with a colon',
-      `--note\nNote: this\nis prose, Content-Type: none\n${flat('B', part())}`,
-      'B',
-    ],
+    ['a dashed line stands above prose with a colon', `--note\nNote: this\nis prose, Content-Type: none\n${flat('B', part())}`, 'B'],
   ])('batch-wire F12: %s', (_, text, header) => {
     expect(boundaryOf(text, `multipart/mixed; boundary=${header}`)).toBe('B')
-  })
+  }) // prettier-ignore
 
   const cut = TWO.slice(0, TWO.indexOf('--B--'))
   it.each<readonly [what: string, text: string, header: string]>([

@@ -29,6 +29,12 @@ const statesOf = async (end: RelayEnd, each: number | undefined, kind: 'batch' |
     retry === undefined ? state : `${state} ${retry}`,
   )
 
+/** The processor time of this thread: what else the machine does is not in it. */
+function spentMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
 describe('what the journal keeps of a request to V2', () => {
   it.each([
     [
@@ -71,10 +77,10 @@ describe('what the journal keeps of a request to V2', () => {
     const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), 20_000)
     const over = new AbortController()
     void states.then(() => over.abort())
-    for (let before = performance.now(); !over.signal.aborted; before = performance.now()) {
+    for (let before = spentMs(); !over.signal.aborted; before = spentMs()) {
       await new Promise((resolve) => setImmediate(resolve))
       turns += 1
-      longestMs = Math.max(longestMs, performance.now() - before)
+      longestMs = Math.max(longestMs, spentMs() - before)
     }
     expect(new Set(await states)).toEqual(new Set([state]))
     expect(turns).toBeGreaterThan(3)

@@ -33,13 +33,16 @@ async function find(
   posts: readonly PostOutcome[],
   {
     known = () => Promise.resolve(nothing),
+    posted: postedRecord = record,
     ...own
   }: {
     readonly known?: () => Promise<KnownMarks>
+    readonly posted?: typeof record
     readonly leftMs?: () => number
     readonly spacingMs?: readonly number[]
   } = {},
   sentMs?: number,
+  isPast = false,
 ) {
   const done: string[] = []
   let nowMs = 100
@@ -70,13 +73,13 @@ async function find(
     },
   })
   const outcome = await resolve(
-    { record, position: 0 },
+    { record: postedRecord, position: 0, receivedMs },
     () => {
       done.push('post')
       return Promise.resolve(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
-    { how: sentMs === undefined ? 'now' : 'before', toMs: sentMs },
+    { how: sentMs === undefined ? 'now' : 'before', toMs: sentMs, isPast },
   )
   return { done, outcome }
 }
@@ -101,6 +104,11 @@ describe('createResolveUnknown', () => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
+  it('reads once what can no longer arrive, whenever it was sent, and its own post after every pause', async () => {
+    const done = ['wait 0', 'read', 'post', ...look, 'post']
+    expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
+  })
+
   it('pauses before it looks again for what was sent long ago, and after its own post', async () => {
     const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
     expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
@@ -115,9 +123,27 @@ describe('createResolveUnknown', () => {
     expect((await find([absent], [lost])).outcome).toEqual(lost)
   })
 
-  it('leaves a newer mark of somebody else alone', async () => {
+  it.each([
+    ['after its receipt', '2027-01-01T00:00:00Z'],
+    ['before its receipt', '2026-06-09T00:00:00Z'],
+  ])('a time %s that the client gave its record decides nothing', async (_when, RecordedOn) => {
+    const posted = { ...record, RecordedOn }
+    const older = read({
+      ...record,
+      ExternalID: guid(77),
+      RecordedOn: '2026-06-01T11:00:00Z',
+      AttendanceCode: { ExternalID: guid(3) },
+    })
+    expect((await find([newer], [accepted], { posted }, 70)).outcome).toEqual({
+      kind: 'unknown',
+      reason: 'overwritten',
+    })
+    expect((await find([older], [accepted], { posted }, 70)).outcome).toEqual(accepted)
+  })
+
+  it('leaves a newer mark of somebody else alone, and ends when its own write can no longer arrive', async () => {
     expect(await find([newer], [accepted])).toEqual({
-      done: ['wait 10', 'read'],
+      done: ['wait 10', 'read', 'wait 20'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
     })
   })
@@ -163,9 +189,9 @@ describe('createResolveUnknown', () => {
     expect((await find([absent], [conflict])).outcome).toBe(conflict)
   })
 
-  it('does not begin what the time does not allow, and is off without pauses', async () => {
+  it('reads nothing that the time does not allow, and ends when its write can no longer arrive; is off without pauses', async () => {
     const unknown = { kind: 'unknown', reason: 'connectionLost' }
-    expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: [], outcome: unknown })
+    expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: ['wait 30'], outcome: unknown })
     expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
   })
 

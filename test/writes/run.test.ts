@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { AdapterError } from '../../src/errors.ts'
 import type { PostOutcome, UpstreamError } from '../../src/v3/index.ts'
-import { toDenialError } from '../../src/writes/settlement-policy.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord, plannedRecord, refusedRecord } from './planned-record.ts'
 import { acceptedReply, type StartedRun, startRun } from './start-run.ts'
@@ -22,8 +20,6 @@ const outcomes = {
 } as const satisfies Record<string, PostOutcome>
 type Named = keyof typeof outcomes
 const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
-const unavailable = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')
-const lost = new AdapterError('ADP_JOURNAL_LOST', 'Another instance has it.')
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('a run', () => {
@@ -156,54 +152,26 @@ describe('one record', () => {
     expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
   })
 
+  it.each([
+    ['read back in vain', 'timeout', { state: 'confirmed', posts: 1 }],
+    ['not read back', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
+  ])('whose last run has %s is posted after one read, or not', async (_what, reason, expected) => {
+    const run = { unknown: new Map([[0, reason]]) }
+    const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
+    expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
+  })
+
   it('waits for an older record of its key, and no longer than the budget', async () => {
     const older = [{ batch: 3, position: 4 }]
     const own = { run: { after: new Map([[0, older]]) } }
     const open = { stillOpen: () => Promise.resolve(older) }
     expect(await outcomeOf(own)).toMatchObject({ state: 'confirmed' })
     expect(await outcomeOf({ ...own, journal: open })).toMatchObject({ reason: 'budget', posts: 0 })
-    expect(await outcomeOf({ ...own, journal: open }, true)).toMatchObject({ state: 'unknown', posts: 0 })
+    expect(await outcomeOf({ ...own, journal: open }, true)).toMatchObject({
+      reason: 'notReadBack',
+      posts: 0,
+    })
   })
-})
-
-describe('the lease of a run', () => {
-  const threeInTurn: StartedRun = { partner: { concurrency: 1 } }
-
-  it('lost for a new one lets nothing more be sent: others may have taken the batch over', async () => {
-    let lease = 1
-    const post = (): PostOutcome => {
-      lease = 2
-      return acceptedReply
-    }
-    const { posted } = await startRun({ ...threeInTurn, post, journal: { lease: () => lease } }).end()
-    expect(posted).toEqual([1])
-  })
-
-  it.each([
-    ['goes on where it still is the same', 1, [1, 2, 3]],
-    ['sends nothing more where it is a new one', 2, [1]],
-    ['sends nothing more where the journal does not say', undefined, [1]],
-  ])('is renewed where it is in doubt, and %s', async (_what, renewed, posts) => {
-    let lease: number | undefined = 1
-    const post = (n: number): PostOutcome => {
-      if (n === 1) lease = undefined
-      return acceptedReply
-    }
-    const renewLease = () => Promise.resolve((lease = renewed))
-    const journal = { lease: () => lease, renewLease }
-    expect((await startRun({ ...threeInTurn, post, journal }).end()).posted).toEqual(posts)
-  })
-
-  it.each([
-    ['for the background', unavailable, 'ADP_OUTCOME_UNKNOWN', [[7, new Map([[0, []], [1, [{ batch: 3, position: 4 }]], [2, []]])]]],
-    ['to the instance that has taken the batch over', lost, 'ADP_JOURNAL_LOST', []],
-  ] as const)('does not matter once an outcome cannot be kept: the rest is left %s', async (_to, error, code, orphans) => {
-    const after = new Map([[1, [{ batch: 3, position: 4 }]]])
-    const records = [plannedRecord(1), plannedRecord(2, '1'), plannedRecord(3, '1')]
-    const run = startRun({ records, run: { after }, journal: { settle: () => Promise.reject(error) } })
-    expect(await run.end()).toMatchObject({ posted: [1], parts: [], error: { code } })
-    expect([...run.context.orphans].map(([batch, orphan]) => [batch, orphan.after])).toEqual(orphans)
-  }) // prettier-ignore
 })
 
 describe('outcomes of a run', () => {
@@ -251,64 +219,5 @@ describe('outcomes of a run', () => {
     expect(posted).toEqual([0, 1])
     await ended(0)
     expect([commits, posted]).toEqual([[[0]], [0, 1, 2]])
-  })
-})
-
-describe('a denial', () => {
-  it.each([
-    [401, 'Token expired.', 'ADP_TOKEN', 'Token expired.'],
-    [403, undefined, 'ADP_FORBIDDEN', 'The service denied the credentials (403).'],
-  ] as const)(
-    'of %i is answered in the words of the service, or in its own',
-    (status, message, code, text) => {
-      expect(toDenialError(denied(status, message))).toMatchObject({ code, message: text })
-    },
-  )
-
-  const records = [plannedRecord(1), refusedRecord, plannedRecord(2)]
-  const run = { mayHaveLeft: (position: number) => position === 2 }
-  const reads = [{ kind: 'refused', error: denied(403) } as const]
-  const post = (): PostOutcome => ({ kind: 'refused', error: denied(403) })
-
-  it('is the answer to the whole request while its reply has not begun, and nothing of a new batch is kept', async () => {
-    const forgotten: number[] = []
-    const forget = (batch: number, open: number) => Promise.resolve(void forgotten.push(batch, open))
-    const own = startRun({ post, run: { isNew: true }, journal: { forget } })
-    expect(await own.end()).toMatchObject({ error: { code: 'ADP_FORBIDDEN' }, parts: [], settled: [] })
-    expect(forgotten).toEqual([7, 3])
-  })
-
-  it('of the token endpoint is answered with its own error', async () => {
-    const own = new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')
-    const renew = () => Promise.reject(own)
-    expect((await startRun({ post: () => outcomes.denied, renew }).end()).error).toBe(own)
-  })
-
-  it('of a token that can be renewed sends the records again', async () => {
-    let token = 0
-    const renew = () => {
-      token += 1
-      return Promise.resolve({ authorization: 'bearer new', subscriptionKey: 'k' })
-    }
-    const renewed = startRun({ post: () => (token === 0 ? outcomes.denied : acceptedReply), renew })
-    expect((await renewed.end()).tally).toMatchObject({ accepted: 3 })
-  })
-
-  it('is answered record by record once the reply has begun, and leaves unknown what may have been applied', async () => {
-    const { tally, parts } = await startRun({ records: [plannedRecord(1)], post, hasLeft: true }).end()
-    expect([tally, parts]).toEqual([{ accepted: 0, refused: 0, notApplied: 1, unknown: 0 }, [[0, 503]]])
-    const both = startRun({ records, run, reads, post, partner: { readBackAfterMs: [10], concurrency: 2 } })
-    expect((await both.end()).settled).toMatchObject([{ position: 0, state: 'refused' }, { position: 2, state: 'unknown' }])
-  }) // prettier-ignore
-
-  it('leaves records to recovery that another run of this process has', async () => {
-    const first = startRun({ post, hasLeft: true })
-    await first.end()
-    const { context } = first
-    const claim = context.active.claim(7, [0], 1)
-    const { tally } = await startRun({ context, records, post, hasLeft: true }).end()
-    claim.end()
-    expect(tally).toMatchObject({ unknown: 0, notApplied: 1 })
-    expect(context.orphans.get(7)?.after).toEqual(new Map([[0, []]]))
   })
 })

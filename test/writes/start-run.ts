@@ -2,10 +2,9 @@ import { createNoJournal, type Journal, type Settled } from '../../src/journal/i
 import type { BatchTally } from '../../src/observability/events.ts'
 import type { Authorisation, Partner } from '../../src/partners/partner.ts'
 import type { PostOutcome, ReadOutcome, V3Writes } from '../../src/v3/index.ts'
-import type { WriteContext } from '../../src/writes/context.ts'
 import type { Plan, PlannedRecord } from '../../src/writes/plan.ts'
 import { type Run, runRecords } from '../../src/writes/run.ts'
-import { openWriteSession, type SessionOptions } from '../../src/writes/write-session.ts'
+import { openWriteSession } from '../../src/writes/write-session.ts'
 import { partner } from '../partners/partner.ts'
 import { guid } from '../support/batch-request.ts'
 import { createManualClock } from '../support/manual-clock.ts'
@@ -32,6 +31,7 @@ export const authorisation = (own: Partial<Partner> = {}): Authorisation => ({
 /** A plan of records. */
 export const planOf = (records: readonly PlannedRecord[], outcomesShown = true): Plan => ({
   records,
+  markedMs: Date.parse(records[0]?.record?.RecordedOn ?? '2026-06-10T10:00:00Z'),
   unmappedFields: 0,
   convertedFields: 0,
   changesets: 1,
@@ -47,11 +47,6 @@ export interface StartedRun {
   readonly run?: Partial<Run>
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
-  readonly session?: SessionOptions
-  readonly writes?: Partial<V3Writes>
-  readonly hasLeft?: boolean
-  readonly renew?: Authorisation['renew']
-  readonly context?: WriteContext
 }
 
 export const acceptedReply: PostOutcome = { kind: 'accepted', reply: { ExternalID: guid(5) } }
@@ -85,29 +80,25 @@ export function startRun(own: StartedRun) {
     withdraw: () => undefined,
     leftMs: () => 1_000,
     queuedMs: () => 0,
-    ...own.writes,
   }
   let read = 0
-  const context =
-    own.context ??
-    createWriteContext({
-      journal,
-      clock,
-      nowMs: () => clock.nowMs(),
-      v3: { openWrites: () => writes, close: () => Promise.resolve() },
-      reader: {
-        get: () => Promise.resolve(reads[Math.min(read++, reads.length - 1)] ?? { kind: 'overdue' }),
-        held: () => 0,
-        close: () => Promise.resolve(),
-      },
-    })
-  const client = { ...authorisation(own.partner), renew: own.renew }
-  const session = openWriteSession(context, client, 7, own.session)
+  const context = createWriteContext({
+    journal,
+    clock,
+    nowMs: () => clock.nowMs(),
+    v3: { openWrites: () => writes, close: () => Promise.resolve() },
+    reader: {
+      get: () => Promise.resolve(reads[Math.min(read++, reads.length - 1)] ?? { kind: 'overdue' }),
+      held: () => 0,
+      close: () => Promise.resolve(),
+    },
+  })
+  const session = openWriteSession(context, authorisation(own.partner), 7)
   const reply = {
     settle: (position: number, { status }: { readonly status: number }) =>
       void parts.push([position, status]),
     begin: () => undefined,
-    hasLeft: () => own.hasLeft === true,
+    hasLeft: () => false,
     end: () => Promise.resolve(),
   }
   const whole = runRecords(
@@ -142,5 +133,5 @@ export function startRun(own: StartedRun) {
     await clock.pass(10)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { context, clock, session, posted, commits, settled, parts, state, turn, end }
+  return { clock, posted, commits, settled, parts, state, turn, end }
 }

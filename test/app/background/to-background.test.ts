@@ -1,3 +1,6 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
 import { describe, expect, it } from 'vitest'
 
 import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/background/calls.ts'
@@ -133,16 +136,16 @@ function run(isBroken = false) {
   }
   const client = { partner, client: { authorization: 'a', subscriptionKey: 's' }, owner: 'o', identity }
   const read = (change: Partial<OfferedRead> = {}): OfferedExchange => ({
-    ...{ client, stage: 'shadow', revision: 1, unit: 'north', receivedMs: 0, repliedMs: 1 },
-    ...{ kind: 'readFilter', served: 'v2', path: '/V2/x', query: '', accept: '', prefer: '' },
+    ...{ client, stage: 'shadow', revision: 1, unit: 'north', receivedMs: 0, durationMs: 1 },
+    ...{ kind: 'readFilter', served: 'v2', target: '/V2/x', request: { fields: [], body: undefined } },
     reply: { status: 200, reason: 'OK', fields: [], body: Buffer.from('{}') },
     ...change,
   })
   const observe = (own: OnCompared): void => {
     onCompared = own
   }
-  /** An exchange that passes and is recorded, in bytes of each body. */
-  const record = (bytes: number): void => {
+  /** An exchange that passes and is recorded, in bytes of its body. */
+  const record = (bytes: number): WeakRef<Buffer> => {
     const sink = background.recording.open(partner, 'POST', '/x/V2/Attendance/$batch') ?? expect.fail()
     const body = Buffer.alloc(bytes)
     const copy = sink.hold(bytes) ? body : undefined
@@ -151,6 +154,7 @@ function run(isBroken = false) {
       request: { fields: [], body: copy },
       reply: { status: 200, reason: 'OK', fields: [], body: Buffer.alloc(0) },
     })
+    return new WeakRef(body)
   }
   const { comparison } = background
   return {
@@ -276,6 +280,21 @@ describe('comparison in a thread', () => {
     for (let index = 0; index < 20; index += 1)
       comparison.offer(read({ reply: { status: 200, reason: 'OK', fields: [], body } }))
     expect(await counts()).toEqual({ 'offered answers': 20, 'dropped answers full': 4 })
+  })
+
+  it('keeps no bytes of what the thread has got, however long that takes', async () => {
+    const { comparison, threads, read, record } = run()
+    const offer = (): WeakRef<Buffer> => {
+      const body = Buffer.alloc(100_000)
+      comparison.offer(read({ reply: { status: 200, reason: 'OK', fields: [], body } }))
+      return new WeakRef(body)
+    }
+    const bodies = [offer(), record(100_000)]
+    threads[0]?.got.splice(0)
+    await turn()
+    setFlagsFromString('--expose-gc')
+    runInNewContext('gc()')
+    expect(bodies.map((body) => body.deref() === undefined)).toEqual([true, true])
   })
 
   it('leaves out writes that a thread without processor time cannot note', async () => {

@@ -153,11 +153,11 @@ test('a missing key is warned of and a port in use is told, each once, and no wo
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(
     ['serve', '--v3', url, '--port', String(port), '--workers', '2', '--journal', journal],
-    { MARKBRIDGE_LOG_LEVEL: 'silent' },
+    { MARKBRIDGE_LOG_LEVEL: 'warn' },
   )
   const lines = [
     expect.stringMatching(
-      /^markbridge: warning: 2 workers share the journal and journal\.keys is empty: /,
+      /^\{.*"warning":"2 workers share the journal and journal\.keys is empty: /,
     ) as unknown,
     `markbridge: Port ${port} is in use (EADDRINUSE). Choose another with --port.`,
     'markbridge: A worker could not start.',

@@ -17,99 +17,74 @@ function configOf(id: string): Config {
 
 const refusal = new AdapterError('ADP_CONFIGURATION', 'no', { details: [{ code: 'reload', message: 'why' }] })
 
-/** What workers are called for, in order: `2 prepare b` for the partner of a configuration. */
-function start(prepareMs?: number) {
+/** What becomes of workers, in order: `2 reload b` for the partner of a configuration. */
+function start() {
   const log: string[] = []
-  const config = createWorkersConfig(configOf('a'), prepareMs)
+  const config = createWorkersConfig(configOf('a'), 5)
   const given = (id: number, what: string, packed: unknown): void =>
     void log.push(`${id} ${what} ${unpackConfig(packed as PackedConfig).partners[0]?.id}`)
-  /** A worker that prepares as it is told. */
-  const worker = (id: number, prepare: () => Promise<unknown> = () => Promise.resolve()): ReloadPeer => {
-    const call = async (name: string, ...args: readonly unknown[]): Promise<never> => {
-      if (name === 'prepare') given(id, name, args[1])
-      else log.push(`${id} ${name}`)
-      return (name === 'prepare' ? prepare() : Promise.resolve()) as Promise<never>
+  /** A worker that answers a reload so. */
+  const worker = (id: number, answer: () => Promise<unknown> = () => Promise.resolve()): ReloadPeer => {
+    const call = async (name: string, packed: unknown): Promise<never> => {
+      given(id, name, packed)
+      return answer() as Promise<never>
     }
-    const own = { id, call }
-    void config.configFor(own).then((packed) => given(id, 'config', packed))
+    const own = { id, call, kill: (signal: string) => void log.push(`${id} ${signal}`) } as ReloadPeer
+    given(id, 'config', config.configFor(own))
     return own
   }
-  const reload = async (id: string): Promise<void> => {
-    await (await config.prepare(configOf(id))).commit()
-    await Promise.resolve()
-  }
+  const reload = (id: string) => config.apply(configOf(id))
   return { log, config, worker, reload }
 }
 
+const refuse = (): Promise<never> => Promise.reject(refusal)
 const never = (): Promise<never> => Promise.withResolvers<never>().promise
 
-describe('workers that change together', () => {
-  it('all prepare, then all commit', async () => {
-    const { log, worker, reload } = start()
-    worker(1)
-    worker(2)
-    await reload('b')
-    expect(log.filter((line) => !line.includes('config'))).toEqual([
-      '1 prepare b',
-      '2 prepare b',
-      '1 commit',
-      '2 commit',
-    ])
-  })
-
-  it('do not commit where one refuses, and the next reload goes on from the same', async () => {
+describe('a reload of workers', () => {
+  it('is refused by the first, and the next one goes on from the same', async () => {
     const { log, config, worker, reload } = start()
-    const refusing = worker(1, () => Promise.reject(refusal))
+    const refusing = worker(1, refuse)
     worker(2)
-    await expect(config.prepare(configOf('b'))).rejects.toBe(refusal)
+    await expect(reload('b')).rejects.toBe(refusal)
     config.remove(refusing)
     worker(3)
     await reload('c')
-    expect(log).toEqual(expect.arrayContaining(['3 config a', '3 prepare c', '3 commit']))
-    expect(log).not.toContain('1 commit')
+    expect(log).toEqual(['1 config a', '2 config a', '1 reload b', '3 config a', '2 reload c', '3 reload c'])
   })
 
-  it('do not commit where one does not answer, and give one that starts meanwhile what the others have after it', async () => {
-    const { log, config, worker, reload } = start(5)
-    const silent = worker(1, never)
-    const reloading = config.prepare(configOf('b'))
+  it('ends workers that do not answer, or refuse what others took, and asks them no more', async () => {
+    const { log, worker, reload } = start()
+    worker(1, never)
     worker(2)
-    await expect(reloading).rejects.toThrow(
-      'Worker 1 did not answer in time, so no worker took the configuration.',
-    )
-    config.remove(silent)
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    worker(3, () => promise)
-    const taken = reload('c')
+    worker(3, refuse)
     worker(4)
-    resolve(undefined)
-    await taken
-    expect(log.filter((line) => /config|commit/.test(line)).toSorted()).toEqual([
-      '1 config a',
-      '2 commit',
-      '2 config a',
-      '3 commit',
-      '3 config a',
-      '4 config c',
+    await reload('b')
+    await reload('c')
+    worker(5)
+    expect(log.filter((line) => !line.endsWith('config a'))).toEqual([
+      ...['1 reload b', '1 SIGKILL', '2 reload b', '3 reload b', '3 SIGTERM', '4 reload b'],
+      ...['2 reload c', '4 reload c', '5 config c'],
     ])
   })
 
-  it('do not wait for one that ended before it had a configuration', async () => {
-    const { config, worker, reload } = start(5)
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    worker(1, () => promise)
-    const taken = reload('b')
-    config.remove(worker(2, never))
-    resolve(undefined)
-    await taken
-    await expect(reload('c')).resolves.toBeUndefined()
+  it('reaches a worker that starts meanwhile, and fails where none answers', async () => {
+    const { log, worker, reload } = start()
+    worker(1, () => {
+      worker(2)
+      return Promise.resolve()
+    })
+    await reload('b')
+    expect(log).toEqual(['1 config a', '1 reload b', '2 config a', '2 reload b'])
+    const alone = start()
+    alone.worker(1, never)
+    await expect(alone.reload('b')).rejects.toThrow('No worker answered, so none took the configuration.')
   })
 
-  it('refuse what needs a restart before any is asked', async () => {
+  it('is refused before any is asked where it needs a restart', async () => {
     const { log, config, worker } = start()
     worker(1)
     const elsewhere = parseConfig({ upstreams: { v3: { baseUrl: 'https://other.test' } } })
-    await expect(config.prepare(elsewhere)).rejects.toThrow('upstreams.v3.baseUrl')
+    await expect(config.apply(elsewhere)).rejects.toThrow('upstreams.v3.baseUrl')
     expect(log).toEqual(['1 config a'])
   })
 })

@@ -1,17 +1,8 @@
 import { expect } from 'vitest'
 
 import type { SandboxOptions } from '../../../src/sandbox/index.ts'
-import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { fixed, type Samples, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { type Adapter, type AdapterSettings, onePartner, startAdapter } from '../../support/start-adapter.ts'
-
-/** Ids of the sandbox (`GET /_sandbox/samples`). */
-export interface Samples {
-  readonly learners: readonly string[]
-  readonly events: readonly string[]
-  readonly codes: readonly { readonly id: string; readonly code: string }[]
-  readonly from: string
-  readonly to: string
-}
 
 /** A flat record as a client posts it (service.md 4.2). */
 export interface Mark {
@@ -58,7 +49,7 @@ export async function startService(
 ): Promise<Service> {
   const sandbox = await startSandbox(options)
   const adapter = await startAdapter(sandbox.url, { ...settings, ...onePartner(partner) })
-  const samples = (await sandbox.json('GET', '/_sandbox/samples')).body as Samples
+  const samples = await sandbox.samples()
   const marked = registerOf(samples)
   const register = marked.map(({ mark }) => mark)
   return {

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
-import { toFigures } from '../../../src/compare/evidence/to-figures.ts'
-import { toRunDocument } from '../../../src/compare/evidence/to-run-document.ts'
+import { toFigures, toRunDocument } from '../../../src/compare/evidence/read-evidence.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
 import {
@@ -125,6 +124,10 @@ describe('the evidence of live comparison', () => {
       'comparedOn 2026-11-02 differs': 1,
       'comparedOn 2026-11-02 equivalent': 1,
       'comparedOn 2026-11-02 unknown': 1,
+      'comparedAt 12 same': 3,
+      'comparedAt 12 differs': 1,
+      'comparedAt 12 equivalent': 1,
+      'comparedAt 12 unknown': 1,
       [`code reply ${codeName('/')} compared`]: 3,
       [`code reply ${codeName('N')} compared`]: 1,
       [`code reply ${codeName('L')} seen`]: 1,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { cappedSum, neededTrials, upperBound } from '../../../src/compare/evidence/to-figures.ts'
+import { cappedSum, neededTrials, upperBound } from '../../../src/compare/evidence/read-evidence.ts'
 
 describe('the upper bound of a share', () => {
   // One-sided 95 %: the upper ends of two-sided 90 % intervals of Clopper and Pearson, as R's binom.test(x, n, conf.level = 0.9) has them.
@@ -16,6 +16,34 @@ describe('the upper bound of a share', () => {
   ])('after %i of %i is %f', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
+
+  // The beta quantiles of Boost's algorithm, as @stdlib/stats-base-dists-beta-quantile 0.2.3 computes them.
+  it.each([
+    [0, 1, 0.5, 0.5],
+    [0, 1, 0.95, 0.95],
+    [0, 1, 0.9999, 0.9999],
+    [1, 2, 0.95, 0.9746794344808963],
+    [1, 3, 0.9999, 0.9942153324071126],
+    [2, 3, 0.5, 0.7937005259840998],
+    [3, 4, 0.99, 0.9974905699336811],
+    [4, 5, 0.95, 0.9897937816869885],
+    [1, 10, 0.9999, 0.7123243502127836],
+    [0, 598, 0.95, 0.004997058694246506],
+    [597, 598, 0.95, 0.9999142289387694],
+    [9_999, 10_000, 0.9999, 0.9999999899995],
+    [0, 50_000, 0.9999, 0.0001841898424072798],
+    [1, 50_000, 0.5, 0.00003356671210101754],
+    [250, 50_000, 0.95, 0.005550772968491891],
+    [25_000, 50_000, 0.99, 0.5052117044322537],
+    [49_999, 50_000, 0.95, 0.9999989741346385],
+    [3, 500_000, 0.95, 0.00001550723933956406],
+    [2_500, 500_000, 0.95, 0.005167213728436158],
+  ])(
+    'after %i of %i with a confidence of %f is %f to seven digits',
+    (differing, trials, confidence, bound) => {
+      expect(Math.abs(upperBound(differing, trials, confidence) / bound - 1)).toBeLessThan(1e-7)
+    },
+  )
 
   it('is the closed form where nothing differs', () => {
     for (const trials of [1, 7, 598, 12_345, 50_000])

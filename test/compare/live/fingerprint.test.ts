@@ -7,8 +7,8 @@ const write = (unit: string, body: string | undefined): OfferedExchange =>
     kind: 'batch',
     served: 'v2',
     unit,
-    request: {},
-    body: body === undefined ? undefined : Buffer.from(body),
+    keys: [],
+    request: { body: body === undefined ? undefined : Buffer.from(body) },
   }) as unknown as OfferedExchange
 const served = (code: string, recordedOn: string): OfferedExchange =>
   ({

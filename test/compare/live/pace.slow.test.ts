@@ -2,10 +2,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 
 import { createSharedStores } from '../../../src/app/journal.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { type ClientLimit, createPace, type Pace } from '../../../src/compare/live/pace.ts'
+import { createPace, type Pace } from '../../../src/compare/live/pace.ts'
 import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
-import type { Side } from '../../../src/rollout/index.ts'
-import { createRateLimit, type RateLimit } from '../../../src/upstream/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { partner } from '../../partners/partner.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
@@ -13,17 +11,9 @@ import { missingPostgres, startPostgres, type TestPostgres } from '../../support
 interface Instance {
   readonly journal: DurableJournal
   readonly pace: Pace
-  /** The rate limit of its clients. */
-  readonly clients: RateLimit
 }
 
-/** Other instances learn of a 429 from the journal, some time after it. */
-const untilSilent = (pace: Pace, rate: number | undefined, side: Side, clients?: ClientLimit) =>
-  vi.waitFor(async () => expect(await pace.acquire(acme(rate), side, 5_000, clients)).toBe('silence'), {
-    timeout: 60_000,
-  })
-
-const acme = (callsPerSecond: number | undefined) => ({ ...partner('acme', { any: true }), callsPerSecond })
+const acme = (callsPerSecond: number) => ({ ...partner('acme', { any: true }), callsPerSecond })
 
 describe.each([
   ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
@@ -44,11 +34,6 @@ describe.each([
       return {
         journal,
         pace: createPace(systemClock, stop.signal, sharing.slotsOf),
-        clients: createRateLimit({
-          callsPerSecond: 25,
-          clock: systemClock,
-          slots: sharing.slotsOf('subscription key'),
-        }),
       }
     }
     return [await open(), await open()]
@@ -77,30 +62,6 @@ describe.each([
       expect(leftMs - (left[index - 5] ?? -Infinity)).toBeGreaterThan(1_000)
     expect(left.length).toBeGreaterThanOrEqual(15)
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(2)
-  })
-
-  it('is silent on all of them after a 429, and holds back no client', async ({ skip }) => {
-    const instances = await start()
-    if (instances === undefined) return skip()
-    const [one, other] = instances
-    // With a limit, and where nothing limits the calls.
-    const sides = [[25, 'v3'], [undefined, 'v2']] as const // prettier-ignore
-    for (const [rate, side] of sides)
-      expect(await other.pace.acquire(acme(rate), side, 5_000, undefined)).toBeUndefined()
-    for (const [rate, side] of sides) one.pace.throttled(acme(rate), side)
-    for (const [rate, side] of sides) await untilSilent(other.pace, rate, side)
-    expect(other.pace.silent()).toHaveLength(2)
-    expect(await other.clients.acquire('write', 5_000)).toMatchObject({
-      admitted: true,
-    })
-  })
-
-  it('is silent on all of them after a 429 to a client of one', async ({ skip }) => {
-    const instances = await start()
-    if (instances === undefined) return skip()
-    const [one, other] = instances
-    one.clients.pauseFor(20)
-    await untilSilent(other.pace, 25, 'v3', other.clients)
   })
 
   it('lets no call leave while the journal cannot be reached', async ({ skip }) => {

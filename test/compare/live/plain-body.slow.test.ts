@@ -12,7 +12,8 @@ const replyOf = (encoding: string | undefined, body: Buffer): WireReply => ({
   fields: encoding === undefined ? [] : ['Content-Encoding', encoding],
   body,
 })
-const sizeOfReply = (reply: WireReply): number => sizeOf({ query: '', reply } as OfferedRead)
+const sizeOfReply = (reply: WireReply): number =>
+  sizeOf({ target: '', request: { fields: [] }, reply } as unknown as OfferedRead)
 
 /** Text that is compressed to about a third. */
 const text = Buffer.from(Array.from({ length: 9_000 }, (_, at) => `${at * 7_919} mark`).join(' '))

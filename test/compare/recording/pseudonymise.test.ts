@@ -8,13 +8,11 @@ import { maskExchange } from '../../../src/compare/recording/mask-credentials.ts
 import { createPseudonyms, pseudonymise } from '../../../src/compare/recording/pseudonyms.ts'
 import { fieldOf } from '../../../src/compare/wire-exchange.ts'
 import { parseConfig } from '../../../src/config/index.ts'
-import { createSlicing } from '../../../src/http/slices.ts'
 import { toV3Record } from '../../../src/translate/index.ts'
 import { inspectBatch, noBatchLimits } from '../../../src/v2/index.ts'
 import { loadFixtures } from '../../e2e/support/fixture.ts'
 import { markedExchange } from './exchanges.ts'
 
-const slices = createSlicing().open()
 const pseudonyms = createPseudonyms(Buffer.alloc(32, 7))
 const exchanges = (await loadFixtures()).map(({ name, request, response }) => ({
   name,
@@ -58,9 +56,9 @@ const classOfMinutes = (minutes: number | null | undefined): unknown =>
   typeof minutes === 'number' && Math.abs(minutes) > 1_440 ? Math.sign(minutes) : minutes
 
 describe('a pseudonymised fixture', () => {
-  it.each(exchanges)('$name decodes, translates and is found the same', async ({ name, exchange }) => {
+  it.each(exchanges)('$name decodes, translates and is found the same', ({ name, exchange }) => {
     const before = inspectedOf(exchange)
-    const mapped = await pseudonymise(pseudonyms, await maskExchange(exchange, slices), slices)
+    const mapped = pseudonymise(pseudonyms, maskExchange(exchange))
     // Values that are faulty in their charset have no pseudonyms that are.
     if (before.parts === undefined || name === 'charset-single-byte' || name === 'charset-wrong') {
       expect(mapped).toBeUndefined()
@@ -119,9 +117,9 @@ describe('a pseudonym', () => {
       expect(pseudonyms.number(lexeme)).toMatch(form)
   })
 
-  it('of a part is as long as its Content-Length says, and names that the service has stay', async () => {
+  it('of a part is as long as its Content-Length says, and names that the service has stay', () => {
     const { body } = markedExchange().reply
-    const mapped = await pseudonymise(pseudonyms, markedExchange(), slices)
+    const mapped = pseudonymise(pseudonyms, markedExchange())
     const [, length = '', part = ''] =
       /Content-Length: (\d+)[^]*?\r\n\r\n(\{[^]*\})\r\n--/.exec(mapped?.reply.body.toString() ?? '') ?? []
     expect([part.length, part.length === body.length]).toEqual([Number(length), false])
@@ -129,18 +127,4 @@ describe('a pseudonym', () => {
       expect.arrayContaining(['@odata.context', 'ExternalID', 'Learner', 'RecordedOn', 'Comment']),
     )
   })
-})
-
-it('is made in slices, however long the one body of a read is', async () => {
-  const rows = Array.from({ length: 2_000 }, () => ({ Comment: 'came with the late bus' }))
-  const body = Buffer.from(JSON.stringify({ value: rows }))
-  const reply = { status: 200, reason: 'OK', fields: ['Content-Type', 'application/json'], body }
-  let turns = 0
-  const counted = { ...createSlicing().open(), next: () => Promise.resolve(void (turns += 1)) }
-  await pseudonymise(
-    pseudonyms,
-    markedExchange({ kind: 'readFilter', body: Buffer.alloc(0), reply }),
-    counted,
-  )
-  expect(turns).toBeGreaterThan(2)
 })

@@ -10,6 +10,7 @@ export const emptyRun: RunDocument = {
   run: 'run-20260327-160000-9f3c',
   kind: 'reads',
   partner: 'acme',
+  services: null,
   startedAt: '2026-03-27T16:00:00Z',
   endedAt: '2026-03-27T16:00:02Z',
   from: '2026-01-05',
@@ -27,6 +28,7 @@ export const emptyRun: RunDocument = {
   kinds: [],
   codeClasses: [],
   days: [],
+  hours: [],
   delays: [],
   askedAgain: 0,
 }
@@ -101,6 +103,7 @@ export function termRun(): RunDocument {
     }),
     {
       askedAgain: 118,
+      services: { v2: 'https://v2.school.example/', v3: 'https://v3.school.example/' },
       differences: classes(
         'RecordedOn value time time:+3600s 4407',
         'Comment value length:51-100 length:21-50_cut 96',
@@ -154,7 +157,13 @@ export function liveRun(): RunDocument {
       differs: index === 8 ? 21 : 9,
       ...(index === 3 && { unknown: 15 }),
     }),
-    { kind: 'live', dropped: 24, skipped: 118 },
+    {
+      ...{ kind: 'live', dropped: 24, skipped: 118, startedAt: '2026-01-05T08:12:00Z' },
+      hours: [
+        { name: '08', verdicts: counts({ same: 2200, equivalent: 400, differs: 160 }) },
+        { name: '13', verdicts: counts({ same: 1200, equivalent: 200, differs: 30, unknown: 15 }) },
+      ],
+    },
   )
   const delays = [1204, 1711, 806, 214, 61, 9, 3, 0]
   const bounds = [250, 500, 1000, 2000, 5000, 10_000, 30_000, null]

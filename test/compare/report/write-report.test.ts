@@ -120,7 +120,7 @@ describe('the CSV report', () => {
     const rows = 1 + 6 + 6 + differences.length + equivalences.length + 1 + 2
     expect(lines).toHaveLength(1 + rows + 6 * (days.length + kinds.length + codeClasses.length))
     expect(lines).toContain(
-      'difference,,RecordedOn,value,time,time:+3600s,,4405,Times are shifted by an hour',
+      'difference,,RecordedOn,value,time,time:+3600s,,4405,RecordedOn is shifted by an hour',
     )
     expect(lines).toContain(
       'difference,,MinutesLate,value,number:1-5,number:6-15,,5,Minutes of lateness differ',
@@ -135,7 +135,7 @@ describe('the JUnit report', () => {
     expect(xml).toMatch(
       /<testsuites name="compare run-[^"]*" tests="\d+" failures="15" errors="0" skipped="0">/,
     )
-    expect(xml).toContain('<failure message="Times are shifted by an hour: 4,405 records" type="value">')
+    expect(xml).toContain('<failure message="RecordedOn is shifted by an hour: 4,405 records" type="value">')
   })
 
   it.each([
@@ -175,6 +175,27 @@ describe('the HTML report', () => {
     expect(heading.toLowerCase()).toBe(outcome)
   })
 
+  it('has what changes attendance before minutes, comments and what only looks otherwise, whatever the counts', () => {
+    const page = report(termRun(), 'html')
+    const [, list = ''] = /<ul class="findings">(.*?)<\/ul>/s.exec(page) ?? []
+    expect([...list.matchAll(/<strong>(.*?)<\/strong>/g)].map(([, text]) => text)).toEqual([
+      'Attendance codes change: 45',
+      'Records are on one side only: 70',
+      'Minutes of lateness change: 5',
+      'Comments change: 95',
+      'Other details differ: 4,465',
+      'Only the form differs: 100',
+    ])
+    expect(page.indexOf('The attendance code differs')).toBeLessThan(page.indexOf('RecordedOn is shifted'))
+  })
+
+  it('names the addresses that were compared, and days and hours of live findings', () => {
+    expect(report(termRun(), 'html')).toMatch(/<dt>V2<\/dt>\s*<dd>https:\/\/v2\.school\.example\/<\/dd>/)
+    const live = report(samples.live, 'html')
+    expect(live).toContain('5 Jan 2026, 08:12 UTC – 27 Mar 2026, 16:04 UTC')
+    expect(live).toContain('08:00')
+  })
+
   it('stays small with a thousand classes', () => {
     expect(report(manyClassesRun(), 'html').length).toBeLessThan(400_000)
   })
@@ -190,33 +211,43 @@ describe('every report', () => {
     }
     expect(report(readRunDocument(JSON.stringify(hidden), 'a run'), format)).not.toContain(marker)
   })
-
-  it.each(reportFormats)('as %s is the same each time', (format) => {
-    expect(report(termRun(), format)).toBe(report(termRun(), format))
-  })
 })
 
 describe('explain', () => {
   it.each([
-    ['RecordedOn', 'value', 'time', 'time:+3600s', 'Times are shifted by an hour'],
-    ['RecordedOn', 'value', 'time', 'time:-3600s', 'Times are shifted by an hour'],
-    ['RecordedOn', 'value', 'time', 'time:+<1s', 'Fractions of a second are cut'],
+    ['RecordedOn', 'value', 'time', 'time:+3600s', 'RecordedOn is shifted by an hour'],
+    ['RecordedOn', 'value', 'time', 'time:+<1s', 'Fractions of a second are cut in RecordedOn'],
     ['Comment', 'value', 'length:51-100', 'length:21-50 cut', 'Comments are cut'],
     ['Comment', 'value', 'length:10-20', 'length:10-20 trimmed', 'Comments are written in another form'],
     ['Comment', 'null', 'null', 'length:0', 'No comment is written in another way'],
-    ['SchoolAttendanceCode', 'value', 'code:present', 'code:absent', 'The attendance code differs'],
+    [
+      'SchoolAttendanceCode',
+      'value',
+      'code:present',
+      'code:absent',
+      'The attendance code differs (SchoolAttendanceCode)',
+    ],
     ['MinutesLate', 'null', 'null', 'number:0', 'Not late is null on one side and 0 on the other'],
+    ['MinutesLate', 'null', 'null', 'number:6-15', 'Minutes of lateness are on one side only'],
     ['ExternalID', 'value', 'guid', 'guid', 'The same mark has another id'],
-    ['(row)', 'count', 'count:1', 'count:2', 'A record occurs several times'],
-    ['(row)', 'order', 'place', 'place', 'Records come in another order'],
     ['(row)', 'onlyV2', '', '', 'Records that V3 does not have'],
     ['AttendanceHistorys', 'missing', 'element', 'missing', 'Histories of marks differ'],
-    ['reply/layout', 'value', 'layout:nested', 'layout:flat', 'The form of the batch reply differs'],
-    ['part/http/Content-Length', 'missing', 'field:set', 'field:none', 'The form of the batch reply differs'],
-    ['part/envelope', 'type', 'envelope:d', 'envelope:none', 'The form of the batch reply differs'],
-    ['errors/Message', 'value', 'text:other', 'text:other', 'Errors are worded or coded differently'],
-    ['Enrolments/LeavingDate', 'null', 'time', 'null', 'A value is null on one side'],
-    ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'Values differ'],
+    [
+      'reply/layout',
+      'value',
+      'layout:nested',
+      'layout:flat',
+      'The form of the batch reply differs (reply/layout)',
+    ],
+    [
+      'errors/Message',
+      'value',
+      'text:other',
+      'text:other',
+      'Errors are worded or coded differently (errors/Message)',
+    ],
+    ['Enrolments/LeavingDate', 'null', 'time', 'null', 'Enrolments/LeavingDate is null on one side'],
+    ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'The value of Enrolments/Type differs'],
   ] as const)('says of %s, %s %s and %s: %s', (path, kind, v2Class, v3Class, title) => {
     expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
   })

@@ -7,7 +7,6 @@ import { resolveSides } from '../../../src/cli/target.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { readEnvironment } from '../../../src/config/index.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
-import { createOwnRules } from '../../../src/compare/diff/index.ts'
 import {
   type Checkpoint,
   createWindowSource,
@@ -16,7 +15,6 @@ import {
   openRunFiles,
   runComparison,
 } from '../../../src/compare/run/index.ts'
-import { partnerRules, today } from './partner-rules.ts'
 import type { CompareFaces } from './run-campaign.ts'
 
 /** Compares as `markbridge compare run --v2 … --v3 …` does, in this process; `--resume` where the run is interrupted. */
@@ -25,23 +23,19 @@ export const compareFaces: CompareFaces = async ({ v2Url, v3Url }, run, learners
   const target = await resolveSides({ v2: new URL(v2Url), v3: new URL(v3Url) }, readEnvironment())
   const sides = openSides({ ...target, onCodesUnknown: () => undefined })
   const files = openRunFiles(folder)
-  const rules = run.rules ? createOwnRules(partnerRules, today) : undefined
   const go = async (resumed: Checkpoint | undefined): Promise<RunDocument> => {
     const stop = new AbortController()
     let before: number | undefined
     const { document } = await runComparison(
       {
         source: createWindowSource({
-          ...{ sides, rules, resumed, noise: run.noise, registrations: false },
+          ...{ sides, rules: undefined, resumed, noise: run.noise, registrations: false },
           ...{ clock: systemClock, pauseMs: 0 },
           ...{ fromMs: Date.parse(run.from), toMs: Date.parse(run.to) + DAY_MS },
           learners: learners === undefined ? undefined : listLearners(learners),
         }),
-        header: {
-          ...{ kind: 'reads', partner: null, from: run.from, to: run.to, noise: run.noise },
-          rules: rules?.all ?? [],
-        },
-        checkpoint: { options: '', sampleKey: '', resumed },
+        header: { kind: 'reads', partner: null, from: run.from, to: run.to, noise: run.noise },
+        checkpoint: { options: '', resumed },
         ...{ files, clock: systemClock },
         onProgress: ({ done, total }) => {
           before ??= done

@@ -32,11 +32,6 @@ export const defects: Readonly<Record<string, Defect>> = {
     from: "add('verdict', [kind, verdict])",
     to: "add('verdict', [kind, verdict], verdict === 'differs' ? 2 : 1)",
   },
-  'ignores the expiry of rules': {
-    module: 'compare/diff/findings.ts',
-    from: 'expired: rule.expires < today',
-    to: 'expired: false',
-  },
   'treats null as missing': {
     module: 'compare/diff/compare-values.ts',
     from: "if (v2 === null || v3 === null) return 'null'",

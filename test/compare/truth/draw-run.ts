@@ -15,8 +15,6 @@ export interface DrawnRun {
   readonly kinds: readonly DrawnKind[]
   /** V2 is read twice. */
   readonly noise: boolean
-  /** The partner has rules of its own (partner-rules.ts). */
-  readonly rules: boolean
   /** Some records differ in two fields. */
   readonly combined: boolean
   /** The run is stopped after each window and goes on from its checkpoint. */
@@ -45,7 +43,6 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     kinds: drawKinds(random.next() < 0.5 ? drawnKinds.length : 1 + random.below(6), seed),
     // Short campaigns have each of these, too.
     noise: seed % 4 === 0,
-    rules: seed % 3 === 0,
     combined: seed % 5 < 2,
     interrupted: seed % 7 === 0,
     failing: seed % 8 === 1,

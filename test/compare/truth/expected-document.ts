@@ -3,7 +3,6 @@ import type { Comparison, Verdict } from '../../../src/compare/verdict.ts'
 import { verdicts } from '../../../src/compare/verdict.ts'
 import { dayOf, keyOf, type ListedDifference } from './differ-faces.ts'
 import { expectations } from './expected-findings.ts'
-import { applyRules, partnerRules } from './partner-rules.ts'
 
 /** How often each finding and verdict occurs: `differs`, `path kind class class`, `day verdict`. */
 export type Counts = ReadonlyMap<string, number>
@@ -14,25 +13,19 @@ export interface ComparedMarks {
   readonly total: number
   /** Those with a history, by `learner event`, and their days: V2 shows it, the adapter does not. */
   readonly withHistory: ReadonlyMap<string, string>
-  /** Whether the partner has rules of its own. */
-  readonly rules: boolean
 }
 
 /** What a run must count, from the truth of the sandbox alone. */
 export function expectedCounts(
   truth: readonly ListedDifference[],
-  { total, withHistory, rules }: ComparedMarks,
+  { total, withHistory }: ComparedMarks,
 ): Counts {
   const counts = new Map<string, number>()
   const add = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by)
   const records = Map.groupBy(truth, ({ mark }) => keyOf(mark))
   const historyOf = (key: string): Comparison[] => (withHistory.has(key) ? [history] : [])
   let other = 0
-  const record = (day: string, found: Comparison): void => {
-    const { comparison, expired } = rules ? applyRules(found) : { comparison: found, expired: [] }
-    for (const name of expired) add(`rule ${name} expired`)
-    for (const { rule } of comparison.equivalences)
-      if (partnerRules.some(({ name }) => name === rule)) add(`rule ${rule} applied`)
+  const record = (day: string, comparison: Comparison): void => {
     add(`verdict ${comparison.verdict}`)
     if (comparison.verdict !== 'same') add(`day ${day} ${comparison.verdict}`)
     for (const { path, kind, v2Class, v3Class } of comparison.differences)
@@ -90,8 +83,6 @@ export function reportedCounts(document: RunDocument): Counts {
   for (const { rule, path, count } of document.equivalences) add(`equivalent ${rule} ${path}`, count)
   for (const { name, verdicts: ofDay } of document.days)
     for (const verdict of verdicts) if (verdict !== 'same') add(`day ${name} ${verdict}`, ofDay[verdict])
-  for (const { name, expired, count } of document.ownRules)
-    add(`rule ${name} ${expired ? 'expired' : 'applied'}`, count)
   add('compared', document.compared)
   return counts
 }

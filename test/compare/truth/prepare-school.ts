@@ -6,7 +6,7 @@ import { batchOf } from '../../support/batch-request.ts'
 import { type FlatMark, type ListedDifference, startFaceProxy } from './differ-faces.ts'
 
 /** Credentials of the sandbox. */
-export const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
+const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
 
 /** The first and last day of the marks that have comments; both belong to every scale. */
 export const firstDay = '2026-02-23'

@@ -23,17 +23,10 @@ export function journalFile({ encrypted = false } = {}): JournalSection {
   return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
 }
 
-/** True where another process holds the file of an SQLite journal for seconds; false for every other journal. */
-export function isHeld(url: string): boolean {
-  if (!url.startsWith('sqlite:')) return false
-  const database = new DatabaseSync(url.slice('sqlite:'.length), { timeout: 3_000 })
-  try {
-    database.exec('BEGIN IMMEDIATE')
-    database.exec('ROLLBACK')
-    return false
-  } catch {
-    return true
-  } finally {
-    database.close()
-  }
+/** Rows of an SQLite journal, read from its file as a later version of it would. */
+export function rowsOf({ url }: Pick<JournalSection, 'url'>, sql: string): Record<string, unknown>[] {
+  const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
+  const rows = database.prepare(sql).all()
+  database.close()
+  return rows
 }

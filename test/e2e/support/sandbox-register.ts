@@ -1,5 +1,5 @@
 import { type BatchText, batchOf } from '../../support/batch-request.ts'
-import { sandboxHeaders, type startSandbox } from '../../sandbox/start-sandbox.ts'
+import { sampleMark, sandboxHeaders, type startSandbox } from '../../sandbox/start-sandbox.ts'
 
 /** The register of one session of the sandbox's class. */
 export interface SandboxRegister {
@@ -17,26 +17,15 @@ export async function sandboxRegister(
   sandbox: Awaited<ReturnType<typeof startSandbox>>,
   count: number,
 ): Promise<SandboxRegister> {
-  const { body } = await sandbox.json('GET', '/_sandbox/samples')
-  const samples = body as { learners: string[]; events: string[]; codes: { id: string }[] }
+  const samples = await sandbox.samples()
   const learners = samples.learners.slice(0, count)
-  const records = learners.map((Learner) => ({
-    Present: true,
-    Absent: false,
-    Learner,
-    AttendableEvent: samples.events[0],
-    SchoolAttendanceCode: samples.codes[0]?.id,
-    MinutesLate: null,
-    // The learners have marks of that session already: equal ones would be taken for those that are lost.
-    Comment: 'register',
-  }))
+  // The learners have marks of that session already: equal ones would be taken for those that are lost.
+  const records = learners.map((_, index) => sampleMark(samples, index, { Comment: 'register' }))
   return {
     batch: batchOf(records),
     headers: sandboxHeaders,
     learners: [...learners].sort(),
-    written: async () => {
-      const effects = await sandbox.json('GET', '/_sandbox/effects')
-      return (effects.body as { learner: string }[]).map(({ learner }) => learner).sort()
-    },
+    written: async () =>
+      ((await sandbox.effects()) as { learner: string }[]).map(({ learner }) => learner).sort(),
   }
 }

@@ -5,10 +5,9 @@ import { driveForward, type DriveResult } from '../../../src/rollout/store/drive
 import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
 import type { JournalKey } from '../../../src/journal/index.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { createSandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 import { batchOf, postBatch } from '../../support/batch-request.ts'
 import type { Adapter, Reply } from '../../support/start-adapter.ts'
-import { sandboxHeaders, testNow } from '../../sandbox/start-sandbox.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 
 /** A service with both faces, each on a port of its own. */
 export interface TwoFaces {
@@ -20,35 +19,19 @@ export interface TwoFaces {
   faces(): Promise<ReadonlyMap<string, 'V2' | 'V3'>>
 }
 
-export async function startTwoFaces(options: Partial<SandboxOptions> = {}): Promise<TwoFaces> {
-  const sandbox = createSandbox({ now: testNow, v2Port: 0, ...options })
-  const { url, v2Url } = await sandbox.listen()
-  onTestFinished(() => sandbox.close())
-  const read = async (path: string): Promise<unknown> => (await fetch(`${url}${path}`)).json()
-  const samples = (await read('/_sandbox/samples')) as {
-    learners: string[]
-    events: string[]
-    codes: { id: string }[]
-  }
+export async function startTwoFaces(): Promise<TwoFaces> {
+  const sandbox = await startSandbox({ v2Port: 0 })
+  const samples = await sandbox.samples()
   let next = 0
   return {
-    v3Url: url,
-    v2Url,
+    v3Url: sandbox.url,
+    v2Url: sandbox.v2Url,
     batch: (comment) => {
       next += 1
-      const record = {
-        Present: true,
-        Absent: false,
-        Learner: samples.learners[next % samples.learners.length],
-        AttendableEvent: samples.events[0],
-        SchoolAttendanceCode: samples.codes[0]?.id,
-        MinutesLate: null,
-        Comment: comment,
-      }
-      return batchOf([record])
+      return batchOf([sampleMark(samples, next % samples.learners.length, { Comment: comment })])
     },
     faces: async () => {
-      const effects = (await read('/_sandbox/effects')) as { comment: string; face: 'V2' | 'V3' }[]
+      const effects = (await sandbox.effects()) as { comment: string; face: 'V2' | 'V3' }[]
       return new Map(effects.map(({ comment, face }) => [comment, face]))
     },
   }

@@ -34,23 +34,21 @@ export interface StoppingAdapter {
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration and a tuning; with `failpoint` it stops itself at that moment. `imports` are loaded into it. */
+/** Starts the built adapter on a configuration and a tuning; with `failpoint` it stops itself at that moment. */
 export async function startStopping(
   { tuning, ...config }: Readonly<Record<string, unknown>> & { readonly tuning?: object },
   failpoint?: Failpoint,
-  imports: readonly string[] = [],
 ): Promise<StoppingAdapter> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-stopping-'))
   const file = join(folder, 'markbridge.yaml')
   writeFileSync(file, JSON.stringify({ listen: { port: 0 }, ...config }))
-  const modules = failpoint === undefined ? imports : [path('test/faults/failpoints/preload.ts'), ...imports]
-  const preload = modules.flatMap((module) => ['--import', module])
+  const preload = failpoint === undefined ? [] : ['--import', path('test/faults/failpoints/preload.ts')]
   const child = spawn(process.execPath, [...preload, mainOfCli, 'serve', '--config', file], {
     env: {
       ...process.env,
       JOURNAL_KEY: journalKey,
       ...tuned(tuning),
-      [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
+      [failpointVariable]: formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

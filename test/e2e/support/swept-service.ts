@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { onTestFinished } from 'vitest'
 
-import { createSandbox } from '../../../src/sandbox/index.ts'
+import { sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
 
 /** The key of the only client. */
 export const key = 'HUSHKEY-51c7d0'
@@ -24,29 +24,16 @@ export function ownFolder(): string {
 
 /** A service that knows these credentials only. */
 export async function startService() {
-  const sandbox = createSandbox({
-    ...{ now: '2026-06-10T10:00:00Z', v2Port: 0, keys: [key] },
+  const sandbox = await startSandbox({
+    ...{ v2Port: 0, keys: [key] },
     tokens: [{ token, domains: ['Attendance', 'Learner.Indentifier', 'Learner.Registration'] }],
   })
-  const { url, v2Url } = await sandbox.listen()
-  onTestFinished(() => sandbox.close())
-  const samples = (await (await fetch(`${url}/_sandbox/samples`)).json()) as {
-    learners: string[]
-    events: string[]
-    codes: { id: string }[]
-  }
-  const put = async (path: string, body: object): Promise<unknown> => {
-    const headers = { 'Content-Type': 'application/json' }
-    return (await fetch(url + path, { method: 'PUT', headers, body: JSON.stringify(body) })).json()
-  }
+  const { url, v2Url, put } = sandbox
+  const samples = await sandbox.samples()
   /** A mark of this learner, in a session and with a code of its own. */
   const mark = (index: number) => ({
-    ...{
-      Learner: samples.learners[index],
-      AttendableEvent: samples.events[index],
-      SchoolAttendanceCode: samples.codes[index]?.id,
-    },
-    ...{ Present: true, Absent: false, MinutesLate: null, Comment: `  HUSHCOMMENT ${index} – ä "q" ` },
+    ...sampleMark(samples, index, { Comment: `  HUSHCOMMENT ${index} – ä "q" ` }),
+    ...{ AttendableEvent: samples.events[index], SchoolAttendanceCode: samples.codes[index]?.id },
   })
   return { url, v2Url, samples, put, mark }
 }

@@ -2,7 +2,7 @@ import { vi } from 'vitest'
 
 import type { AppOverrides } from '../../../src/index.ts'
 import type { KnownWrite, LiveStages, Stage } from '../../../src/rollout/index.ts'
-import { sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { type BatchText, batchOf, postBatch } from '../../support/batch-request.ts'
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { type JournalSection, journalFile } from './journal-file.ts'
@@ -16,7 +16,7 @@ export interface Served {
 }
 
 /** A mark that the service took. */
-export interface Effect {
+interface Effect {
   readonly face: 'V2' | 'V3'
   readonly learner: string
   readonly comment: string | null
@@ -51,8 +51,7 @@ export async function startTwoFaces(
 ): Promise<TwoFaces> {
   const tokens = [{ token: 'second', domains: ['Attendance'] }]
   const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString(), tokens })
-  const { body } = await sandbox.json('GET', '/_sandbox/samples')
-  const samples = body as { learners: string[]; events: string[]; codes: { id: string }[] }
+  const samples = await sandbox.samples()
   const served: Served = { side: 'v2', stage: 'canary', known: 'keys', isCurrent: true }
   const stages: LiveStages = {
     enter: (_partner, { kind }) => {
@@ -69,15 +68,12 @@ export async function startTwoFaces(
       }
     },
   }
-  const effects = async (): Promise<string[]> => {
-    const reply = await sandbox.json('GET', '/_sandbox/effects')
-    return (reply.body as Effect[]).map(
+  const effects = async (): Promise<string[]> =>
+    ((await sandbox.effects()) as Effect[]).map(
       ({ face, learner, comment }) => `${face} ${samples.learners.indexOf(learner)} ${comment ?? ''}`,
     )
-  }
   const put = async (what: string, to: object): Promise<void> => {
-    const headers = { 'Content-Type': 'application/json' }
-    const { status } = await sandbox.json('PUT', `/_sandbox/${what}`, { headers, body: JSON.stringify(to) })
+    const { status } = await sandbox.put(what, to)
     if (status >= 300) throw new Error(`the ${what} were refused with ${status}`)
   }
   const partner = {
@@ -97,15 +93,7 @@ export async function startTwoFaces(
       startAdapter(sandbox.url, { journal, partners: [partner], ...settings }, { stages, ...overrides }),
     batch: (learners, comment, ids = comment) =>
       batchOf(
-        learners.map((learner) => ({
-          Present: true,
-          Absent: false,
-          Learner: samples.learners[learner],
-          AttendableEvent: samples.events[0],
-          SchoolAttendanceCode: samples.codes[0]?.id,
-          MinutesLate: null,
-          Comment: comment,
-        })),
+        learners.map((learner) => sampleMark(samples, learner, { Comment: comment })),
         { batch: `batch_${ids}`, changeset: `changeset_${ids}` },
       ),
     post: (adapter, batch) => postBatch(adapter, batch, sandboxHeaders),

@@ -1,38 +1,27 @@
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
-import {
-  type Answer,
-  type CreatedMark,
-  holdsOutcome,
-  isFinalAnswer,
-  type WriteHistory,
-} from '../load/history.ts'
+import { type Answer, type CreatedMark, holdsOutcome, isFinalAnswer } from '../load/history.ts'
 import { nameIn, type Write } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'
-import type { Finding } from './check-history.ts'
+import type { Finding, Recorded } from './finding.ts'
 
 /** What may be said of a write because of itself and of others of the same learner and session. */
-export interface Excuses {
+interface Excuses {
   readonly mayBeRefused: boolean
   /** A newer one was recorded. */
   readonly wasOvertaken: boolean
   /** The service alters values. */
   readonly alters: boolean
-  /** The requests with this write that went to the service; undefined where nobody watched them. */
-  readonly forwards: readonly Forward[] | undefined
 }
 
 /** Checks everything that a client was told about one write; each falsehood is told once, the first of them. */
-export function checkAnswers(
-  own: WriteHistory,
-  effects: readonly EffectEntry[],
-  excuses: Excuses,
-): Finding[] {
+export function checkAnswers(recorded: Recorded, excuses: Excuses): Finding[] {
+  const { own, effects } = recorded
   const { write, answers } = own
   const told = answers.map(({ answer }) => answer).filter(holdsOutcome)
   const because =
     told.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
     checkSequence(told, effects) ??
-    checkTimes(own, effects, excuses.forwards)
+    checkTimes(recorded)
   return because === undefined ? [] : [{ kind: 'falseAnswer', of: write.name, because }]
 }
 
@@ -84,11 +73,7 @@ function checkSequence(told: readonly Answer[], effects: readonly EffectEntry[])
  * "Not applied" says that the service has not got the write, and will not before its client sends it again; so does a request
  * that was turned away as a whole, if it was the first. "Created" says that the service has it already.
  */
-function checkTimes(
-  { answers, sends }: WriteHistory,
-  effects: readonly EffectEntry[],
-  forwards: readonly Forward[] | undefined,
-): string | undefined {
+function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): string | undefined {
   if (forwards === undefined || effects.length === 0) return undefined
   const applied = appliedBy(forwards)
   for (const { at, answer } of answers) {

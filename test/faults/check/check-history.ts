@@ -3,38 +3,8 @@ import { type History, isFinal, type WriteHistory } from '../load/history.ts'
 import { nameIn } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import { checkAnswers } from './check-answers.ts'
-import { checkOrder, createRivals, type Rivals } from './check-order.ts'
-import { tellStory } from './tell-story.ts'
-import { isAsOftenAsSent, type Recorded } from './v2-alone.ts'
-
-/**
- * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`),
- * unless V2 alone did so as often as its client sent it; told what is
- * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
- * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
- * (`changedReply`); sent to the service with the token of another client (`lent`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
- * (`trusted`).
- */
-export interface Finding {
-  readonly kind:
-    | 'lost'
-    | 'doubled'
-    | 'falseAnswer'
-    | 'order'
-    | 'unsettled'
-    | 'stranger'
-    | 'changedReply'
-    | 'lent'
-    | 'ledger'
-    | 'trusted'
-  /** Name of the write; of a batch `batch <number>`. */
-  readonly of: string
-  readonly because: string
-  /** Name of the other write that it is about. */
-  readonly against?: string
-  /** What happened to the write, in order, and to the other one. */
-  readonly story?: string
-}
+import { checkOrder, createRivals, isAsOftenAsSent, type Rivals } from './check-order.ts'
+import { type Finding, type Recorded, tellStory } from './finding.ts'
 
 /** What else is known of a run. */
 export interface CheckContext {
@@ -63,53 +33,41 @@ export function checkHistory(
   effects: readonly EffectEntry[],
   { oneMark = false, alters = false, forwards }: CheckContext = {},
 ): Checked {
-  const effectsOf = groupByName(effects)
+  const effectsOf = Map.groupBy(effects, ({ comment }) => nameIn(comment) ?? '')
   const { writes } = history
-  const rivals = createRivals(writes, effectsOf, forwards)
-  const order = checkOrder(writes, effectsOf, forwards)
+  const all = writes.map((own): Recorded => {
+    const { name } = own.write
+    return { own, effects: effectsOf.get(name) ?? [], forwards: forwards && (forwards.get(name) ?? []) }
+  })
+  const rivals = createRivals(all)
+  const order = checkOrder(all)
+  const changed = (of: string, because: string): Finding => ({ kind: 'changedReply', of, because })
   const findings = [
-    ...writes.flatMap((own) => {
-      const { name } = own.write
-      return checkCount({ own, effects: effectsOf.get(name) ?? [], forwards: forwards?.get(name) })
+    ...all.flatMap(checkCount),
+    ...all.flatMap((recorded) => checkEnd(recorded, rivals)),
+    ...all.flatMap((recorded) => {
+      const { own } = recorded
+      const mayBeRefused = !own.write.valid || (oneMark && rivals.wasMarked(own))
+      return checkAnswers(recorded, { mayBeRefused, wasOvertaken: rivals.wasOvertaken(own), alters })
     }),
-    ...writes.flatMap((own) => checkEnd(own, effectsOf.get(own.write.name) ?? [], rivals)),
-    ...writes.flatMap((own) =>
-      checkAnswers(own, effectsOf.get(own.write.name) ?? [], {
-        mayBeRefused: !own.write.valid || (oneMark && rivals.wasMarked(own)),
-        wasOvertaken: rivals.wasOvertaken(own),
-        alters,
-        forwards: forwards?.get(own.write.name) ?? (forwards === undefined ? undefined : []),
-      }),
-    ),
-    ...writes.flatMap((own) => checkToken(own, forwards?.get(own.write.name) ?? [])),
+    ...all.flatMap(checkToken),
     ...order.findings,
     ...checkStrangers(writes, effects),
-    ...history.changedReplays.map((batch): Finding => ({
-      kind: 'changedReply',
-      of: `batch ${batch}`,
-      because: 'the same batch, finished, was answered with other bytes',
-    })),
-    ...history.missingReplays.map((batch): Finding => ({
-      kind: 'changedReply',
-      of: `batch ${batch}`,
-      because: 'the same batch, finished, was not answered again though nothing was broken',
-    })),
-    ...history.changedParts.map(({ name: of, first, later }): Finding => ({
-      kind: 'changedReply',
-      of,
-      because: `its final answer came again with other bytes: ${describeChange(first, later)}`,
-    })),
+    ...history.changedReplays.map((batch) =>
+      changed(`batch ${batch}`, 'the same batch, finished, was answered with other bytes'),
+    ),
+    ...history.missingReplays.map((batch) =>
+      changed(`batch ${batch}`, 'the same batch, finished, was not answered again though nothing was broken'),
+    ),
+    ...history.changedParts.map(({ name, first, later }) =>
+      changed(name, `its final answer came again with other bytes: ${describeChange(first, later)}`),
+    ),
   ]
   const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : rivals.wasOvertaken(own)))
-  const byName = new Map(writes.map((own) => [own.write.name, own]))
-  const storyOf = (name: string | undefined): string[] => {
-    const own = byName.get(name ?? '')
-    if (own === undefined || name === undefined) return []
-    return [tellStory(own, effectsOf.get(name) ?? [], forwards?.get(name) ?? [])]
-  }
+  const byName = new Map(all.map((recorded) => [recorded.own.write.name, recorded]))
   const withStories = findings.map((finding): Finding => {
-    const stories = [finding.of, finding.against].flatMap(storyOf)
-    return stories.length === 0 ? finding : { ...finding, story: stories.join('\n    ') }
+    const about = [finding.of, finding.against].flatMap((name) => byName.get(name ?? '') ?? [])
+    return about.length === 0 ? finding : { ...finding, story: about.map(tellStory).join('\n    ') }
   })
   return { findings: withStories, overtaken: overtaken.length, repeated: order.repeated }
 }
@@ -120,10 +78,6 @@ function describeChange(first: string, later: string): string {
   while (at < first.length && first[at] === later[at]) at += 1
   const quote = (text: string): string => JSON.stringify(text.slice(Math.max(0, at - 30), at + 60))
   return `${quote(first)}, then ${quote(later)}`
-}
-
-function groupByName(effects: readonly EffectEntry[]): Map<string, EffectEntry[]> {
-  return Map.groupBy(effects, ({ comment }) => nameIn(comment) ?? '')
 }
 
 function checkCount(recorded: Recorded): Finding[] {
@@ -141,7 +95,7 @@ function checkCount(recorded: Recorded): Finding[] {
   return findings
 }
 
-function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvertaken }: Rivals): Finding[] {
+function checkEnd({ own, effects }: Recorded, { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
   // What became of it cannot be seen any longer behind the newer one.
@@ -150,7 +104,7 @@ function checkEnd(own: WriteHistory, effects: readonly EffectEntry[], { wasOvert
 }
 
 /** What one client sent goes to the service with its own token only. */
-function checkToken({ write, token }: WriteHistory, forwards: readonly Forward[]): Finding[] {
+function checkToken({ own: { write, token }, forwards = [] }: Recorded): Finding[] {
   const isLent = token !== undefined && forwards.some((forward) => forward.token !== token)
   return isLent ? [{ kind: 'lent', of: write.name, because: 'sent with the token of another client' }] : []
 }

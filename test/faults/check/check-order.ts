@@ -1,9 +1,11 @@
-import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Answer, WriteHistory } from '../load/history.ts'
-import type { Forward } from '../proxy/forwards.ts'
-import { checkDrained, type Placed } from './check-drained.ts'
-import type { Finding } from './check-history.ts'
-import { isSentAgainToV2 } from './v2-alone.ts'
+import type { Finding, Recorded } from './finding.ts'
+
+/** A write that the service recorded, with the places of its first and its last effect. */
+interface Placed extends Recorded {
+  readonly first: number
+  readonly last: number
+}
 
 /** What was found about the order of writes. */
 export interface CheckedOrder {
@@ -18,17 +20,10 @@ export interface CheckedOrder {
  * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is not a finding.
  * A write that was under way on V2 while V3 recorded a newer one is one too (`checkDrained`).
  */
-export function checkOrder(
-  writes: readonly WriteHistory[],
-  effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
-  forwards?: ReadonlyMap<string, readonly Forward[]>,
-): CheckedOrder {
-  const recorded = writes.flatMap((own): Placed[] => {
-    const effects = effectsOf.get(own.write.name) ?? []
-    const seqs = effects.map(({ seq }) => seq)
-    if (seqs.length === 0) return []
-    const forwarded = forwards?.get(own.write.name)
-    return [{ own, effects, forwards: forwarded, first: Math.min(...seqs), last: Math.max(...seqs) }]
+export function checkOrder(all: readonly Recorded[]): CheckedOrder {
+  const recorded = all.flatMap((one): Placed[] => {
+    const seqs = one.effects.map(({ seq }) => seq)
+    return seqs.length === 0 ? [] : [{ ...one, first: Math.min(...seqs), last: Math.max(...seqs) }]
   })
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   const late = [...byKey.values()].flatMap((sameKey) =>
@@ -69,21 +64,18 @@ export interface Rivals {
 }
 
 /** Groups the writes that were recorded by learner and session. */
-export function createRivals(
-  writes: readonly WriteHistory[],
-  effectsOf: ReadonlyMap<string, readonly EffectEntry[]>,
-  forwards?: ReadonlyMap<string, readonly Forward[]>,
-): Rivals {
-  const recorded = writes.filter(({ write }) => effectsOf.has(write.name))
-  const byKey = Map.groupBy(recorded, keyOf)
-  const someOther = (own: WriteHistory, holds: (other: WriteHistory) => boolean): boolean =>
-    byKey.get(keyOf(own))?.some((other) => other !== own && holds(other)) === true
+export function createRivals(all: readonly Recorded[]): Rivals {
+  const recorded = all.filter(({ effects }) => effects.length > 0)
+  const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
+  const someOther = (own: WriteHistory, holds: (other: Recorded) => boolean): boolean =>
+    byKey.get(keyOf(own))?.some((other) => other.own !== own && holds(other)) === true
   // V2 takes a batch that is sent again for a new one, wherever its client had put it before.
-  const wasRelayedSince = (other: WriteHistory, { sentAt }: WriteHistory): boolean =>
-    forwards?.get(other.write.name)?.some(({ face, at }) => face === 'V2' && at > sentAt) === true
+  const wasRelayedSince = ({ forwards = [] }: Recorded, { sentAt }: WriteHistory): boolean =>
+    forwards.some(({ face, at }) => face === 'V2' && at > sentAt)
   return {
     wasMarked: (own) => someOther(own, () => true),
-    wasOvertaken: (own) => someOther(own, (other) => !isBefore(other, own) || wasRelayedSince(other, own)),
+    wasOvertaken: (own) =>
+      someOther(own, (other) => !isBefore(other.own, own) || wasRelayedSince(other, own)),
   }
 }
 
@@ -104,4 +96,55 @@ function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
 function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
   if (older.batch === newer.batch) return undefined
   return older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))?.at
+}
+
+/**
+ * Finds writes that V2 recorded after V3 had recorded a newer one of the same learner, session and school, although V2 had been sent them
+ * before the newer one left its client. A step forward drains, so V3 is sent nothing of a unit before V2 has ended what it was sent; a client that
+ * corrects a mark without waiting for the answer counts on that. `sameKey`: writes of one learner and session.
+ */
+function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
+  const onV3 = sameKey.flatMap((newer) => {
+    const seqs = newer.effects.filter(({ face }) => face === 'V3').map(({ seq }) => seq)
+    return seqs.length === 0 ? [] : [{ newer, seq: Math.min(...seqs) }]
+  })
+  return sameKey.flatMap((older): Finding[] => {
+    const overtaken = onV3.find(({ newer, seq }) => seq < older.last && wasUnderWay(older, newer))
+    if (overtaken === undefined) return []
+    const against = overtaken.newer.own.write.name
+    const because = `under way on V2 when ${against} was sent, recorded as ${older.last}, after V3 had recorded that one (${overtaken.seq})`
+    return [{ kind: 'order', of: older.own.write.name, because, against }]
+  })
+}
+
+/** True where V2 alone was sent the older one, for the last time before the newer one left its client. */
+function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
+  if (own.batch === newer.own.batch || own.school !== newer.own.school || forwards.length === 0) return false
+  const { sentAt } = newer.own
+  return (
+    forwards.every(({ face, at }) => face === 'V2' && at < sentAt) && own.sends.every((sent) => sent < sentAt)
+  )
+}
+
+/**
+ * True for effects that V2 has with or without an adapter: it applies a batch as often as its client sends it. All of them are of V2, and
+ * there are no more of them than requests of the client that were relayed, each once.
+ */
+export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): boolean {
+  if (!effects.every(({ face }) => face === 'V2')) return false
+  const relayed = forwards.filter(({ face }) => face === 'V2').map(({ sentAt }) => sentAt)
+  const isOwn = (sentAt: number | undefined): boolean => sentAt !== undefined && own.sends.includes(sentAt)
+  return effects.length <= relayed.length && new Set(relayed).size === relayed.length && relayed.every(isOwn)
+}
+
+/**
+ * True for an older write that only V2 was ever sent, and that it recorded after a newer one because its client had sent it once more: V2
+ * applies what comes last, and a batch that V2 alone sees again is treated as without an adapter. `placedAt`: when the client had an answer
+ * by which its write is older; undefined: the newer one is of the same batch.
+ */
+function isSentAgainToV2(older: Recorded, placedAt: number | undefined): boolean {
+  const { own, forwards = [] } = older
+  if (!isAsOftenAsSent(older) || !forwards.every(({ face }) => face === 'V2')) return false
+  const again = own.sends.slice(1).filter((sent) => sent > (placedAt ?? own.sentAt))
+  return forwards.some(({ sentAt = 0 }) => again.includes(sentAt))
 }

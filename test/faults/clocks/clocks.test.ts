@@ -3,13 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createRandom } from '../../../src/sandbox/random.ts'
-import { type ClockKind, clockSettings, missingSystemClock, setClock } from './clock-file.ts'
-import { startClockSteps } from './clock-steps.ts'
+import { type ClockKind, clockSettings, missingSystemClock, setClock, startClockSteps } from './clocks.ts'
+
+/** Prints the time by all clocks, again and again: the wall clock twice, and the one that only runs forward. */
+const program =
+  'setInterval(() => console.log(JSON.stringify([Date.now(), new Date().getTime(), performance.now(), new Date(0).getTime()])), 5)'
 
 type Times = [now: number, wall: number, forward: number, epoch: number]
 
@@ -19,8 +21,7 @@ function startTeller(kind: ClockKind): { file: string; last: () => Times } {
   const file = join(folder, 'clock')
   setClock(file, 0)
   const { imports, env } = clockSettings(kind, file)
-  const program = fileURLToPath(new URL('programs/tell-time.ts', import.meta.url))
-  const args = [...imports.flatMap((path) => ['--import', path]), program]
+  const args = [...imports.flatMap((path) => ['--import', path]), '-e', program]
   const child = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { clockVariable } from './clock-file.ts'
+import { clockVariable } from './clocks.ts'
 
 // Loaded with --import into the built program: its wall clock is off by what a file says, which may change at any time. Time
 // that only runs forward (performance.now, process.hrtime, timers) goes on as it is.

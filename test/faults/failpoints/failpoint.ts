@@ -26,19 +26,7 @@ export interface Failpoint {
 /** The variable that `preload.ts` reads. */
 export const failpointVariable = 'MARKBRIDGE_TEST_FAILPOINT'
 
-export function formatFailpoint({ kind, nth, store, signal }: Failpoint): string {
-  return `${kind}:${nth}:${store}${signal === undefined ? '' : `:${signal}`}`
-}
-
-/** The inverse of `formatFailpoint`. */
-export function parseFailpoint(text: string): Failpoint {
-  const [name, nth, store, signal] = text.split(':')
-  const kind = failpointKinds.find((known) => known === name)
-  if (kind === undefined || (store !== 'sqlite' && store !== 'postgres')) {
-    throw new Error(`no failpoint: ${text}`)
-  }
-  const failpoint = { kind, nth: Number(nth), store } as const
-  if (signal === undefined) return failpoint
-  if (signal !== 'SIGKILL' && signal !== 'SIGSTOP') throw new Error(`no failpoint: ${text}`)
-  return { ...failpoint, signal }
+/** The value of that variable; empty for a process that lives on. */
+export function formatFailpoint(failpoint: Failpoint | undefined): string {
+  return failpoint === undefined ? '' : JSON.stringify(failpoint)
 }

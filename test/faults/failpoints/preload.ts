@@ -1,13 +1,21 @@
-import worker from 'node:worker_threads'
+import { subscribe } from 'node:diagnostics_channel'
 import { syncBuiltinESMExports } from 'node:module'
+import worker from 'node:worker_threads'
 
-import { type FailpointKind, failpointVariable, parseFailpoint } from './failpoint.ts'
+import { type Failpoint, type FailpointKind, failpointVariable } from './failpoint.ts'
 
 // Loaded with --import into the built program: it dies at one chosen moment, and the program knows nothing of it.
 
+/** What undici publishes of a request that leaves, and of its answer. */
+const requests: readonly [channel: string, kind: FailpointKind][] = [
+  ['create', 'beforeSend'],
+  ['bodySent', 'afterSend'],
+  ['headers', 'answerHead'],
+  ['trailers', 'answerEnd'],
+]
 const text = process.env[failpointVariable]
 if (text !== undefined && text !== '') {
-  const failpoint = parseFailpoint(text)
+  const failpoint = JSON.parse(text) as Failpoint
   let count = 0
   const hit = (kind: FailpointKind): void => {
     if (kind !== failpoint.kind) return
@@ -21,7 +29,7 @@ if (text !== undefined && text !== '') {
     else (await import('./watch-postgres.ts')).watchPostgres(hit)
     loadIntoThreads()
   } else {
-    ;(await import('./watch-undici.ts')).watchUndici(hit)
+    for (const [name, kind] of requests) subscribe(`undici:request:${name}`, () => hit(kind))
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { ByteSource } from './byte-source.ts'
 import type { Fault } from './fault.ts'
 import { MessageScanner } from './message-scanner.ts'
 
@@ -98,5 +97,32 @@ async function write(client: Socket, bytes: Buffer, fault: Fault): Promise<void>
   for (let at = 0; at < bytes.length && !client.destroyed; at += step) {
     client.write(bytes.subarray(at, at + step))
     await delay(SLOW_TICK_MS)
+  }
+}
+
+/** Reads a socket piece by piece; what was read too much can be put back. A broken connection is an end like any other. */
+class ByteSource {
+  private readonly pieces: AsyncIterator<Buffer>
+  private rest: Buffer | undefined
+
+  constructor(socket: Socket) {
+    this.pieces = socket[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  }
+
+  /** The next piece; undefined at the end. */
+  async read(): Promise<Buffer | undefined> {
+    const { rest } = this
+    this.rest = undefined
+    if (rest !== undefined) return rest
+    try {
+      const next = await this.pieces.next()
+      return next.done === true ? undefined : next.value
+    } catch {
+      return undefined // reset: the socket's own handler has seen it
+    }
+  }
+
+  putBack(bytes: Buffer): void {
+    if (bytes.length > 0) this.rest = bytes
   }
 }

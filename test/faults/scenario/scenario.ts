@@ -1,9 +1,12 @@
 import type { Stage } from '../../../src/rollout/index.ts'
-import type { ClockKind } from '../clocks/clock-file.ts'
+import type { ClockKind } from '../clocks/clocks.ts'
 import type { LoadOptions } from '../load/load.ts'
 import type { FaultShares } from '../proxy/fault.ts'
 import type { KillPlan } from '../supervisor/supervisor.ts'
 import type { StormName } from './storms.ts'
+
+/** The only partner of a scenario. */
+export const PARTNER = 'acme'
 
 /** What goes wrong in a run, and for how long. */
 export interface Scenario {
@@ -35,8 +38,8 @@ export interface Scenario {
   readonly writeMode?: 'single' | 'batch'
   /** What the service does with a second mark of the same learner and session. Default `replace`. */
   readonly onExisting?: 'replace' | 'duplicate' | 'conflict'
-  /** What the service makes of values, as `PUT /_sandbox/values` takes it. */
-  readonly values?: StoredValues
+  /** What the service makes of values, as `PUT /_sandbox/values` takes it (docs/sandbox.md). */
+  readonly values?: Readonly<Record<string, unknown>>
   /** The clock, zone, precision and rounding of the service change in the middle of the run. */
   readonly changingTimes?: boolean
   /** More arguments of the service. */
@@ -53,25 +56,9 @@ export interface Scenario {
   readonly readBackAfterMs?: readonly number[]
   /** The stage of the partner is changed again and again, with V2 on a port of its own; undefined: V3 serves. */
   readonly stages?: ScenarioStages
-  readonly load?: Partial<
-    Pick<
-      LoadOptions,
-      | 'connections'
-      | 'maxRecords'
-      | 'maxAttempts'
-      | 'maxDelayMs'
-      | 'patienceMs'
-      | 'impatience'
-      | 'replayShare'
-      | 'replayAfterMs'
-      | 'thinkMs'
-      | 'uniqueKeys'
-    >
-  >
+  /** What its clients do otherwise than usual (`usualLoad`). */
+  readonly load?: Partial<Omit<LoadOptions, 'seed' | 'url' | 'samples'>>
 }
-
-/** Rules for stored values (docs/sandbox.md). */
-export type StoredValues = Readonly<Record<string, unknown>>
 
 /** How a partner moves between V2 and V3 in a scenario. */
 export interface ScenarioStages {
@@ -81,26 +68,20 @@ export interface ScenarioStages {
   readonly schools: number
   /** Those who change its stage at the same time. */
   readonly operators: number
-  /** All schools go to V3 and back in turns, instead of what is drawn. Default false. */
-  readonly swings?: boolean
   /** Between two changes of an operator, at most. */
   readonly gapMs: number
   /** `stageDrainMs` of the tuning. */
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
   readonly resendWindowMs: number
-  /** V2 takes so much longer for half of the writes, and half of that for the others. Default 0. */
-  readonly slowV2Ms?: number
   /** Faults of the connections between adapter and V2. */
   readonly behindV2?: FaultShares
 }
 
 /** Pauses of a scenario. */
-export interface ScenarioPauses {
+interface ScenarioPauses {
   /** Processes that may stand still at the same time. */
   readonly lanes: number
-  /** How long a pause lasts, in leases. Default 0.2 to 5. */
-  readonly leases?: readonly [number, number]
   /** Between two pauses of a lane, at most. */
   readonly gapMs: number
   /** The service and the store stand still too, for short times. */
@@ -135,7 +116,7 @@ const staged = {
 } as const
 
 /** Kills and lost answers before a service that stores other values than it was sent. */
-function altered(name: string, values: StoredValues): Scenario {
+function altered(name: string, values: NonNullable<Scenario['values']>): Scenario {
   return {
     name,
     store: 'sqlite',

@@ -1,16 +1,23 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 
-import { AdapterError } from '../../../src/errors.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { driveForward, openRolloutStore } from '../../../src/rollout/index.ts'
+import { AdapterError } from '../../../src/errors.ts'
+import {
+  backOf,
+  driveForward,
+  judgeStep,
+  nextOf,
+  openRolloutStore,
+  type RolloutStore,
+  type Stage,
+} from '../../../src/rollout/index.ts'
 import type { StageSetting } from '../../../src/rollout/stage.ts'
-import { createRandom } from '../../../src/sandbox/random.ts'
-import { changeOnce, type OperatorOptions, type StageOutcome } from './operator.ts'
-import { PARTNER } from './partner.ts'
-import type { Scenario, ScenarioStages } from './scenario.ts'
+import { createRandom, type Random } from '../../../src/sandbox/random.ts'
+import { runCli } from '../../cli/run-cli.ts'
+import { disturb } from '../disturb.ts'
+import { PARTNER, type Scenario, type ScenarioStages } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
 /** What became of the changes that were tried. */
@@ -34,59 +41,31 @@ export interface StageChanges {
   stop(): Promise<void>
 }
 
+/** One change that was tried. */
+interface StageOutcome {
+  readonly direction: 'forward' | 'back' | 'none'
+  /** Undefined: it was made. */
+  readonly refusal: string | undefined
+  /** With the command line. */
+  readonly isCommand: boolean
+}
+
+/** Share of the steps forward whose operator is gone once they were proposed: they expire, or are in the way of the next one. */
+const LEFT_SHARE = 0.05
+/** Share of the changes that are made with the command line, in a process of its own. */
+const COMMAND_SHARE = 0.08
 const TRIES = 20
 
-/**
- * Takes a partner that was left at `legacy` one step forward, when the faults are over: at `legacy` the answers of V3 are known for
- * `resendWindowMs` only, and batches of the whole run are about to be sent once more.
- */
-export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promise<void> {
-  if (stages === undefined) return
-  const store = await openRolloutStore({ url: storeUrl })
-  try {
-    for (let count = 0; count < TRIES; count += 1) {
-      const state = (await store.snapshot()).partners.get(PARTNER)?.state
-      const from: StageSetting = state ?? { stage: stages.begin, percent: 0, always: [], never: [] }
-      if (from.stage !== 'legacy') return
-      const to = { ...from, stage: 'shadow' } as const
-      const change = {
-        partner: PARTNER,
-        expectedRevision: state?.revision ?? 0,
-        from,
-        to,
-        by: 'the run',
-        reason: 'it ends',
-      }
-      await driveForward(store, { ...change, quietMs: 0 }, { drainMs: stages.drainMs, clock: systemClock })
-    }
-    throw new Error('the partner cannot be taken to shadow')
-  } finally {
-    await store.close()
-  }
-}
-
-/** The names of the schools of a scenario. */
-export function schoolsOf({ schools }: ScenarioStages): string[] {
-  return Array.from({ length: schools }, (_, number) => `school-${number}`)
-}
-
-/** A store that stands still for a moment may have made the change, or not. */
-function missStore(cause: unknown): StageOutcome {
-  if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
-  return { direction: 'none', refusal: 'store missed', isCommand: false }
-}
-
 /** Starts to change the stage of the partner, if the scenario wants it: several operators, each with a connection of its own. */
-export function changeStages(
+export async function changeStages(
   { stages }: Scenario,
   { storeUrl, config }: Pick<Instances, 'storeUrl' | 'config'>,
   seed: number,
-): StageChanges | undefined {
+): Promise<StageChanges | undefined> {
   if (stages === undefined) return undefined
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-operators-'))
   const configFile = join(folder, 'markbridge.yaml')
   writeFileSync(configFile, JSON.stringify(config))
-  const stopping = new AbortController()
   const tally = { made: 0, forward: 0, back: 0, commands: 0, longestMs: 0, heldMs: 0 }
   const refused: Record<string, number> = {}
   const count = ({ direction, refusal, isCommand }: StageOutcome, tookMs: number): void => {
@@ -102,33 +81,161 @@ export function changeStages(
     if (isCommand) tally.commands += 1
     if (direction !== 'none') tally[direction] += 1
   }
-  const operate = async (options: OperatorOptions): Promise<void> => {
-    const { signal } = stopping
-    const isOver = (): boolean => signal.aborted
-    while (!isOver()) {
-      await delay(options.random.below(stages.gapMs), undefined, { signal }).catch(() => undefined)
-      if (isOver()) return
-      const startedMs = performance.now()
-      const outcome = await changeOnce(options).catch(missStore)
-      count(outcome, performance.now() - startedMs)
-    }
-  }
-  const running = Array.from({ length: stages.operators }, async (_, number) => {
+  const startOperator = async (_: unknown, number: number): Promise<() => Promise<void>> => {
     const random = createRandom(seed, `operator ${number}`)
     const store = await openRolloutStore({ url: storeUrl })
-    try {
-      const schools = schoolsOf(stages)
-      await operate({ store, stages, schools, random, name: `operator-${number}`, configFile })
-    } finally {
-      await store.close()
-    }
-  })
+    const operator = { store, stages, random, name: `operator-${number}`, configFile }
+    const changes = disturb(
+      () => random.below(stages.gapMs),
+      async () => {
+        const startedMs = performance.now()
+        const outcome = await changeOnce(operator).catch(missStore)
+        count(outcome, performance.now() - startedMs)
+      },
+    )
+    return () => changes.stop().finally(() => store.close())
+  }
+  const operators = await Promise.all(Array.from({ length: stages.operators }, startOperator))
   return {
     counts: () => ({ ...tally, refused: { ...refused } }),
     stop: async () => {
-      stopping.abort()
-      await Promise.all(running)
+      await Promise.all(operators.splice(0).map((stop) => stop()))
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** The names of the schools of a scenario. */
+export function schoolsOf({ schools }: ScenarioStages): string[] {
+  return Array.from({ length: schools }, (_, number) => `school-${number}`)
+}
+
+async function readState(store: RolloutStore, { begin }: ScenarioStages) {
+  const state = (await store.snapshot()).partners.get(PARTNER)?.state
+  const from: StageSetting = state ?? { stage: begin, percent: 0, always: [], never: [] }
+  return { from, expectedRevision: state?.revision ?? 0 }
+}
+
+/**
+ * Takes a partner that was left at `legacy` one step forward, when the faults are over: at `legacy` the answers of V3 are known for
+ * `resendWindowMs` only, and batches of the whole run are about to be sent once more.
+ */
+export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promise<void> {
+  if (stages === undefined) return
+  const store = await openRolloutStore({ url: storeUrl })
+  try {
+    for (let count = 0; count < TRIES; count += 1) {
+      const { from, expectedRevision } = await readState(store, stages)
+      if (from.stage !== 'legacy') return
+      const to = { ...from, stage: 'shadow' } as const
+      const change = { partner: PARTNER, expectedRevision, from, to, by: 'the run', reason: 'it ends' }
+      await driveForward(store, { ...change, quietMs: 0 }, { drainMs: stages.drainMs, clock: systemClock })
+    }
+    throw new Error('the partner cannot be taken to shadow')
+  } finally {
+    await store.close()
+  }
+}
+
+/** A store that stands still for a moment may have made the change, or not. */
+function missStore(cause: unknown): StageOutcome {
+  if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
+  return { direction: 'none', refusal: 'store missed', isCommand: false }
+}
+
+interface Operator {
+  readonly store: RolloutStore
+  readonly stages: ScenarioStages
+  readonly random: Random
+  /** In the audit trail. */
+  readonly name: string
+  /** For the command line. */
+  readonly configFile: string
+}
+
+/** Changes the stage of the partner once, as the commands do. */
+async function changeOnce({ store, stages, random, name, configFile }: Operator): Promise<StageOutcome> {
+  const { from, expectedRevision } = await readState(store, stages)
+  const { to, isBack } = drawChange(random, from, schoolsOf(stages))
+  const { direction, error } = judgeStep(from, to)
+  if (error !== undefined) throw new Error(`an operator cannot want this: ${error}`)
+  if (random.chance(COMMAND_SHARE))
+    return { direction, refusal: await changeByCommand(configFile, to, isBack), isCommand: true }
+  const isCommand = false
+  const change = { partner: PARTNER, expectedRevision, from, to, by: name, reason: 'it is so' }
+  if (direction !== 'forward') {
+    const applied = await store.apply(change, isBack && to.stage === backOf(from.stage) ? 'back' : 'set')
+    return { direction, refusal: applied.kind === 'applied' ? undefined : applied.kind, isCommand }
+  }
+  const { drainMs } = stages
+  const quietMs = to.stage === 'shadow' ? 0 : stages.resendWindowMs
+  if (random.chance(LEFT_SHARE)) {
+    await store.propose({ ...change, quietMs, forMs: drainMs, needsApproval: false })
+    return { direction, refusal: 'left', isCommand }
+  }
+  const result = await driveForward(store, { ...change, quietMs }, { drainMs, clock: systemClock })
+  const isSilent = result.kind === 'undrained' && result.instances.some(({ writes }) => writes === undefined)
+  const undrained = isSilent ? 'undrained (no answer)' : 'undrained (writes)'
+  const refusal = result.kind === 'undrained' ? undrained : result.kind
+  return { direction, refusal: result.kind === 'committed' ? undefined : refusal, isCommand }
+}
+
+/** Changes the stage of the partner with the command line; undefined: it was made, else why not. */
+async function changeByCommand(
+  configFile: string,
+  { stage, percent, always, never }: StageSetting,
+  isBack: boolean,
+): Promise<string | undefined> {
+  const units = ['--percent', String(percent), '--always', always.join(','), '--never', never.join(',')]
+  const set = ['set', PARTNER, stage, ...(stage === 'canary' ? units : []), '--reason', 'it is so']
+  const { status, stdout, stderr } = await runCli([
+    ...['rollout', ...(isBack ? ['back', PARTNER] : set)],
+    ...['--config', configFile, '--json'],
+  ])
+  if (status === 0) return undefined
+  if (status !== 1) throw new Error(`the command failed: ${stderr}`)
+  return `command: ${/"result": *"([^"]+)"/.exec(stdout)?.[1] ?? stderr.slice(0, 200)}`
+}
+
+/** What an operator does at a stage: shares of steps forward and of ways back; the rest changes the share of `canary`, or nothing. */
+const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: number }>> = {
+  legacy: { forward: 1, back: 0 },
+  shadow: { forward: 0.85, back: 0.15 },
+  canary: { forward: 0.3, back: 0.2 },
+  v3: { forward: 0.2, back: 0.8 },
+  complete: { forward: 0, back: 1 },
+}
+/** Of the ways back from where V3 serves all: those that lead one stage down only. */
+const ONE_DOWN_SHARE = 0.4
+
+/** Draws what an operator makes of a setting. */
+function drawChange(
+  random: Random,
+  setting: StageSetting,
+  schools: readonly string[],
+): { readonly to: StageSetting; readonly isBack: boolean } {
+  const { stage } = setting
+  const { forward, back } = habits[stage]
+  const point = random.next()
+  if (point < forward) {
+    const next = nextOf(stage) ?? stage
+    return {
+      to: next === 'canary' ? drawShare(random, next, schools) : { ...setting, stage: next },
+      isBack: false,
+    }
+  }
+  if (point < forward + back) {
+    if (stage === 'complete' && random.chance(ONE_DOWN_SHARE))
+      return { to: { ...setting, stage: 'v3' }, isBack: false }
+    if (stage === 'v3' && random.chance(ONE_DOWN_SHARE))
+      return { to: drawShare(random, 'canary', schools), isBack: false }
+    return { to: { ...setting, stage: backOf(stage) }, isBack: true }
+  }
+  return { to: drawShare(random, stage, schools), isBack: false }
+}
+
+/** Some of the schools by their share, and now and then one by its name. */
+function drawShare(random: Random, stage: Stage, schools: readonly string[]): StageSetting {
+  const named = (): string[] => (random.chance(0.3) ? [random.pick([schools[0] ?? '', ...schools])] : [])
+  return { stage, percent: random.below(101), always: named(), never: named() }
 }

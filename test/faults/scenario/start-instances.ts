@@ -5,14 +5,13 @@ import { join } from 'node:path'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 import { drawFaults } from '../proxy/fault.ts'
-import { clockSettings, setClock } from '../clocks/clock-file.ts'
+import { clockSettings, setClock } from '../clocks/clocks.ts'
 import { createJournalDamage, type JournalDamage } from '../damage/damage-journal.ts'
 import { schoolHeader } from '../load/client.ts'
 import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
-import { countOpen } from './count-open.ts'
-import { PARTNER } from './partner.ts'
-import type { Scenario } from './scenario.ts'
+import { countOpen } from './open-records.ts'
+import { PARTNER, type Scenario } from './scenario.ts'
 import { tuned } from '../../support/tuned.ts'
 
 /** Adapters that share one store. */
@@ -123,10 +122,10 @@ function stagedConfig(
   { v2 }: ServiceUrls,
 ): { readonly upstreams: object; readonly partner: object; readonly sections: object } {
   if (stages === undefined || v2 === undefined) return { upstreams: {}, partner: {}, sections: {} }
-  const { begin: stage, resendWindowMs, slowV2Ms = 0 } = stages
-  const patient = { connectMs: timeouts.connectMs, headersMs: timeouts.headersMs + slowV2Ms }
+  const { begin: stage, resendWindowMs } = stages
+  const { connectMs, headersMs } = timeouts
   return {
-    upstreams: { v2: { baseUrl: v2, timeouts: patient } },
+    upstreams: { v2: { baseUrl: v2, timeouts: { connectMs, headersMs } } },
     partner: { stage, canary: { header: schoolHeader } },
     sections: { rollout: { resendWindowMs } },
   }

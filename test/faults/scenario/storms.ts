@@ -1,9 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import type { Random } from '../../../src/sandbox/random.ts'
+import { disturb, type Disturbance } from '../disturb.ts'
 
 /** What the service does in a storm, as `PUT /_sandbox/faults` takes it (docs/sandbox.md). */
-export type SandboxFault = Readonly<Record<string, unknown>> & { readonly kind: string }
+type SandboxFault = Readonly<Record<string, unknown>> & { readonly kind: string }
 
 const posts = { method: 'POST', path: 'AttendanceRecords' }
 const reads = { method: 'GET', path: 'AttendanceRecords' }
@@ -58,55 +57,30 @@ const MAX_STORM_MS = 1_000
 /** Stale reads must end before the adapter gives up to look (`readBackAfterMs`): nothing could find a write otherwise. */
 const MAX_STALE_MS = 400
 
-/** Sets storms, one after another, until it is stopped; then the service is sound again. */
-export interface StormDriver {
-  count(): number
-  stop(): Promise<void>
-}
-
-/** Starts to set storms of these names in the sandbox at `url`. */
-export function startStorms(url: string, names: readonly StormName[], random: Random): StormDriver {
-  const stopping = new AbortController()
-  let count = 0
-  const { signal } = stopping
-  const last = (maxMs: number): Promise<void> =>
-    delay(random.below(maxMs), undefined, { signal }).catch(() => undefined)
-  const run = async (): Promise<void> => {
-    while (!signal.aborted) {
+/** Sets storms of these names in the sandbox at `url`, one after another, until it is stopped; then the service is sound again. */
+export function startStorms(url: string, names: readonly StormName[], random: Random): Disturbance {
+  return disturb(
+    () => random.below(MAX_STORM_MS),
+    async (wait) => {
       const name = names[random.below(names.length)]
-      if (name === undefined) return
-      await setFaults(url, storms[name](random))
-      count += 1
-      await last(name === 'stale' ? MAX_STALE_MS : MAX_STORM_MS)
-      await setFaults(url, [])
-      await last(MAX_STORM_MS)
-    }
-  }
-  const running = run()
-  return {
-    count: () => count,
-    stop: async () => {
-      stopping.abort()
-      await running
-      await setFaults(url, [])
+      if (name === undefined) return false
+      await control(url, 'faults', storms[name](random))
+      await wait(random.below(name === 'stale' ? MAX_STALE_MS : MAX_STORM_MS))
+      await control(url, 'faults', [])
+      return true
     },
-  }
+  )
 }
 
-/** Makes writes of V2 slow, one more than the other; `url` is its own port, which has faults of its own. */
-export async function slowV2(url: string, ms: number): Promise<void> {
-  const slow = { method: 'POST', kind: 'latency', ms: ms / 2 }
-  await setFaults(url, [slow, { ...slow, probability: 0.5 }])
-}
-
-async function setFaults(url: string, faults: readonly SandboxFault[]): Promise<void> {
-  const reply = await fetch(`${url}/_sandbox/faults`, {
+/** Sets what `PUT /_sandbox/<name>` controls in the sandbox at `url` (docs/sandbox.md). */
+export async function control(url: string, name: 'faults' | 'values', body: object): Promise<void> {
+  const reply = await fetch(`${url}/_sandbox/${name}`, {
     method: 'PUT',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(faults),
+    body: JSON.stringify(body),
   })
   const text = await reply.text()
-  if (!reply.ok) throw new Error(`the sandbox takes no such faults: ${text}`)
+  if (!reply.ok) throw new Error(`the sandbox takes no such ${name}: ${text}`)
 }
 
 function retryAfter(random: Random): { headers?: Record<string, string> } {

@@ -48,7 +48,7 @@ export function startLife({ configFile, args, failpoint, imports = [], env, logF
     env: {
       ...process.env,
       ...env,
-      [failpointVariable]: failpoint === undefined ? '' : formatFailpoint(failpoint),
+      [failpointVariable]: formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -40,15 +40,13 @@ export interface SupervisorOptions {
 }
 
 /** What happened to the processes so far. */
-export interface SupervisorCounts {
+interface SupervisorCounts {
   readonly kills: number
   /** Kills at a failpoint, among them. */
   readonly failpoints: number
   /** Kills of a process that was ready and left records open, among them. */
   readonly busy: number
-  /** Kills before the process was ready, among them. */
-  readonly beforeReady: number
-  /** Those of them that came when records waited for their recovery. */
+  /** Kills before the process was ready, when records waited for their recovery, among them. */
   readonly recovering: number
   /** Mean time from start to ready. */
   readonly startMs: number
@@ -95,7 +93,7 @@ export async function startSupervisor({
   writeFileSync(configFile, JSON.stringify({ listen: { port }, ...config }))
   const starts: number[] = []
   const crashes: string[] = []
-  const tally = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0 }
+  const tally = { kills: 0, failpoints: 0, busy: 0, recovering: 0 }
   let killing = true
   const isKilling = (): boolean => killing
   const begin = (failpoint?: Failpoint): Life =>
@@ -119,7 +117,6 @@ export async function startSupervisor({
     const leftOpen = ((await plan.countOpen?.(life.pid)) ?? 0) > 0
     tally.kills += 1
     if (!byUs) tally.failpoints += 1
-    if (startMs === undefined) tally.beforeReady += 1
     if (leftOpen) tally[startMs === undefined ? 'recovering' : 'busy'] += 1
   }
   let current = begin()

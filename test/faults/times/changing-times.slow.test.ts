@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { startSandbox } from '../../sandbox/start-sandbox.ts'
 import { createSequence } from '../load/load.ts'
-import { printResults } from '../scenario/print-results.ts'
+import { printResults } from '../scenario/report.ts'
 import { runTimes } from './run-times.ts'
 import { startServiceTimes } from './service-times.ts'
 

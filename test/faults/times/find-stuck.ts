@@ -1,6 +1,5 @@
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
-import type { Finding } from '../check/check-history.ts'
-import { tellStory } from '../check/tell-story.ts'
+import { type Finding, tellStory } from '../check/finding.ts'
 import { isFinal, type WriteHistory } from '../load/history.ts'
 import { nameIn } from '../load/write.ts'
 import type { ForwardLog } from '../proxy/forwards.ts'
@@ -71,7 +70,8 @@ export function tellNeighbours(
   const at = sameKey.indexOf(own)
   const told = sameKey.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).map((each) => {
     const its = effects.filter(({ comment }) => nameIn(comment) === each.write.name)
-    return `${each.write.name} ${tellStory(each, its, log.forwards().get(each.write.name) ?? [])}`
+    const forwards = log.forwards().get(each.write.name)
+    return `${each.write.name} ${tellStory({ own: each, effects: its, forwards })}`
   })
   return told.join('\n    ')
 }

@@ -10,29 +10,31 @@ import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
 import { securityDomains } from '../../../src/sandbox/learner/learner-sets.ts'
 import { createRandom, type Random } from '../../../src/sandbox/random.ts'
-import { checkHistory, type Finding } from '../check/check-history.ts'
-import { checkLedger } from '../check/check-ledger.ts'
+import { checkHistory } from '../check/check-history.ts'
+import type { Finding } from '../check/finding.ts'
+import { untilBalanced } from '../check/ledger.ts'
+import { disturb } from '../disturb.ts'
 import { createLoadClient, schoolHeader } from '../load/client.ts'
 import { type History, isFinal } from '../load/history.ts'
-import { createSequence, type Load, startLoad, usualLoad } from '../load/load.ts'
+import { createSequence, startLoad, usualLoad } from '../load/load.ts'
 import { nameIn, type Samples } from '../load/write.ts'
 import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { drawFaults } from '../proxy/fault.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
-import { PARTNER } from '../scenario/partner.ts'
-import type { RunResult } from '../scenario/run-scenario.ts'
+import { noCounts, type RunResult } from '../scenario/report.ts'
+import { PARTNER } from '../scenario/scenario.ts'
+import { settle } from '../scenario/settle.ts'
 import { startStorms } from '../scenario/storms.ts'
+import { missingPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { findStuck, tellNeighbours, toUnsettled } from './find-stuck.ts'
 import { startServiceTimes } from './service-times.ts'
 import { type School, startTwins } from './twins.ts'
 import { createUnheard } from './unheard.ts'
 
-export interface TimesRun {
+interface TimesRun {
   readonly seed: number
   /** The journal's store: gives the URL of an empty one. Undefined: a file. */
   readonly createDatabase?: (() => Promise<string>) | undefined
-  /** False: the service stays as it was; what is found then is not found by its times. Default true. */
-  readonly changes?: boolean
   /** Receives the logs of the adapters; default: they are not kept. */
   readonly logFolder?: string | undefined
 }
@@ -57,12 +59,7 @@ const SCHOOLS = ['school-v2', 'school-v3'] as const
  * write marks of the same learners, one through V2 and one through V3; answers are lost, clocks of adapters are stepped and adapters
  * start again, all as the seed draws it.
  */
-export async function runTimes({
-  seed,
-  createDatabase,
-  changes = true,
-  logFolder,
-}: TimesRun): Promise<RunResult> {
+export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): Promise<RunResult> {
   const closing: (() => unknown)[] = []
   const random = createRandom(seed, 'times')
   const tick = createSequence()
@@ -78,9 +75,7 @@ export async function runTimes({
     const { url, v2Url } = await sandbox.listen()
     const read = async (path: string): Promise<unknown> => (await fetch(`${url}/_sandbox/${path}`)).json()
     const effects = async (): Promise<EffectEntry[]> => (await read('effects')) as EffectEntry[]
-    const times = changes
-      ? await startServiceTimes(url, createRandom(seed, 'service'), tick)
-      : { story: [], rewrite: (bytes: Buffer) => bytes, stop: () => Promise.resolve() }
+    const times = await startServiceTimes(url, createRandom(seed, 'service'), tick)
     closing.push(() => times.stop())
     const log = createForwardLog(tick)
     const shaky = { resetBefore: 0.1, resetAfter: 0.15, truncate: 0.05, stall: 0.05 }
@@ -173,8 +168,11 @@ export async function runTimes({
     for (const proxy of [before, behind, behindV2]) proxy.stopFaults()
     const startedMs = performance.now()
     await Promise.all(twins.map((each) => each.stop()))
-    await settle(load, async () => findStuck(load.history().writes, await effects(), watched).length > 0)
-    const ledger = await untilBalanced(instances.url)
+    const settledBy = startedMs + SETTLE_MS
+    const isSettled = async (): Promise<boolean> =>
+      findStuck(load.history().writes, await effects(), watched).length === 0
+    await settle(load, isSettled, settledBy)
+    const ledger = await untilBalanced(instances.url, settledBy)
     const settledMs = performance.now() - startedMs
     await load.replayLast(REPLAYS)
     await delay(GRACE_MS)
@@ -201,17 +199,12 @@ export async function runTimes({
     const story = [kept, ...times.story, ...instances.story].sort(
       (one, other) => parseInt(one) - parseInt(other),
     )
+    const { resetBefore, resetAfter, truncate } = behind.counts()
     return {
-      ...{
-        name: 'changing times',
-        seed,
-        ...noKills,
-        startMs: 0,
-        settledMs,
-        findings: withStory(findings, story),
-      },
-      broken: behind.counts().resetBefore + behind.counts().resetAfter + behind.counts().truncate,
-      ...{ storms: storms.count(), storeCrashes: 0, pauses: 0, damages: 0, changes: 0, stages: undefined },
+      ...{ ...noCounts, name: 'changing times', seed, startMs: 0, settledMs, crashes: [], stages: undefined },
+      findings: withStory(findings, story),
+      broken: resetBefore + resetAfter + truncate,
+      storms: storms.count(),
       clockSteps: story.length,
       records: history.writes.length + twins.reduce((sum, each) => sum + each.count(), 0),
       ...{ replays: history.replays, overtaken: open.length - stuck.length, repeated: checked.repeated },
@@ -220,8 +213,6 @@ export async function runTimes({
     for (const close of closing.reverse()) await close()
   }
 }
-
-const noKills = { kills: 0, failpoints: 0, busy: 0, beforeReady: 0, recovering: 0, crashes: [] }
 
 /** The minimal body says neither: the service derives both from the code. */
 function withoutPresence(effect: EffectEntry, { writes }: History): EffectEntry {
@@ -289,64 +280,40 @@ async function startInstances(
   const apps = await Promise.all(offsets.map((_, index) => start(index, 0)))
   const ports = apps.map(({ port }) => port)
   const story = [`0 ${offsets.length} adapters, ${writeMode} writes, ${bodyProfile} bodies`]
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const isOver = (): boolean => signal.aborted
-  const wait = (maxMs: number): Promise<void> =>
-    delay(100 + random.below(maxMs), undefined, { signal }).catch(() => undefined)
-  const disturb = async (): Promise<void> => {
-    while (!isOver() && (areStepped || areRestarted)) {
-      await wait(500)
-      if (isOver()) return
-      const index = random.below(offsets.length)
-      if (areStepped && (!areRestarted || random.chance(0.6))) {
-        offsets[index] = (offsets[index] ?? 0) === 0 ? random.pick([HOUR_MS, -HOUR_MS, 2_000, -2_000]) : 0
-        story.push(`${tick()} adapter ${index} ${offsets[index] / 1_000} s ahead`)
-      } else {
-        await apps[index]?.app.close()
-        apps[index] = await start(index, ports[index] ?? 0)
-        story.push(`${tick()} adapter ${index} started again`)
-      }
-    }
-  }
-  const disturbing = disturb()
+  const disturbing =
+    areStepped || areRestarted
+      ? disturb(
+          () => 100 + random.below(500),
+          async () => {
+            const index = random.below(offsets.length)
+            if (areStepped && (!areRestarted || random.chance(0.6))) {
+              offsets[index] =
+                (offsets[index] ?? 0) === 0 ? random.pick([HOUR_MS, -HOUR_MS, 2_000, -2_000]) : 0
+              story.push(`${tick()} adapter ${index} ${offsets[index] / 1_000} s ahead`)
+            } else {
+              await apps[index]?.app.close()
+              apps[index] = await start(index, ports[index] ?? 0)
+              story.push(`${tick()} adapter ${index} started again`)
+            }
+          },
+        )
+      : undefined
   return {
     ports,
     url: `http://127.0.0.1:${ports[0] ?? 0}`,
     story,
     stopFaults: async () => {
-      stopping.abort()
-      await disturbing
+      await disturbing?.stop()
       offsets.fill(0)
     },
     close: async () => {
-      stopping.abort()
-      await disturbing
+      await disturbing?.stop()
       await Promise.all(apps.map(({ app }) => app.close()))
     },
   }
 }
 
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
-
-/** Has the clients ask until no mark is stuck: with a sound service that must not take long. */
-async function settle(load: Load, isStuck: () => Promise<boolean>): Promise<void> {
-  const untilMs = performance.now() + SETTLE_MS
-  await load.stop()
-  do {
-    await load.sendOpen()
-    await delay(50)
-  } while (performance.now() < untilMs && (await isStuck()))
-}
-
-async function untilBalanced(url: string): Promise<readonly Finding[]> {
-  const untilMs = performance.now() + SETTLE_MS
-  for (;;) {
-    const ledger = checkLedger(await (await fetch(`${url}/metrics`)).text())
-    if (ledger.length === 0 || performance.now() > untilMs) return ledger
-    await delay(100)
-  }
-}
 
 /** A client that asks again and again is told of once. */
 function shorten(story: string): string {
@@ -362,4 +329,36 @@ function withStory(findings: readonly Finding[], story: readonly string[]): read
     const own = shorten(finding.story ?? '')
     return { ...finding, story: index > 0 ? own : `${own}\n    ${story.join('\n    ')}` }
   })
+}
+
+/** Runs at the same time: each waits most of its time. */
+const LANES = 3
+/** One run in so many has its journal in PostgreSQL. */
+const POSTGRES_EVERY = 5
+
+/** `runTimes` for `count` seeds from `seed` on; `onResult` is called with each result as it comes. */
+export async function runSeeds(
+  seed: number,
+  count: number,
+  logFolder: string | undefined,
+  onResult: (result: RunResult) => void,
+): Promise<RunResult[]> {
+  const postgres = missingPostgres() === undefined ? await startPostgres() : undefined
+  const seeds = Array.from({ length: count }, (_, index) => seed + index)
+  const results: RunResult[] = []
+  const work = async (): Promise<void> => {
+    for (let next = seeds.shift(); next !== undefined; next = seeds.shift()) {
+      const createDatabase =
+        postgres !== undefined && next % POSTGRES_EVERY === 0 ? () => postgres.createDatabase() : undefined
+      const result = await runTimes({ seed: next, createDatabase, logFolder })
+      results.push(result)
+      onResult(result)
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: LANES }, work))
+  } finally {
+    await postgres?.close()
+  }
+  return results.sort((one, other) => one.seed - other.seed)
 }

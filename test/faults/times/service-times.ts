@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import type { Random } from '../../../src/sandbox/random.ts'
+import { disturb } from '../disturb.ts'
+import { control } from '../scenario/storms.ts'
 
 /** How a service dates marks. */
 interface Dating {
@@ -53,34 +53,18 @@ export async function startServiceTimes(
   random: Random,
   tick: () => number,
 ): Promise<ServiceTimes> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const isOver = (): boolean => signal.aborted
   const story: string[] = []
   let now: Dating = { clock: 'client', offsetMs: 0, zoneMs: 0, times: 'keep' }
   const change = async (): Promise<void> => {
     now = { ...now, ...random.pick([...changes] as [(typeof changes)[number]])(now, random) }
     const { clock, offsetMs, times } = now
-    const reply = await fetch(`${url}/_sandbox/values`, {
-      method: 'PUT',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ clock, offsetMs, times }),
-    })
-    if (!reply.ok) throw new Error(`the sandbox takes no such values: ${await reply.text()}`)
-    await reply.body?.cancel()
+    await control(url, 'values', { clock, offsetMs, times })
     story.push(
       `${tick()} ${now.clock} clock ${now.offsetMs / 1_000} s, zone ${now.zoneMs / HOUR_MS} h, ${now.times}`,
     )
   }
   for (let count = random.below(4); count > 0; count -= 1) await change()
-  const run = async (): Promise<void> => {
-    while (!isOver()) {
-      const gapMs = MIN_GAP_MS + random.below(MAX_GAP_MS)
-      await delay(gapMs, undefined, { signal }).catch(() => undefined)
-      if (!isOver()) await change()
-    }
-  }
-  const running = run()
+  const going = disturb(() => MIN_GAP_MS + random.below(MAX_GAP_MS), change)
   return {
     story,
     rewrite: (request) => {
@@ -92,9 +76,6 @@ export async function startServiceTimes(
       )
       return Buffer.from(dated, 'latin1')
     },
-    stop: async () => {
-      stopping.abort()
-      await running
-    },
+    stop: () => going.stop(),
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
-import type { Finding } from '../check/check-history.ts'
+import type { Finding } from '../check/finding.ts'
 import type { LoadClient, SentBatch } from '../load/client.ts'
 import { composeBatch } from '../load/load.ts'
 import type { Write } from '../load/write.ts'

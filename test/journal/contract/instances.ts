@@ -40,6 +40,8 @@ export function describeInstances({ name, promise }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(asked, [confirmed(0)])
+      // Alike, but perhaps in other words: the client gets those of the one that has it.
+      await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })
 

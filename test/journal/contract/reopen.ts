@@ -18,12 +18,14 @@ export function describeReopen({ name, promise }: Subject): void {
           confirmed(2),
           { position: 3, state: 'refused', answer: 'later', retry: 'resend' },
         ])
-        expect((await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)).after).toEqual(
+        const { after, unknown } = await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)
+        expect(after).toEqual(
           new Map([
             [0, [{ batch: old, position: 1 }]],
             [3, []],
           ]),
         )
+        expect(unknown).toEqual(new Map([[0, 'ADP_OUTCOME_UNKNOWN']]))
         expect((await journal.load(batch))?.records[0]).toEqual({
           position: 0,
           state: 'open',

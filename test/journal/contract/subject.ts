@@ -1,16 +1,21 @@
 import { it } from 'vitest'
 
-import type { Journal, JournalInspector } from '../../../src/journal/index.ts'
+import {
+  type Journal,
+  type JournalInspector,
+  openInspector,
+  openJournal,
+} from '../../../src/journal/index.ts'
 import type { JournalOptions } from '../../../src/journal/sql-journal.ts'
 
 /** Opens journals for one test: all on the same new database. */
-export interface Opener {
+interface Opener {
   open(options?: Partial<JournalOptions>): Promise<Journal>
   inspect(): Promise<JournalInspector>
 }
 
 /** Runs a test on a database of its own, and closes what it leaves open. */
-export type WithOpener = (work: (opener: Opener) => Promise<void>) => Promise<void>
+type WithOpener = (work: (opener: Opener) => Promise<void>) => Promise<void>
 
 /** A kind of journal that is held against the contract. */
 export interface Subject {
@@ -22,8 +27,24 @@ export interface Subject {
   readonly promise: (what: string, work: (journal: Journal, opener: Opener) => Promise<void>) => void
 }
 
-/** Makes a subject of a name and of what opens its journals. */
-export function toSubject(name: string, runs: number, withOpener: WithOpener): Subject {
+/** Makes a subject of journals at addresses that `newUrl` gives. */
+export function toSubject(name: string, runs: number, newUrl: () => Promise<string>): Subject {
+  const withOpener: WithOpener = async (work) => {
+    const url = await newUrl()
+    const opened: { close(): Promise<void> }[] = []
+    const keep = <Opened extends Journal | JournalInspector>(one: Opened): Opened => {
+      opened.push(one)
+      return one
+    }
+    try {
+      await work({
+        open: async (options = {}) => keep(await openJournal({ url, ...options })),
+        inspect: async () => keep(await openInspector(url)),
+      })
+    } finally {
+      for (const one of opened) await one.close()
+    }
+  }
   return {
     name,
     runs,

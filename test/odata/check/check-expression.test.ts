@@ -52,10 +52,8 @@ describe('checkFilter', () => {
     'Sample.Thing/Name eq $it/Code and $this/Open',
     'cast(Size,Edm.String) eq Name and cast(Name,Edm.Int32) eq 1',
     'isof(Name,Edm.String) and not isof(Name,Edm.Guid) and isof(Sample.Thing)',
-    'case(Open:Size,true:0) eq 1',
     "Size in (1,2.5,null) and Name in ['a','b'] and Kind in ('Plain',S.Kind'Fancy')",
     'mindatetime() lt Created and maxdatetime() gt Created',
-    "matchesPattern(Name,'^a')",
     "substring(Name,1,2) eq concat('a',trim(Name))",
     'round(Weight) eq floor(Size) add ceiling(1.5)',
   ])('accepts %s', (text) => {
@@ -112,8 +110,6 @@ describe('checkFilter', () => {
     ["Size in ('a')", 9, 'Edm.Int32 cannot be compared with Edm.String'],
     ['Name in Size', 8, 'Expected a list or a collection, found Edm.Int32'],
     ['Size in Tags', 8, 'Edm.Int32 cannot be compared with Edm.String'],
-    ['case(Size:1) eq 1', 5, 'Expected a condition, found Edm.Int32'],
-    ["case(Open:1,true:'a') eq 1", 17, 'Expected Edm.Int32, found Edm.String'],
     ['cast(Size,Edm.Guid) eq ID', 0, 'Edm.Int32 cannot be cast to Edm.Guid'],
     // Conditions
     ['Name', 0, 'Expected a condition, found Edm.String'],
@@ -127,8 +123,7 @@ describe('checkFilter', () => {
     ['length(Tags) eq 1', 7, 'length does not work on Collection(Edm.String)'],
     ['substring(Name,1.5) eq Name', 15, 'substring does not work on Edm.Decimal'],
     ['substring(Name,0,-1) eq Name', 17, 'The length must not be negative'],
-    ['matchesPattern(Name,Code)', 20, 'The pattern must be a literal'],
-    ["matchesPattern(Name,'(a')", 20, 'The pattern cannot be used: missing closing )'],
+    ["matchesPattern(Name,'^a')", 0, 'matchesPattern is not supported'],
     ['hassubset(Tags,Tags)', 0, 'hassubset is not supported'],
     ['now() gt Created', 0, 'now() is not available here'],
     // Places
@@ -139,7 +134,6 @@ describe('checkFilter', () => {
     ['Name/any(n:true)', 5, 'any is not possible here'],
     ['Parts/$filter(Price gt 1) eq null', 0, 'Expected $count, any or all after $filter'],
     ['Parts/any()/Name eq null', 6, 'any is not possible here'],
-    ['Parts/$count($search=x) gt 1', 6, '$search is not supported here'],
     ['[1,2] eq null', 0, 'A list is not possible here'],
     ['{} eq null', 0, 'An object is not possible here'],
   ])('refuses %s at character %i', (text, position, message) => {

@@ -87,7 +87,6 @@ describe('checkQuery', () => {
     ['$expand=Parts($filter=Nmae eq 1)', '$expand', 14],
     ['$compute=1 add 1 as Two', '$compute', 0],
     ['$search=x', '$search', 0],
-    ['$expand=Parts($search=x)', '$expand', 0],
     ['$index=1', '$index', 0],
     ['$deltatoken=x', '$deltatoken', 0],
   ])('refuses %s, naming %s and character %i', (query, option, position) => {

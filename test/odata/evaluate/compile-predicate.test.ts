@@ -29,7 +29,9 @@ const thing = {
 }
 
 const holds = (filter: string, entity: unknown = thing): boolean =>
-  compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex), sampleIndex)(entity)
+  compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex), sampleIndex, {
+    left: 1_000,
+  })(entity)
 
 describe('compilePredicate', () => {
   test.each([
@@ -81,14 +83,12 @@ describe('compilePredicate', () => {
     "length(Code) eq 3 and indexof(Code,'z') eq 2 and indexof(Code,'q') eq -1 and substring(Code,1,1) eq '𝔸'",
     "substring(Name,5) eq 'vital' and substring(Name,99) eq '' and substring(Name,-5) eq 'vital' and substring(Name,0,99) eq Name",
     "tolower(Name) eq 'élan vital' and toupper(Name) eq 'ÉLAN VITAL' and trim('\u00a0 a ') eq 'a'",
-    "matchesPattern(Name,'^É.*l$') and not matchesPattern(Name,'^e')",
     'year(Created) eq 2024 and month(Created) eq 3 and day(Created) eq 31 and hour(Created) eq 1',
     'minute(Created) eq 30 and second(Created) eq 15 and fractionalseconds(Created) eq 0.25',
     'date(Created) eq 2024-03-31 and time(Created) eq 01:30:15.25 and totaloffsetminutes(Created) eq 60',
     'day(Day) eq 29 and hour(At) eq 13 and second(At) eq 1 and fractionalseconds(At) eq 0.5',
     'totalseconds(Lasts) eq -93600',
     'round(2.5) eq 3 and round(-2.5) eq -3 and floor(-2.5) eq -3 and ceiling(-2.5) eq -2 and round(Weight) eq 3',
-    'case(Size gt 9:1,Open:2,true:3) eq 2 and case(false:1) eq null',
     // Casts
     "cast(Size,Edm.String) eq '7' and cast(Open,Edm.String) eq 'true' and cast(Kind,Edm.String) eq 'Fancy'",
     "cast(Created,Edm.String) eq '2024-03-31T01:30:15.250+01:00' and cast(Day,Edm.String) eq '2024-02-29'",
@@ -138,7 +138,7 @@ describe('compilePredicate', () => {
 describe('compileComparator', () => {
   const sort = (orderby: string, rows: readonly unknown[]): unknown[] => {
     const items = checkQuery(parseQuery(`$orderby=${orderby}`), 'Sample.Thing', sampleIndex).orderby
-    return [...rows].sort(compileComparator(items, sampleIndex))
+    return [...rows].sort(compileComparator(items, sampleIndex, { left: 0 }))
   }
 
   test('puts null first when ascending and last when descending', () => {

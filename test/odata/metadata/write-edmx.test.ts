@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { toServiceDocument } from '../../../src/odata/metadata/write-csdl-json.ts'
-import { writeEdmx } from '../../../src/odata/metadata/write-edmx.ts'
+import { toServiceDocument, writeEdmx } from '../../../src/odata/metadata/write-edmx.ts'
 import { sampleModel } from '../sample-model.ts'
 import { small } from './small-model.ts'
 

@@ -2,17 +2,12 @@ import { describe, expect, test } from 'vitest'
 
 import { parseExpand, parseQuery } from '../../../src/odata/parse/parse-query.ts'
 import { faultOf } from '../fault.ts'
-import { outline, outlineSearch } from '../outline.ts'
+import { outline } from '../outline.ts'
 import { withoutPositions } from '../without-positions.ts'
 
 const optionOf = (name: string, text: string) => parseQuery(`$${name}=${encodeURIComponent(text)}`)
 const parseSelect = (text: string) => optionOf('select', text).select ?? []
 const parseOrderBy = (text: string) => optionOf('orderby', text).orderby ?? []
-const parseSearch = (text: string) => {
-  const { search } = optionOf('search', text)
-  if (search === undefined) throw new TypeError('Expected $search')
-  return search
-}
 const property = (name: string) => ({ kind: 'property', name })
 
 describe('parseExpand', () => {
@@ -140,40 +135,5 @@ describe('$orderby', () => {
     ['', 0],
   ])('refuses %j at character %i', (text, position) => {
     expect(faultOf(() => parseOrderBy(text)).position).toBe(position)
-  })
-})
-
-describe('$search', () => {
-  test.each([
-    ['blue', 'term:blue'],
-    ['blue green', '(and term:blue term:green)'],
-    ['blue AND green OR red', '(or (and term:blue term:green) term:red)'],
-    ['NOT blue', '(not term:blue)'],
-    ['NOT (a OR b) c', '(and (not (or term:a term:b)) term:c)'],
-    ['NOT', 'term:NOT'],
-    ['AND OR NOT', '(or term:AND term:NOT)'],
-    ['OR AND', '(and term:OR term:AND)'],
-    ['"two words" and', '(and term:two words term:and)'],
-    ["Daniel's", "term:Daniel's"],
-    ['a;b', 'term:a;b'],
-  ])('reads %s', (text, expected) => {
-    expect(outlineSearch(parseSearch(text))).toBe(expected)
-  })
-
-  test('keeps text in apostrophes as it is', () => {
-    expect(outlineSearch(parseSearch(`'"it''s (open'`))).toBe(`incomplete:"it's (open`)
-  })
-
-  test.each([
-    ['', 0],
-    ['(a', 2],
-    ['a)', 1],
-    ['"a', 0],
-    ['""', 0],
-    ["'it''s", 4],
-    ['('.repeat(10_000), 101],
-    ['NOT '.repeat(10_000), 404],
-  ])('refuses %j at character %i', (text, position) => {
-    expect(faultOf(() => parseSearch(text)).position).toBe(position)
   })
 })

@@ -78,8 +78,6 @@ describe('parseFilter', () => {
     ['cast(Edm.String)', '(cast Edm.String)'],
     ['cast(a)', '(cast a)'],
     ['isof(a add 1,Collection(Edm.Int32))', '(isof (add a Int32:1) Collection(Edm.Int32))'],
-    ['case(a:1,true:2)', '(case a=>Int32:1 Boolean:true=>Int32:2)'],
-    ['case( a : 1 , b : c )', '(case a=>Int32:1 b=>c)'],
     // JSON
     ['["a",\'b\',1,[],{}]', "(array 'a' 'b' Int32:1 (array) (object ))"],
     [String.raw`{"a":"\"A\n","b":c add 1}`, `(object a='"A\n' b=(add c Int32:1))`],
@@ -105,8 +103,7 @@ describe('parseFilter', () => {
     ['length(a,b)', 0, 'length takes 1 argument'],
     ['substring(a)', 0, 'substring takes 2 to 3 arguments'],
     ['now(1)', 0, 'now takes 0 arguments'],
-    ['case()', 0, 'case takes at least one "condition:value"'],
-    ['case(a)', 6, 'Expected ":"'],
+    ['1 add case(a:1)', 6, 'case is not supported'],
     ['{"a" 1}', 5, 'Expected ":"'],
     ['{a:1}', 1, 'Expected a member name in quotes'],
     ['["a]', 1, 'Expected a JSON string'],
@@ -134,15 +131,10 @@ describe('limits', () => {
   const deep = 10_000
 
   test.each([
-    ['parentheses', '('.repeat(deep) + 'a' + ')'.repeat(deep), 100],
-    ['not', `${'not '.repeat(deep)}a`, 400],
-    ['signs', `${'-'.repeat(deep)}a`, 100],
     ['arrays', '['.repeat(deep), 100],
     ['objects', '{"a":'.repeat(deep), 500],
-    ['calls', 'trim('.repeat(deep), 500],
     ['lambdas', 'a/any(b:'.repeat(deep / 2), 800],
     ['keys', 'a('.repeat(deep), 200],
-    ['case', 'case('.repeat(deep), 500],
     ['a chain of additions', `a${' add a'.repeat(deep)}`, 0],
     ['a chain of comparisons', `a${' eq a'.repeat(deep)}`, 0],
     ['a chain of has', `a${' has a'.repeat(deep)}`, 0],

@@ -30,7 +30,6 @@ describe('printFilter', () => {
     ['-(1)', '-(1)'],
     ['- -1', '--1'],
     ["NAME EQ 'O''Neil' AND Startswith( Name , 'O')", "NAME eq 'O''Neil' and startswith(Name,'O')"],
-    ['case(a eq 12 : 34)', 'case(a eq 12: 34)'],
     ['Notes/any( n : n/Confidential )', 'Notes/any(n:n/Confidential)'],
     [
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",

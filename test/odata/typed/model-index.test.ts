@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { AdapterError } from '../../../src/errors.ts'
 import { createModelIndex } from '../../../src/odata/typed/model-index.ts'
 import { sampleIndex, sampleModel } from '../sample-model.ts'
 
@@ -25,20 +24,5 @@ describe('createModelIndex', () => {
     })
     expect(twice.findType('Thing')).toBeUndefined()
     expect(twice.findType('T.Thing')?.name).toBe('Second.Thing')
-  })
-
-  test('gives members by name, and only those that are declared', () => {
-    const thing = sampleIndex.structured('Sample.Thing')
-    expect(thing).toMatchObject({ kind: 'entity', key: ['ID'] })
-    expect(thing.properties.get('Owner')?.type).toBe('Sample.Owner')
-    expect(thing.navigation.get('Parts')?.contained).toBe(true)
-    expect(thing.properties.has('constructor')).toBe(false)
-    expect(sampleIndex.structured('Sample.Owner').key).toEqual([])
-  })
-
-  test('calls a model that names a type it does not declare a fault of its own', () => {
-    expect(() => sampleIndex.structured('Sample.Kind')).toThrow(
-      new AdapterError('ADP_INTERNAL', 'The model has no structured type Sample.Kind'),
-    )
   })
 })

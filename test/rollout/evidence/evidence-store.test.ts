@@ -8,10 +8,12 @@ import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-sto
 import { toEvidenceKey } from '../../../src/rollout/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { eachDatabase } from '../../support/each-database.ts'
-import { keyOf } from '../store/open-stores.ts'
+import { keyOf, rowsIn, run } from '../store/open-stores.ts'
 import { addTo, DAY_MS, entryOf, openEvidence, scope, START_MS } from './open-evidence.ts'
 
 const databases = eachDatabase()
+
+type KeyRow = { readonly hash_key: Uint8Array; readonly sealed: number }
 
 describe.each(databases)('evidence in %s', (_name, { test }) => {
   test('adds up pairs by school and check, each once', async (url) => {
@@ -116,7 +118,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     expect(second.period).not.toBe(first.period)
     expect([second.covers('2027-01-30'), second.covers('2027-01-31')]).toEqual([false, true])
     expect(second.hash('pair', 'ann/02')).not.toEqual(first.hash('pair', 'ann/02'))
-    expect(await database.db.selectFrom('evidence_hashes').selectAll().execute()).toEqual([])
+    expect(await rowsIn(database.db, 'evidence_hashes')).toEqual([])
     await addTo(store, ['ann/91'])
     const [kept] = await store.read('acme')
     expect(kept).toMatchObject({
@@ -145,7 +147,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     const { store, database } = await openEvidence(url, { nowMs: START_MS })
     const { db } = database
     await addTo(store, ['ann/02'])
-    await db.insertInto('evidence_counts').values({ period: 1, name: 'verdict x', count: -4 }).execute()
+    await run(db, `insert into evidence_counts values (1, 'verdict x', -4)`)
     expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [{ differing: 0 }] })
     for (const kept of [
       '',
@@ -154,7 +156,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
       '{"pairs":0,"differing":-1,"schools":[[],[],[],[],[],[]]}',
       '{"pairs":0,"differing":0,"schools":[["x"],[],[],[],[],[]]}',
     ]) {
-      await db.updateTable('evidence_periods').set({ kept, hash_key: null }).execute()
+      await sql`update evidence_periods set kept = ${kept}, hash_key = null`.execute(db)
       expect((await store.read('acme'))[0]).toMatchObject({ damaged: true, periods: [] })
     }
   })
@@ -164,18 +166,18 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))
     const { db } = database
-    const row = await db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
-    expect([row.sealed, row.hash_key?.length]).toEqual([1, 60])
+    const [row] = await rowsIn<KeyRow>(db, 'evidence_periods')
+    expect([row?.sealed, row?.hash_key.length]).toEqual([1, 60])
     const other = await openEvidence(url, clock, { keys: [keyOf('b'), keyOf('a')] })
     expect(toEvidenceKey(await other.store.key(scope)).hash('pair', 'ann/02')).toEqual(
       key.hash('pair', 'ann/02'),
     )
-    const changed = Buffer.from(row.hash_key ?? [])
+    const changed = Buffer.from(row?.hash_key ?? [])
     changed[40] = (changed[40] ?? 0) ^ 1
-    await db.updateTable('evidence_periods').set({ hash_key: changed }).execute()
+    await sql`update evidence_periods set hash_key = ${changed}`.execute(db)
     await expect(store.key(scope)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     // A key of another partner does not fit here.
-    await db.updateTable('evidence_periods').set({ hash_key: row.hash_key, partner: 'other' }).execute()
+    await sql`update evidence_periods set hash_key = ${row?.hash_key}, partner = 'other'`.execute(db)
     await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({
       code: 'ADP_JOURNAL_DAMAGED',
     })
@@ -214,9 +216,9 @@ describe('a destroyed key', () => {
     const key = toEvidenceKey(await store.key(scope))
     const learners = Array.from({ length: 400 }, (_, at) => `learner-${at}/02`)
     await store.add(key.period, [entryOf(key, learners, { request: 'digest-1' })])
-    const row = await database.db.selectFrom('evidence_periods').selectAll().executeTakeFirstOrThrow()
+    const [row] = await rowsIn<KeyRow>(database.db, 'evidence_periods')
     const hidden = [
-      Buffer.from(row.hash_key ?? []),
+      Buffer.from(row?.hash_key ?? []),
       ...learners.map((learner) => Buffer.from(key.hash('pair', learner))),
       Buffer.from(key.hash('school', 'north')),
       Buffer.from(key.hash('request', 'digest-1')),

@@ -53,7 +53,10 @@ async function start() {
 const scope = { partner: 'acme', stage: 'canary', revision: 4 } as const
 const write = (from: number, count: number, given: Partial<SeenWrite> = {}): SeenWrite => ({
   ...{ ...scope, side: 'v2', unit: 'school-1', receivedMs: 60_000 },
-  records: () => Array.from({ length: count }, (_, index) => ({ key: `key ${from + index}`, code: 'N' })),
+  records: () =>
+    Array.from({ length: count }, (_, index) => ({
+      ...{ key: `key ${from + index}`, code: 'N', hasOutcome: true },
+    })),
   ...given,
 })
 
@@ -63,10 +66,12 @@ describe('what was seen of a partner', () => {
     one.wrote(write(0, 20))
     other.wrote(write(10, 20, { unit: 'school-2' }))
     const records = [
-      { key: 'a', code: 'L' },
-      { key: undefined, code: undefined },
+      { key: 'a', code: 'L', hasOutcome: true },
+      { key: undefined, code: undefined, hasOutcome: true },
     ]
-    other.wrote(write(0, 3, { side: 'v3', records: () => records }))
+    const failed = { key: 'b', code: 'N', hasOutcome: false }
+    other.wrote(write(0, 3, { side: 'v3', records: () => [...records, failed] }))
+    other.wrote(write(0, 1, { side: 'v3', records: () => [failed] }))
     one.unreadable(scope)
     one.credentials('acme', 'accepted')
     await Promise.all([one.stop(), other.stop()])
@@ -76,7 +81,7 @@ describe('what was seen of a partner', () => {
       v3: { batches: 1, records: 1, schools: 1, codes: [codeFingerprint('L')] },
       unreadable: 1,
     })
-    expect([note().credentials, peakOf(note())]).toEqual(['accepted', 42])
+    expect([note().credentials, peakOf(note())]).toEqual(['accepted', 44])
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 

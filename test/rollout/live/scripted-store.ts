@@ -23,7 +23,7 @@ export class ScriptedStore {
   /** The trail that the last question knew. */
   known: KnownTrail | undefined
   readonly live = new Set<number>()
-  readonly unsettled = new Map<string, number>()
+  readonly unsettled = new Set<string>()
   readonly damaged = new Set<string>()
   readonly begins = new Map<string, StageSetting>()
   /** Changes that instances have made. */
@@ -82,7 +82,8 @@ export class ScriptedStore {
 
   propose(partner: string, setting: GivenSetting, needsApproval = false): number {
     const revision = ++this.#revision
-    const pending = { ...whole(setting), revision, ...by, expiresMs: 1e9, needsApproval }
+    const kept = { from: whole({ stage: 'legacy' }), expiresMs: 1e9, needsApproval, quietMs: 0 }
+    const pending = { ...whole(setting), revision, ...by, ...kept }
     this.#stages.set(partner, { state: this.#stages.get(partner)?.state, pending })
     return revision
   }
@@ -121,7 +122,7 @@ export class ScriptedStore {
       partners: new Map(this.#stages),
       begins: new Map(this.begins),
       damaged: new Set(this.damaged),
-      unsettled: new Map(this.unsettled),
+      unsettled: new Set(this.unsettled),
       liveInstances: [...this.live],
       acknowledgements: [...this.#said.values()].filter(({ instance }) => this.live.has(instance)),
     }

@@ -11,11 +11,12 @@ describe('where a stage comes from', () => {
     const { store, pass, write, stages, log } = await startInstance({ file: fileStage('v3') })
     expect(await write()).toBe('v3 v3 nothing')
     expect(stages.describe()).toMatchObject([{ stage: 'v3', source: 'file', revision: 0 }])
-    store.set('acme', { stage: 'shadow' })
+    // The share of a canary that is over does not count.
+    store.set('acme', { stage: 'shadow', percent: 50 })
     await pass(500)
     expect(await write()).toBe('v2 shadow keys')
     expect(await write('school', fileStage('complete'))).toBe('v2 shadow keys')
-    expect(stages.describe()).toMatchObject([{ stage: 'shadow', source: 'store', revision: 1 }])
+    expect(stages.describe()).toMatchObject([{ stage: 'shadow', percent: 0, source: 'store', revision: 1 }])
     expect(log).toEqual([
       'stageChanged {"partner":"acme","from":"v3","to":"shadow","percent":0,"revision":1,"source":"store"}',
     ])
@@ -470,7 +471,7 @@ describe('a view that is too old', () => {
 describe('what the journal has to know of a write that V2 serves', () => {
   it('is nothing at legacy once every live instance says so and no record of V3 is unsettled', async () => {
     const store = new ScriptedStore()
-    store.unsettled.set('acme', 3)
+    store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
     await pass(5_000)
     expect(await write()).toBe('v2 legacy keys')
@@ -478,7 +479,7 @@ describe('what the journal has to know of a write that V2 serves', () => {
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')
     // It stays so until the revision changes.
-    store.unsettled.set('acme', 1)
+    store.unsettled.add('acme')
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')
   })

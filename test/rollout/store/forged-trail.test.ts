@@ -6,7 +6,12 @@ import { describe, expect } from 'vitest'
 import type { JournalTables } from '../../../src/journal/index.ts'
 import { macOfEntry, writeHead } from '../../../src/rollout/store/audit-trail.ts'
 import type { KnownTrail } from '../../../src/rollout/store/audit-trail.ts'
-import { fromStageRow, type KeptStage, toStageRow } from '../../../src/rollout/store/stage-rows.ts'
+import {
+  fromStageRow,
+  type KeptStage,
+  type StageRow,
+  toStageRow,
+} from '../../../src/rollout/store/stage-rows.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import {
   canary,
@@ -14,6 +19,8 @@ import {
   goForward,
   keyOf,
   legacy,
+  rowsIn,
+  run,
   serve,
   type Serving,
   shadow,
@@ -24,55 +31,56 @@ type Db = Kysely<JournalTables>
 const tables = ['rollout_stages', 'rollout_audit', 'rollout_head'] as const
 const keys = [keyOf('a')]
 
+async function insert(db: Db, table: string, row: object): Promise<void> {
+  await sql`insert into ${sql.table(table)} (${sql.join(Object.keys(row).map((column) => sql.ref(column)))})
+    values (${sql.join(Object.values(row))})`.execute(db)
+}
+
 /** What a user keeps who can read the database. */
 async function copy({ journal: { database } }: Serving): Promise<(db: Db) => Promise<void>> {
-  const { db } = database
-  const [stages, audit, head] = [
-    await db.selectFrom('rollout_stages').selectAll().execute(),
-    await db.selectFrom('rollout_audit').selectAll().execute(),
-    await db.selectFrom('rollout_head').selectAll().execute(),
-  ]
+  const kept = await Promise.all(tables.map((table) => rowsIn(database.db, table)))
   return async (to) => {
-    for (const table of tables) await to.deleteFrom(table).execute()
-    await to.insertInto('rollout_stages').values(stages).execute()
-    await to.insertInto('rollout_audit').values(audit).execute()
-    await to.insertInto('rollout_head').values(head).execute()
+    for (const [at, table] of tables.entries()) {
+      await sql`delete from ${sql.table(table)}`.execute(to)
+      for (const row of kept[at] ?? []) await insert(to, table, row)
+    }
   }
 }
 
 async function wipe(db: Db): Promise<void> {
-  for (const table of tables) await db.deleteFrom(table).execute()
-  await db
-    .insertInto('rollout_head')
-    .values({ id: 1, entries: 0, last_mac: '', keyed_from: null, partners: 0, mac: '' })
-    .execute()
+  for (const table of tables) await sql`delete from ${sql.table(table)}`.execute(db)
+  await insert(db, 'rollout_head', {
+    id: 1,
+    entries: 0,
+    last_mac: '',
+    keyed_from: null,
+    partners: 0,
+    mac: '',
+  })
 }
 
 /** Makes all MACs anew with the key that the salt of the database gives. */
 async function forge(db: Db, stage: string): Promise<void> {
-  const { value } = await db
-    .selectFrom('journal_meta')
-    .select('value')
-    .where('name', '=', 'salt')
-    .executeTakeFirstOrThrow()
-  const key = createHmac('sha256', Buffer.from(value, 'hex')).update('markbridge stages').digest()
+  const meta = await rowsIn<{ name: string; value: string }>(db, 'journal_meta')
+  const salt = meta.find(({ name }) => name === 'salt')?.value ?? ''
+  const key = createHmac('sha256', Buffer.from(salt, 'hex')).update('markbridge stages').digest()
   let last = ''
-  const rows = await db.selectFrom('rollout_audit').selectAll().orderBy('entry').execute()
-  for (const row of rows) {
+  const rows = await rowsIn<Parameters<typeof macOfEntry>[2]>(db, 'rollout_audit')
+  for (const row of rows.toSorted((one, other) => one.entry - other.entry)) {
     const content = JSON.stringify({ ...JSON.parse(row.content), to: { ...legacy, stage } })
-    const forged = { ...row, content }
-    last = macOfEntry(key, last, forged)
-    await db
-      .updateTable('rollout_audit')
-      .set({ ...forged, mac: last })
-      .where('entry', '=', row.entry)
-      .execute()
+    last = macOfEntry(key, last, { ...row, content })
+    await sql`update rollout_audit set content = ${content}, mac = ${last} where entry = ${row.entry}`.execute(
+      db,
+    )
   }
-  for (const row of await db.selectFrom('rollout_stages').selectAll().execute()) {
+  for (const row of await rowsIn<StageRow>(db, 'rollout_stages')) {
     const kept = JSON.parse(row.content) as KeptStage
     const forged = toStageRow(key, { ...kept, state: { ...kept.state, stage: 'v3' } })
     expect(fromStageRow(key, forged)).toBeDefined()
-    await db.updateTable('rollout_stages').set(forged).where('partner', '=', row.partner).execute()
+    const { content, mac, partner } = forged
+    await sql`update rollout_stages set content = ${content}, mac = ${mac} where partner = ${partner}`.execute(
+      db,
+    )
   }
   await writeHead(db, key, { entries: rows.length, last_mac: last, keyed_from: null, repaired_ms: null })
 }
@@ -127,13 +135,31 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
         damaged: ['acme'],
       })
     }
-    // The sealed key is deleted, too: an instance that starts makes another one, and one that knows better marks it.
-    await one.journal.database.db.deleteFrom('journal_meta').where('name', '=', 'mac_key').execute()
+    // The sealed key is deleted, too: an instance that starts has none, and one that knows better marks it.
+    await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
     await forge(one.journal.database.db, 'v3')
     const last = await serve(url, { keys })
     expect(await read(last, known)).toMatchObject({ trail: undefined, damaged: [] })
     expect((await one.store.verify(known)).broken).toBeDefined()
     await expect(last.store.propose(forward)).rejects.toMatchObject(refused)
+  })
+
+  test('no trail goes on without the key that it had, and back works all the same', async (url) => {
+    const one = await atShadow(url)
+    await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
+    const next = await serve(url, { keys })
+    expect(await read(next)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
+    expect(await next.store.verify()).toMatchObject({ keyed: false, broken: { entry: 1 } })
+    await expect(next.store.propose(forward)).rejects.toMatchObject(refused)
+    const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
+    expect((await next.store.apply(back, 'back')).kind).toBe('applied')
+    expect((await read(next)).stage).toBe('legacy')
+    // An instance that has the key sees it, and all others with it.
+    expect(await read(one, (await one.store.snapshot()).trail)).toMatchObject({
+      trail: undefined,
+      damaged: ['acme'],
+    })
+    expect(await read(next)).toMatchObject({ trail: undefined })
   })
 
   test('no older trail undoes what was set since: who knows it tells all others', async (url) => {
@@ -172,12 +198,10 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
 
   test('no stage goes back to an older row of its own, whoever reads it', async (url) => {
     const one = await atShadow(url)
-    const row = await one.journal.database.db
-      .selectFrom('rollout_stages')
-      .selectAll()
-      .executeTakeFirstOrThrow()
+    const { db } = one.journal.database
+    const [row] = await rowsIn<StageRow>(db, 'rollout_stages')
     await one.store.apply(changeTo(legacy, { expectedRevision: 1, from: shadow }), 'back')
-    await one.journal.database.db.updateTable('rollout_stages').set(row).execute()
+    await sql`update rollout_stages set content = ${row?.content}, mac = ${row?.mac}`.execute(db)
     const unknowing = await serve(url, { keys })
     expect(await read(unknowing)).toMatchObject({ stage: undefined, damaged: ['acme'] })
   })
@@ -197,10 +221,10 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
   test('an end that was taken from elsewhere does not say from which row on the key counts', async (url) => {
     const one = await atShadow(url)
     await forge(one.journal.database.db, 'v3')
-    await sql`update rollout_head set keyed_from = 100`.execute(one.journal.database.db)
+    await run(one.journal.database.db, 'update rollout_head set keyed_from = 100')
     const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
     expect((await one.store.apply(back, 'back')).kind).toBe('applied')
-    expect(await one.store.verify()).toMatchObject({ keyedFrom: 1, broken: { entry: 1 } })
+    expect(await one.store.verify()).toMatchObject({ broken: { entry: 1 } })
   })
 
   test('a trail without keys is at least the one that was known', async (url) => {

@@ -1,7 +1,12 @@
+import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 
-import { type DurableJournal, openJournal } from '../../../src/journal/index.ts'
-import type { JournalKey } from '../../../src/journal/index.ts'
+import {
+  type DurableJournal,
+  type JournalKey,
+  type JournalTables,
+  openJournal,
+} from '../../../src/journal/index.ts'
 import type { StageSetting } from '../../../src/rollout/stage.ts'
 import { createRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import type { Acknowledgement } from '../../../src/rollout/store/read-snapshot.ts'
@@ -55,4 +60,17 @@ export async function goForward(serving: Serving, change: Change): Promise<numbe
   await store.acknowledge(serving.instance(), [acknowledged(revision, { partner: change.partner })])
   const committed = await store.commit(change.partner, revision)
   return committed.kind === 'committed' ? revision : -1
+}
+
+/** Changes the tables as one who can write the database does. */
+export async function run(db: Kysely<JournalTables>, ...statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db)
+}
+
+/** Reads all rows of a table. */
+export async function rowsIn<Row extends object>(
+  db: Kysely<JournalTables>,
+  table: string,
+): Promise<readonly Row[]> {
+  return (await sql<Row>`select * from ${sql.table(table)}`.execute(db)).rows
 }

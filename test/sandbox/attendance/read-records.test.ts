@@ -102,10 +102,7 @@ test.each([
   ['ids of another kind on each side', `Event/ExternalID eq ${fixed.morning} or ${one}`, 'DateRangeRequired'],
   ['a range on one side', `${weeks} or Present eq true`, 'DateRangeRequired'],
   ['a learner who is not', `not (${one})`, 'DateRangeRequired'],
-  ['half a comparison', 'AttendableEventStart ge', 'InvalidQuery'],
   ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
-  ['too many parentheses', '('.repeat(5000), 'InvalidQuery'],
-  ['too much text', 'a'.repeat(40_000), 'InvalidQuery'],
 ])('a filter with %s is refused', async (_name, filter, code) => {
   const { json } = await startSandbox()
   const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
@@ -182,11 +179,6 @@ test('the client may ask for smaller pages, the count stands on the first', asyn
   const page = body as Collection
   expect([status, page.value.length, page['@odata.count']]).toEqual([200, 5, 840])
   expect(page['@odata.nextLink']).not.toContain('count')
-})
-
-test.each(['x', '1.2', '-1', '1.2.3.4'])('the token %s is refused', async (token) => {
-  const { json } = await startSandbox()
-  expect(await json('GET', query({ $filter: weeks, $skiptoken: token }))).toMatchObject({ status: 400 })
 })
 
 test('a stale read sees nothing that was written since the fault was set', async () => {

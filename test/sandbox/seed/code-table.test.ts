@@ -1,21 +1,9 @@
 import { expect, test } from 'vitest'
 
 import { createIdentities } from '../../../src/sandbox/identity.ts'
-import { codeDefinitions, createCodeTable } from '../../../src/sandbox/seed/codes.ts'
-import { fixed } from '../start-sandbox.ts'
+import { createCodeTable } from '../../../src/sandbox/seed/codes.ts'
 
 const table = createCodeTable(createIdentities(1))
-
-test('every code has an id, and is found by it and by its number', () => {
-  expect(table.codes).toHaveLength(codeDefinitions.length)
-  expect(new Set(table.codes.map(({ code }) => code)).size).toBe(codeDefinitions.length)
-  for (const code of table.codes) {
-    expect(table.byNumber(code.number)).toBe(code)
-    expect(table.byId(code.externalId)).toBe(code)
-  }
-  expect(table.byId(fixed.present)?.code).toBe('/')
-  expect([table.byNumber(0), table.byNumber(999), table.byId('x')]).toEqual([undefined, undefined, undefined])
-})
 
 test.each([
   // service-facts: the codes of England from 19 August 2024.

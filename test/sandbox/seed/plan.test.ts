@@ -23,11 +23,6 @@ describe.each(days)('on %s', (date) => {
   const school = createRoster(1, ids, 'school', today)
   const classPlan = createRoster(1, ids, 'class', today)
 
-  test('learners are numbered from 1 without a gap', () => {
-    for (const { entries } of [school, classPlan])
-      expect(entries.map(({ number }) => number)).toEqual(entries.map((_, index) => index + 1))
-  })
-
   test.each([
     ['class', classPlan, { Current: 30, Leaver: 2, Future: 1 }],
     ['school', school, { Current: 720, Leaver: 60, Future: 30 }],

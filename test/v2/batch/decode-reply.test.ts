@@ -63,17 +63,9 @@ describe('decodeBatchReply', () => {
     ['a reply that is cut off', `--b\n${HEAD}\nHTTP/1.1 201 Created\n`, 'ADP_TRUNCATED'],
     ['a part without status line', one('{}'), 'ADP_REQUEST_LINE'],
     ['a part without HTTP', `--b\n${HEAD}\n--b--`, 'ADP_REQUEST_LINE'],
-    [
-      'changesets in changesets',
-      `--b\n${nested('c', nested('d', `${HEAD}\nHTTP/1.1 200 OK\n`))}\n--b--`,
-      'ADP_NESTING',
-    ],
-    [
-      'a changeset of another kind',
-      `--b\n${nested('c', HEAD).replace('mixed', 'related')}\n--b--`,
-      'ADP_MEDIA_TYPE',
-    ],
-  ]
+    ['changesets in changesets', `--b\n${nested('c', nested('d', `${HEAD}\nHTTP/1.1 200 OK\n`))}\n--b--`, 'ADP_NESTING'],
+    ['a changeset of another kind', `--b\n${nested('c', HEAD).replace('mixed', 'related')}\n--b--`, 'ADP_MEDIA_TYPE'],
+  ] // prettier-ignore
   it.each(refused)('refuses %s', (_, text, code) => {
     expect(faultOf(() => decode(text)).code).toBe(code)
   })

@@ -93,25 +93,13 @@ describe('encodeFlatPage', () => {
   } as const
   it.each([
     ['rows', page, '{"@odata.context":"c","value":[{},{}]}'],
-    [
-      'count and link',
-      { ...page, count: 0, next: 'n' },
-      '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}',
-    ],
+    ['count and link', { ...page, count: 0, next: 'n' }, '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}'],
     ['no metadata, no rows', { ...page, metadata: 'none', rows: [] }, '{"value":[]}'],
-    [
-      'rows in an envelope',
-      { ...page, dataEnvelope: true },
-      '{"d":{"@odata.context":"c","results":[{},{}]}}',
-    ],
-    [
-      'count and link in an envelope',
-      { ...page, metadata: 'none', count: 7, next: 'n', dataEnvelope: true },
-      '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}',
-    ],
+    ['rows in an envelope', { ...page, dataEnvelope: true }, '{"d":{"@odata.context":"c","results":[{},{}]}}'],
+    ['count and link in an envelope', { ...page, metadata: 'none', count: 7, next: 'n', dataEnvelope: true }, '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}'],
   ] as const)('%s', (_name, own, json) => {
     expect(encodeFlatPage(own)).toEqual([json])
-  })
+  }) // prettier-ignore
 
   it('cuts a long page into pieces between its rows', () => {
     const rows = Array.from({ length: 500 }, (_, index) => JSON.stringify({ index, text: 'x'.repeat(400) }))

@@ -33,12 +33,6 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('joins the records of one turn up to the most that a batch may have, and sends one alone as it is', async () => {
-    const { calls, postAll } = start({}, answered(true))
-    expect(await postAll('abcdefg')).toEqual([...Array<PostOutcome>(6).fill(inBatch), alone])
-    expect(calls).toEqual(['[abc]', '[def]', 'g'])
-  })
-
   it('auto: posts one by one what a service without batch refused, and asks again after ten minutes with one batch', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])

@@ -63,32 +63,17 @@ describe('createV3Reader', () => {
     ['200 that is torn', torn, broken(200)],
     ['302', replyWith(302, '', { Location: '/elsewhere' }), broken(302)],
     ['500', replyWith(500, 'oops'), broken(500)],
-    [
-      '404',
-      replyWith(404, { error: { code: 'X', message: 'none' } }),
-      {
-        kind: 'refused',
-        error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] },
-      },
-    ],
+    ['404', replyWith(404, { error: { code: 'X', message: 'none' } }), { kind: 'refused', error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] } }],
     ['429 of the gateway', replyWith(429, tooMany), unavailable('throttled', 7_000)],
     ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '2' }), unavailable('throttled', 2_000)],
     ['429 without a time', replyWith(429), unavailable('throttled')],
-    [
-      '503 until a date',
-      replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }),
-      unavailable('unavailable', 3_000),
-    ],
+    ['503 until a date', replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }), unavailable('unavailable', 3_000)],
     ['503', replyWith(503), unavailable('unavailable')],
     ['408', replyWith(408), unavailable('unavailable')],
-    [
-      'a connection that breaks',
-      (_seen, response) => void response.socket?.resetAndDestroy(),
-      unavailable('notConnected'),
-    ],
+    ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), unavailable('notConnected')],
     ['silence', () => undefined, unavailable('notConnected')],
     ['a body that stops', (_seen, response) => void response.write('{"value"'), broken(200)],
-  ]
+  ] // prettier-ignore
   it.each(rows)('tells what %s means', async (_name, answer, outcome) => {
     const upstream = await startUpstream(answer)
     expect(await get(reader(upstream.url, { headersMs: 150, bodyMs: 150 }))).toEqual(outcome)

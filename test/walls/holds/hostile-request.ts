@@ -15,7 +15,6 @@ export interface HostileRequest {
 /** The headers of a client. */
 export const credentials = { 'Ocp-Apim-Subscription-Key': 'key', Authorization: 'bearer token' } as const
 
-/** Makes so many items. */
 /** A request that is made when it is wanted: some take seconds to make. Some can be had with a share of their size. */
 export type NamedRequest = readonly [name: string, make: (share?: number) => Omit<HostileRequest, 'name'>]
 
@@ -23,5 +22,6 @@ export function makeRequest([name, make]: NamedRequest, share = 1): HostileReque
   return { name, ...make(share) }
 }
 
+/** Makes so many items. */
 export const times = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index))

@@ -59,146 +59,39 @@ function brotli(request: OutsideRequest): OutsideRequest {
 
 const filler = (bytes: number, text = '\0'): string => text.repeat(bytes / text.length)
 
+const folded = (n: number): string =>
+  `--b\r\nContent-Type: application/http\r\nX: y\r\n${times(90, () => ` ${'z'.repeat(700)}`).join('\r\n')}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\n\r\n${record(n)}\r\n`
+const emptyChangeset = (n: number): string =>
+  `--b\r\nContent-Type: multipart/mixed; boundary=c${n}\r\n\r\n--c${n}--\r\n`
+const unmapped = Object.fromEntries(times(40, (k) => [`f${k}`, 1]))
+
+const writes: readonly [name: string, status: number, make: (share: number) => OutsideRequest][] = [
+  ['20,000 records', 200, () => batchOf(times(PARTS, record))],
+  ['20,000 records of one key', 200, () => batchOf(times(PARTS, () => record(1)))],
+  ['20,000 records with 40 unmapped members', 200, () => batchOf(times(PARTS, (n) => record(n, unmapped)))],
+  ['20,000 empty records', 200, (share) => batchOf(times(PARTS * share, () => ''))],
+  ['20,000 empty parts', 400, () => raw('b', `${'--b\r\n\r\n'.repeat(PARTS)}--b--\r\n`)],
+  ['20,000 changesets', 200, () => raw('b', `${times(PARTS, emptyChangeset).join('')}--b--\r\n`)],
+  ['31 records of 1 MiB', 200, (share) => batchOf(times(31 * share, (n) => record(n, { Comment: 'x'.repeat(MIB - 1_000) })))],
+  ['a record of 2.2 M members', 200, () => batchOf([members(2_200_000)])],
+  ['31 records of 1 MiB that do not compress', 200, () => batchOf(times(31, (n) => record(n, { Comment: randomBytes(0.74 * MIB).toString('base64') })))],
+  ['31 records of 500 K escapes', 200, (share) => batchOf(times(31 * share, (n) => record(n, { Comment: '#' }).replace('#', '\\n'.repeat(500 * 1_024))))],
+  ['31 records nested in brackets', 200, () => batchOf(times(31, () => `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)}}`))],
+  ['lines that look like a delimiter', 400, () => raw('b', `--b\r\n\r\n${'--bx\n'.repeat(6 * MIB)}\r\n--b--\r\n`)],
+  ['lines with another delimiter each', 400, () => raw('b', `${times(150_000, (n) => `--a${n}:\r\n`).join('')}--b\r\n\r\n--b--\r\n`)],
+  ['delimiters with padding', 400, () => raw('b', `--b\r\n\r\n${`--b${' '.repeat(250)}x\n`.repeat(130_000)}--b--\r\n`)],
+  ['500 parts of folded headers', 200, (share) => raw('b', `${times(500 * share, folded).join('')}--b--\r\n`)],
+  ['32 MiB of zeros in gzip', 413, () => gzipped(batchOf([record(1)], filler(32 * MIB - 5_000)))],
+  ['31 MiB of line ends in gzip', 413, () => gzipped(batchOf([record(1)], filler(31 * MIB, '\r\n--')))],
+  ['31 MiB in brotli', 413, () => brotli(batchOf([record(1)], filler(31 * MIB, 'ab')))],
+  ['one record of 90,000 members', 400, () => ({ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' })],
+] // prettier-ignore
+
 /** Writes at the limits; each is made when it is asked for, since they are large. Some can be had with a share of their size. */
-export const hostileWrites: readonly NamedRequest[] = [
-  ['20,000 records', () => ({ status: 200, requests: [batchOf(times(PARTS, record))] })],
-  [
-    '20,000 records of one key',
-    () => ({
-      status: 200,
-      requests: [batchOf(times(PARTS, () => record(1)))],
-    }),
-  ],
-  [
-    '20,000 records with 40 unmapped members',
-    () => ({
-      status: 200,
-      requests: [batchOf(times(PARTS, (n) => record(n, Object.fromEntries(times(40, (k) => [`f${k}`, 1])))))],
-    }),
-  ],
-  [
-    '20,000 empty records',
-    (share = 1) => ({
-      status: 200,
-      requests: [batchOf(times(PARTS * share, () => ''))],
-    }),
-  ],
-  [
-    '20,000 empty parts',
-    () => ({
-      status: 400,
-      requests: [raw('b', `${'--b\r\n\r\n'.repeat(PARTS)}--b--\r\n`)],
-    }),
-  ],
-  [
-    '20,000 changesets',
-    () => ({
-      status: 200,
-      requests: [
-        raw(
-          'b',
-          `${times(PARTS, (n) => `--b\r\nContent-Type: multipart/mixed; boundary=c${n}\r\n\r\n--c${n}--\r\n`).join('')}--b--\r\n`,
-        ),
-      ],
-    }),
-  ],
-  [
-    '31 records of 1 MiB',
-    (share = 1) => ({
-      status: 200,
-      requests: [batchOf(times(31 * share, (n) => record(n, { Comment: 'x'.repeat(MIB - 1_000) })))],
-    }),
-  ],
-  ['a record of 2.2 M members', () => ({ status: 200, requests: [batchOf([members(2_200_000)])] })],
-  [
-    '31 records of 1 MiB that do not compress',
-    () => ({
-      status: 200,
-      requests: [
-        batchOf(times(31, (n) => record(n, { Comment: randomBytes(0.74 * MIB).toString('base64') }))),
-      ],
-    }),
-  ],
-  [
-    '31 records of 500 K escapes',
-    (share = 1) => ({
-      status: 200,
-      requests: [
-        batchOf(
-          times(31 * share, (n) => record(n, { Comment: '#' }).replace('#', '\\n'.repeat(500 * 1_024))),
-        ),
-      ],
-    }),
-  ],
-  [
-    '31 records nested in brackets',
-    () => ({
-      status: 200,
-      requests: [batchOf(times(31, () => `{"x":${'['.repeat(500_000)}${']'.repeat(500_000)}}`))],
-    }),
-  ],
-  [
-    'lines that look like a delimiter',
-    () => ({
-      status: 400,
-      requests: [raw('b', `--b\r\n\r\n${'--bx\n'.repeat(6 * MIB)}\r\n--b--\r\n`)],
-    }),
-  ],
-  [
-    'lines with another delimiter each',
-    () => ({
-      status: 400,
-      requests: [raw('b', `${times(150_000, (n) => `--a${n}:\r\n`).join('')}--b\r\n\r\n--b--\r\n`)],
-    }),
-  ],
-  [
-    'delimiters with padding',
-    () => ({
-      status: 400,
-      requests: [raw('b', `--b\r\n\r\n${`--b${' '.repeat(250)}x\n`.repeat(130_000)}--b--\r\n`)],
-    }),
-  ],
-  [
-    '500 parts of folded headers',
-    (share = 1) => ({
-      status: 200,
-      requests: [
-        raw(
-          'b',
-          `${times(500 * share, (n) => `--b\r\nContent-Type: application/http\r\nX: y\r\n${times(90, () => ` ${'z'.repeat(700)}`).join('\r\n')}\r\n\r\nPOST /AttendanceRecords HTTP/1.1\r\n\r\n${record(n)}\r\n`).join('')}--b--\r\n`,
-        ),
-      ],
-    }),
-  ],
-  [
-    '32 MiB of zeros in gzip',
-    () => ({
-      status: 413,
-      requests: [gzipped(batchOf([record(1)], filler(32 * MIB - 5_000)))],
-    }),
-  ],
-  [
-    '31 MiB of line ends in gzip',
-    () => ({
-      status: 413,
-      requests: [gzipped(batchOf([record(1)], filler(31 * MIB, '\r\n--')))],
-    }),
-  ],
-  [
-    '31 MiB in brotli',
-    () => ({
-      status: 413,
-      requests: [brotli(batchOf([record(1)], filler(31 * MIB, 'ab')))],
-    }),
-  ],
-  [
-    'one record of 90,000 members',
-    () => ({
-      status: 400,
-      requests: [{ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' }],
-    }),
-  ],
-]
+export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status, make]) => [
+  name,
+  (share = 1) => ({ status, requests: [make(share)] }),
+])
 
 /** The same request once more, which a journal answers. */
 export function resent(hostile: HostileRequest): HostileRequest {

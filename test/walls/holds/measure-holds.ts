@@ -5,7 +5,14 @@ import { createApp, parseConfig } from '../../../src/index.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import type { HostileRequest } from './hostile-request.ts'
 import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
-import { type CallBudget, watchTurns } from './watch-turns.ts'
+
+/** How the work of this thread was divided among turns of its event loop. */
+interface CallBudget {
+  /** Processor time of the longest turn, ms. */
+  readonly longestMs: number
+  /** Processor time of all turns, ms. */
+  readonly totalMs: number
+}
 
 /** What a hostile request did to the others. */
 export interface Hold extends CallBudget {
@@ -51,4 +58,33 @@ export async function openStage(journal: string, settings: object = {}): Promise
       await app.close()
     },
   }
+}
+
+/**
+ * Watches the turns of the event loop until the returned function is called. Each is measured in processor time of this thread
+ * and not in time that passes, so that other programs on the machine lengthen none. What the collector of garbage does in this
+ * thread counts.
+ */
+function watchTurns(): () => CallBudget {
+  const startedMs = threadMs()
+  let longestMs = 0
+  let before = startedMs
+  let next: NodeJS.Immediate
+  const turn = (): void => {
+    const now = threadMs()
+    longestMs = Math.max(longestMs, now - before)
+    before = now
+    next = setImmediate(turn)
+  }
+  next = setImmediate(turn)
+  return () => {
+    clearImmediate(next)
+    const now = threadMs()
+    return { longestMs: Math.max(longestMs, now - before), totalMs: now - startedMs }
+  }
+}
+
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
 }

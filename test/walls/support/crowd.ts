@@ -49,10 +49,10 @@ export async function underWay(adapter: Adapter, count: number): Promise<void> {
   while ((await metric(adapter, 'in_flight_requests')) < count) await delay(5)
 }
 
-/** The reply and the time that it took; the wall of these tests is two seconds. */
+/** The reply, which does not wait for the crowd: what waits for it takes as long as the crowd stands, ten seconds and more by default. */
 export async function timed(reply: Promise<Reply>): Promise<Reply> {
   const startedMs = performance.now()
   const done = await reply
-  expect(performance.now() - startedMs).toBeLessThan(2_000)
+  expect(performance.now() - startedMs).toBeLessThan(5_000)
   return done
 }

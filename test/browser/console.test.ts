@@ -1,0 +1,225 @@
+import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { type RunningConsole, startConsole, tokenOf } from '../console/support/start-console.ts'
+import { isLongRun } from '../support/long-run.ts'
+import { startBrowser } from './start-browser.ts'
+
+const pages = {
+  overview: '/',
+  partners: '/partners',
+  partner: '/partners/acme',
+  batches: '/batches',
+  batch: '/batches/42',
+  record: '/batches/42/5',
+  tryIt: '/try',
+  sandbox: '/sandbox',
+  deadLetters: '/letters',
+  parked: '/letters?kind=parked',
+  audit: '/audit',
+  notFound: '/nowhere',
+} as const
+
+const every = [['login', '/login'], ...Object.entries(pages)] as const
+/** They have all kinds of elements; axe takes seconds for a page. */
+const few: ReadonlySet<string> = new Set(['overview', 'partner', 'deadLetters'])
+
+const browser: Browser | undefined = await startBrowser()
+let running: RunningConsole
+beforeAll(async () => {
+  running = await startConsole()
+})
+afterAll(async () => {
+  await browser?.close()
+  await running.close()
+})
+
+interface Opened {
+  readonly page: Page
+  /** What the browser complained about, and what it asked others for. */
+  readonly events: readonly string[]
+}
+
+async function open(name: string | undefined, look: BrowserContextOptions = {}): Promise<Opened> {
+  if (browser === undefined) throw new Error('skipped')
+  const context = await browser.newContext({
+    locale: 'en-GB',
+    viewport: { width: 1280, height: 900 },
+    ...look,
+  })
+  if (name !== undefined) {
+    const { cookie } = await running.enter(name)
+    const [key = '', value = ''] = cookie.split('=')
+    await context.addCookies([{ name: key, value, url: running.url }])
+  }
+  const page = await context.newPage()
+  const events: string[] = []
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${running.url}/`)) events.push(`request ${request.url()}`)
+  })
+  page.on('console', (message) => {
+    if (!message.text().includes('404')) events.push(`console ${message.text()}`)
+  })
+  page.on('pageerror', (error) => events.push(`error ${error.message}`))
+  page.on('dialog', (dialog) => events.push(`dialog ${dialog.message()}`))
+  return { page, events }
+}
+
+/** Presses Tab until the element has the focus. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let at = 0; at < 60; at += 1) {
+    await page.keyboard.press('Tab')
+    if (await page.evaluate<boolean>(`document.activeElement?.matches(${JSON.stringify(selector)})`)) return
+  }
+  throw new Error(`Tab does not reach ${selector}.`)
+}
+
+describe.skipIf(browser === undefined)('the console in Chromium', () => {
+  test('has no fault that axe finds on any page, in both themes, and asks nobody else', async () => {
+    const { page, events } = await open('olga')
+    const faults: unknown[] = []
+    for (const [name, path] of isLongRun ? every : every.filter(([name]) => few.has(name))) {
+      await page.emulateMedia({ colorScheme: 'light' })
+      await page.goto(`${running.url}${path}`)
+      await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+      if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
+      const light = await new AxeBuilder({ page }).analyze()
+      await page.emulateMedia({ colorScheme: 'dark' })
+      const dark = await new AxeBuilder({ page }).withRules(['color-contrast']).analyze()
+      for (const { id, nodes } of [...light.violations, ...dark.violations])
+        faults.push([name, id, nodes[0]?.html])
+    }
+    expect({ faults, events }).toEqual({ faults: [], events: [] })
+    await page.context().close()
+  })
+
+  test.each([360, 1280, 2560])(
+    'is not wider than a window of %i px, and its markup is text',
+    async (width) => {
+      const { page } = await open('olga', { viewport: { width, height: 900 } })
+      const folder = process.env['MARKBRIDGE_PICTURES'] ?? join(tmpdir(), 'markbridge-console-pictures')
+      await mkdir(folder, { recursive: true })
+      for (const [name, path] of Object.entries(pages)) {
+        await page.goto(`${running.url}${path}`)
+        const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        const isInjected = await page.evaluate<boolean>('document.title === "injected"')
+        expect({ name, wide: Math.max(0, wide), isInjected }).toEqual({ name, wide: 0, isInjected: false })
+        if (!isLongRun && process.env['MARKBRIDGE_PICTURES'] === undefined) continue
+        if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
+        await page.screenshot({ path: join(folder, `${name}-${width}.png`), fullPage: true })
+      }
+      await page.context().close()
+    },
+  )
+
+  const steps = [
+    ['signs in, takes a partner back', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/partners/zenith`)
+      await use.fill('#token', tokenOf('otto'))
+      await use.submit('.act button')
+      await use.fill('#back-reason', 'V3 fails')
+      await use.submit('form[aria-label="Back to shadow"] button')
+      expect(await page.locator('[role=status]').textContent()).toContain('canary with 20 %')
+      return ['back zenith by otto: V3 fails']
+    }],
+    ['takes it forward, after a look at what would happen', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/partners/zenith`)
+      await use.submit('form[aria-label="Forward to v3"] button.quiet')
+      await use.fill('#v3-reason', 'all is well')
+      await use.submit('form[aria-label="Forward to v3"] button:not(.quiet)')
+      return ['set zenith by otto: ', 'set zenith by otto: all is well']
+    }],
+    ['approves', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/partners/acme`)
+      await use.fill('#approve-reason', 'seen')
+      await use.submit('form[aria-label="Approve the step"] button')
+      return ['approve acme by otto: seen']
+    }],
+    ['searches a learner', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/batches`)
+      await use.fill('#search-learner', '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01')
+      await use.submit('form[aria-label=Search] button')
+      expect(new URL(page.url()).search).toBe('?learner=1a2b3c4d5e6f7')
+      return []
+    }],
+    ['clears dead letters', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/letters`)
+      await use.check('[name=record]')
+      await use.fill('#reason', 'sent anew')
+      await use.submit('form[aria-label=Clear] button')
+      return ['note clear by otto: acme: batch 42, parts 8: sent anew', 'dismiss 42 7']
+    }],
+    ['retries all that is parked', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/letters?kind=parked`)
+      await use.check('#all')
+      await use.fill('#reason', 'V3 is back')
+      await use.submit('form[aria-label=Retry] button')
+      return ['note retry by otto: acme: batch 42, what waits: V3 is back', 'retry 42']
+    }],
+    ['signs out', async (page: Page, use: Use) => {
+      await page.goto(running.url)
+      await use.submit('.who button')
+      expect(new URL(page.url()).pathname).toBe('/login')
+      return []
+    }],
+  ] as const // prettier-ignore
+
+  /** How a page is used: by keyboard alone. */
+  interface Use {
+    readonly fill: (selector: string, text: string) => Promise<void>
+    readonly check: (selector: string) => Promise<void>
+    readonly submit: (selector: string) => Promise<void>
+  }
+
+  test.each([true, false])(
+    'each action works by keyboard alone, with JavaScript: %s',
+    async (javaScriptEnabled) => {
+      // Without scripts the page cannot be asked which element has the focus: the focus is set, and keys do the rest.
+      const { page, events } = await open(undefined, { javaScriptEnabled })
+      const reach = async (selector: string): Promise<void> =>
+        javaScriptEnabled ? tabTo(page, selector) : page.locator(selector).first().focus()
+      const use: Use = {
+        fill: async (selector, text) => {
+          await reach(selector)
+          await page.keyboard.type(text)
+        },
+        check: async (selector) => {
+          await reach(selector)
+          await page.keyboard.press('Space')
+        },
+        submit: async (selector) => {
+          await reach(selector)
+          await Promise.all([page.waitForEvent('load'), page.keyboard.press('Enter')])
+        },
+      }
+      for (const [name, step] of steps) {
+        const before = running.calls.length
+        const expected = await step(page, use)
+        expect({ name, calls: running.calls.slice(before) }).toEqual({ name, calls: expected })
+      }
+      expect(events).toEqual([])
+      await page.context().close()
+    },
+  )
+
+  test('a page is replaced where it has changed, and nowhere else', async () => {
+    const { page } = await open('olga')
+    await page.goto(running.url)
+    await page.locator('.plot canvas').nth(1).waitFor()
+    await page.evaluate(
+      `document.querySelector('#instances').marked = true; document.querySelector('#state').marked = true`,
+    )
+    running.addReceived(5)
+    await page.locator('#state', { hasText: '20,039' }).waitFor()
+    const marked = await page.evaluate(
+      `['#instances', '#state'].map((id) => document.querySelector(id).marked ?? false)`,
+    )
+    expect(marked).toEqual([true, false])
+    await page.context().close()
+  })
+})

@@ -1,0 +1,264 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+import { loadConfig } from '../../src/config/index.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { findProgram } from '../support/find-program.ts'
+import type { CliResult } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
+
+const sandbox = createSandbox({ port: 0, v2Port: 0 })
+let v3: string
+let v2: string
+beforeAll(async () => {
+  ;({ url: v3, v2Url: v2 } = await sandbox.listen())
+})
+afterAll(() => sandbox.close())
+
+interface Check {
+  readonly check: string
+  readonly result: string
+  readonly message: string
+  readonly remedy?: string
+}
+
+/** Examines a configuration, whose journal is in a folder of its own. */
+async function doctor(values: object): Promise<{ status: number; checks: readonly Check[] }> {
+  const folder = await makeFolder()
+  const path = join(folder, 'markbridge.yaml')
+  await writeFile(path, JSON.stringify({ journal: { url: `sqlite:${folder}/journal.db` }, ...values }))
+  const { status, stdout } = await runCommand(['doctor', '--config', path, '--json'])
+  return { status, checks: (JSON.parse(stdout) as { checks: readonly Check[] }).checks }
+}
+
+const init = (out: string, ...args: string[]): Promise<CliResult> =>
+  runCommand(['init', '--out', out, '--json', ...args])
+
+test('init writes what doctor finds nothing wrong with, and asks for what no flag gives', async () => {
+  const out = join(await makeFolder(), 'markbridge.yaml')
+  const flags = ['--v3', v3, '--subscription-key', 'env:ACME_V2_KEY']
+  const answers = `not an id\nacme\n${v2}\n`
+  const written = await runCommand(['init', '--out', out, ...flags], { ACME_V2_KEY: 'sandbox' }, answers)
+  expect([written.status, written.stdout]).toEqual([
+    0,
+    `${out} is written for the partner acme. Next:\n  markbridge doctor --config ${out}\n  markbridge serve --config ${out}\n`,
+  ])
+  expect(written.stderr).toMatch(/Name of the partner \[acme\]: \nIt must be 1 to 63 letters.*\n/)
+  const { partners, upstreams } = await loadConfig(out)
+  expect(partners).toMatchObject([{ id: 'acme', stage: 'legacy' }])
+  expect(upstreams.v2?.baseUrl.href).toBe(`${v2}/`)
+  expect(await readFile(out, 'utf8')).toMatch(/subscriptionKeySha256: [0-9a-f]{64} /)
+  const text = (await readFile(out, 'utf8')).replace('./data/journal.db', `${out}.db`)
+  await writeFile(out, text)
+  const examined = await runCommand(['doctor'], { MARKBRIDGE_CONFIG: out })
+  expect([examined.status, examined.stdout]).toEqual([0, expect.stringContaining('Nothing fails.')])
+  expect(examined.stdout).toMatch(/^ok +read of V2 for acme: /m)
+  expect(examined.stdout).toMatch(/^ok +read of V3 for acme: /m)
+  expect(examined.stdout).toMatch(/^ok +address of V3: its clock agrees with the one of this machine$/m)
+})
+
+test('init replaces no file without --force', async () => {
+  const out = join(await makeFolder(), 'own.yaml')
+  const flags = ['--partner', 'beta', '--v3', v3, '--v2', '', '--subscription-key', '']
+  expect((await init(out, ...flags)).status).toBe(0)
+  await writeFile(out, 'own')
+  expect(await init(out, ...flags)).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining(
+      'exists already. Name another file, or replace it with --force',
+    ) as unknown,
+  })
+  expect(await readFile(out, 'utf8')).toBe('own')
+  const forced = await init(out, ...flags, '--force')
+  expect(JSON.parse(forced.stdout)).toEqual({ file: out, partner: 'beta', stage: 'v3' })
+  expect((await stat(out)).mode & 0o777).toBe(0o600)
+})
+
+test('doctor names an address that nothing listens at, and what is wrong with the read', async () => {
+  const { status, checks } = await doctor({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
+  expect(status).toBe(1)
+  expect(checks.filter(({ result }) => result === 'fails')).toEqual([
+    {
+      ...{ check: 'address of V3', result: 'fails' },
+      message: 'http://127.0.0.1:1/ cannot be reached: nothing listens there (ECONNREFUSED)',
+      remedy: 'Check the address, the firewall and the proxy, and whether the service runs.',
+    },
+    { check: 'read of V3 for default', result: 'fails', message: 'V3 was not available.' },
+  ])
+})
+
+/** A service of which every answer is the same. */
+async function serviceWith(answer: (reply: ServerResponse) => void): Promise<string> {
+  const server = createServer((_, reply) => answer(reply)).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await new Promise((resolve) => server.once('listening', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test.each([
+  [-5, 'warning', 'its clock is 5 s behind the one of this machine'],
+  [90, 'fails', 'its clock is 90 s ahead of the one of this machine'],
+])('doctor compares clocks: %i s', async (seconds, result, message) => {
+  const baseUrl = await serviceWith((reply) => {
+    reply
+      .setHeader('date', new Date(Date.now() + seconds * 1_000).toUTCString())
+      .writeHead(401)
+      .end('{}')
+  })
+  const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
+  expect(status).toBe(1)
+  expect(checks.find(({ message: own }) => own.startsWith('its clock'))).toMatchObject({ result, message })
+  expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
+    result: 'fails',
+    message: expect.stringContaining('V3 denies the credentials (401)') as unknown,
+  })
+})
+
+/** A certificate authority of this folder; its certificates are valid from so many days from now to so many. */
+function createAuthority(folder: string) {
+  const openssl = (...args: string[]): Buffer => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
+  const settings = {
+    ...{ database: 'index', new_certs_dir: '.', rand_serial: 'yes', default_md: 'sha256' },
+    ...{ policy: 'names', copy_extensions: 'copy', unique_subject: 'no' },
+  }
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
+  writeFileSync(
+    join(folder, 'ca.cnf'),
+    ['[ca]', 'default_ca = own', '[own]', ...lines, '[names]', 'commonName = supplied\n'].join('\n'),
+  )
+  writeFileSync(join(folder, 'index'), '')
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout']
+  openssl('req', '-x509', ...newKey, 'ca.key', '-out', 'ca.pem', '-subj', '/CN=authority')
+  const after = (days: number): string =>
+    new Date(Date.now() + days * 86_400_000).toISOString().replace(/[-:T]|\.\d+/g, '')
+  return {
+    certificate: readFileSync(join(folder, 'ca.pem'), 'utf8'),
+    issue: (host: string, fromDays: number, toDays: number) => {
+      const names = ['-subj', '/CN=service', '-addext', `subjectAltName=${host}`]
+      openssl('req', ...newKey, 'own.key', '-out', 'own.csr', ...names)
+      const span = ['-startdate', after(fromDays), '-enddate', after(toDays)]
+      const by = ['-config', 'ca.cnf', '-cert', 'ca.pem', '-keyfile', 'ca.key']
+      openssl('ca', '-batch', '-notext', ...by, '-in', 'own.csr', '-out', 'own.pem', ...span)
+      const [key, cert] = ['own.key', 'own.pem'].map((file) => readFileSync(join(folder, file)))
+      return { key, cert }
+    },
+  }
+}
+
+const LOOPBACK = 'IP:127.0.0.1'
+const AUTHORITY_MISSING =
+  'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.'
+
+test.skipIf(findProgram('openssl') === undefined)(
+  'doctor says of a service with TLS what is wrong with its certificate, and what to do',
+  async () => {
+    const authority = createAuthority(await makeFolder())
+    /** The first finding on the address, and that on its certificate where it was reached. */
+    const examine = async (host: string, fromDays: number, toDays: number) => {
+      const server = createTlsServer(authority.issue(host, fromDays, toDays), (_, reply) =>
+        reply.writeHead(401).end('{}'),
+      ).listen(0, '127.0.0.1')
+      await new Promise((resolve) => server.once('listening', resolve))
+      const { port } = server.address() as AddressInfo
+      const { checks } = await doctor({ upstreams: { v3: { baseUrl: `https://127.0.0.1:${port}` } } })
+      server.close()
+      const own = checks.filter(({ check }) => check === 'address of V3')
+      const found = own.find(({ message }) => message.startsWith('its certificate')) ?? own[0]
+      return [found?.result, found?.message.replace(/^.* cannot be reached: /, ''), found?.remedy]
+    }
+    const expired = ['fails', 'its certificate has expired (CERT_HAS_EXPIRED)']
+    expect(await examine(LOOPBACK, -1, 90)).toEqual([
+      'fails',
+      'its certificate is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
+      AUTHORITY_MISSING,
+    ])
+    expect((await examine(LOOPBACK, -9, -2)).slice(0, 2)).toEqual(expired)
+    // As NODE_EXTRA_CA_CERTS does at the start of the program.
+    const before = getCACertificates('default')
+    setDefaultCACertificates([...before, authority.certificate])
+    onTestFinished(() => setDefaultCACertificates(before))
+    expect(await examine(LOOPBACK, -1, 90)).toEqual([
+      'ok',
+      'its certificate is trusted and ends in 89 days',
+      undefined,
+    ])
+    expect(await examine(LOOPBACK, -1, 5)).toEqual([
+      'warning',
+      'its certificate is trusted and ends in 4 days',
+      'Have its operator renew it.',
+    ])
+    expect(await examine(LOOPBACK, -9, -2)).toEqual([
+      ...expired,
+      'Have its operator renew the certificate, if the clock of this machine is right.',
+    ])
+    expect(await examine(LOOPBACK, 2, 90)).toEqual([
+      'fails',
+      'its certificate is not valid yet (CERT_NOT_YET_VALID)',
+      'Check the clock of this machine, else tell the operator of the service.',
+    ])
+    expect(await examine('DNS:service.example', -1, 90)).toEqual([
+      'fails',
+      'its certificate is for another host (ERR_TLS_CERT_ALTNAME_INVALID)',
+      'Use the name that the certificate is for in the address, or have its operator replace it.',
+    ])
+  },
+)
+
+test('doctor names an address without TLS that is called with it', async () => {
+  const baseUrl = (await serviceWith((reply) => reply.end('{}'))).replace('http:', 'https:')
+  const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
+  expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
+    result: 'fails',
+    message: `${baseUrl}/ cannot be reached: what answers there speaks no TLS, or none that this program speaks (EPROTO)`,
+    remedy: 'Check the port, and whether the address begins with http: rather than https:.',
+  })
+})
+
+test('doctor finds a journal that is none, files that others can change, and a faulty configuration', async () => {
+  const folder = await makeFolder()
+  await writeFile(
+    join(folder, 'other.db'),
+    'no database, but a text that is long enough to be read as one'.repeat(20),
+  )
+  const journal = { url: `sqlite:${folder}/other.db` }
+  const upstreams = { v3: { baseUrl: v3 } }
+  const found = await doctor({ journal, upstreams })
+  expect(found.status).toBe(1)
+  expect(found.checks.find(({ check }) => check === 'journal')).toMatchObject({ result: 'fails' })
+  const path = join(folder, 'open.yaml')
+  await writeFile(path, JSON.stringify({ upstreams, journal: { url: 'none' } }))
+  await chmod(path, 0o666)
+  const open = await runCommand(['doctor', '--config', path])
+  expect([open.status, open.stdout]).toEqual([
+    0,
+    expect.stringContaining(`${path} can be changed by other users`),
+  ])
+  expect(open.stdout).toContain('warning  journal: none: a repeated batch is posted again')
+  await writeFile(path, '{ upstreams: { v3: { baseUrl: nowhere } } }')
+  const faulty = await runCommand(['doctor', '--config', path])
+  expect([faulty.status, faulty.stdout]).toEqual([1, expect.stringContaining('upstreams.v3.baseUrl (line 1')])
+})
+
+test('a configuration is found by MARKBRIDGE_CONFIG, and the error says where it was looked for', async () => {
+  const out = join(await makeFolder(), 'found.yaml')
+  await init(out, '--partner', 'found', '--v3', v3, '--v2', '', '--subscription-key', '')
+  const env = { MARKBRIDGE_CONFIG: out }
+  expect((await runCommand(['config', 'check'], env)).stdout).toContain('is valid: 1 partner(s): found')
+  expect(
+    (await runCommand(['check', 'fixtures/class-register/body.txt', '--partner', 'found'], env)).status,
+  ).toBe(0)
+  expect(await runCommand(['config', 'check'])).toMatchObject({
+    status: 2,
+    stderr:
+      'markbridge: No configuration was found: name one with --config or MARKBRIDGE_CONFIG, or write ./markbridge.yaml (markbridge init).\n',
+  })
+})

@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import type { Command } from 'commander'
+import { expect, test } from 'vitest'
+
+import { createProgram } from '../../src/cli/program.ts'
+import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
+
+const all = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(all)]
+const program = await createProgram(['completion'], () => undefined)
+const commands = all(program)
+
+const pathOf = (command: Command): readonly string[] =>
+  command.parent === null ? [] : [...pathOf(command.parent), command.name()]
+
+test('help names every command, and that of each shows examples', async () => {
+  const { status, stdout } = await runCli(['--help'])
+  expect(status).toBe(0)
+  const names = program.commands.map((command) => command.name())
+  expect([...stdout.matchAll(/^  ([a-z]+)(?: |$)/gm)].map(([, name]) => name)).toEqual([...names, 'help'])
+  for (const name of names) {
+    const own = await runCommand([name, ...(name === 'compare' ? ['run'] : []), '--help'])
+    expect([own.status, own.stdout]).toEqual([0, expect.stringMatching(`Examples:\n  markbridge ${name}`)])
+    expect((await runCommand(['help', name])).stdout).toBe((await runCommand([name, '--help'])).stdout)
+  }
+})
+
+test('the help of every command fits in 80 columns', async () => {
+  expect(commands.length).toBeGreaterThan(30)
+  const wide: string[] = []
+  for (const command of commands) {
+    const { status, stdout } = await runCommand([...pathOf(command), '--help'])
+    expect([pathOf(command), status]).toEqual([pathOf(command), 0])
+    wide.push(...stdout.split('\n').filter((line) => line.length > 80))
+  }
+  expect(wide).toEqual([])
+})
+
+test('a flag takes the same in all commands, and what it takes is named in one way', () => {
+  const forms = new Map<string, Set<string>>()
+  for (const { long, flags } of commands.flatMap((command) => command.options))
+    forms.set(long ?? '', (forms.get(long ?? '') ?? new Set()).add(flags))
+  const several = [...forms.values()].filter(({ size }) => size > 1)
+  // Where a result is written, a file or a folder; from when on, to the day or to the millisecond.
+  expect(several.map((own) => [...own].sort())).toEqual([
+    ['--out <dir>', '--out <file>'],
+    ['--since <day>', '--since <time>'],
+  ])
+})
+
+test('commands that print a result have --json', () => {
+  const without = commands.filter(
+    (command) => command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'),
+  )
+  // They run until they are stopped, or print a document or a script in any case.
+  const names = without.map((command) => pathOf(command).join(' '))
+  expect(names).toEqual(['demo', 'serve', 'sandbox', 'config schema', 'completion'])
+})
+
+const complete: Readonly<Record<string, (script: string, line: string) => string>> = {
+  bash: (script, line) =>
+    `source ${script}; COMP_WORDS=(${line} ""); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _markbridge; echo "\${COMPREPLY[@]}"`,
+  zsh: (script, line) =>
+    `compdef() { :; }; _files() { :; }; compadd() { shift; echo "$@"; }; source ${script}; words=(${line} ""); CURRENT=\${#words}; _markbridge`,
+  fish: (script, line) => `source ${script}; complete -C "${line} " | string split "\\t" | string join " "`,
+}
+
+test.each(Object.keys(complete))('completion for %s knows commands, choices and options', async (shell) => {
+  const { status, stdout } = await runCommand(['completion', shell])
+  expect(status).toBe(0)
+  const script = join(await mkdtemp(join(tmpdir(), 'completion-')), 'markbridge')
+  await writeFile(script, stdout)
+  const run = async (line: string): Promise<string> => {
+    const code = complete[shell]?.(script, line) ?? ''
+    const answer = await promisify(execFile)(shell, ['-c', code]).catch((cause: unknown) => cause)
+    if (answer instanceof Error && 'code' in answer && answer.code === 'ENOENT') return 'not installed'
+    return (answer as { stdout: string }).stdout
+  }
+  const top = await run('markbridge')
+  if (top === 'not installed') return
+  expect(top.split(/\s+/)).toEqual(expect.arrayContaining(['serve', 'rollout', 'compare']))
+  expect((await run('markbridge rollout set acme')).split(/\s+/)).toEqual(
+    expect.arrayContaining(['canary', 'shadow']),
+  )
+  expect((await run('markbridge rollout set acme')).split(/\s+/)).not.toContain('package.json')
+  expect((await run('markbridge serve --log-format')).trim().split(/\s+/)).toEqual(['json', 'text'])
+  expect((await run('markbridge rollout set --config')).split(/\s+/)).not.toContain('shadow')
+  expect((await run('markbridge compare')).trim().split(/\s+/).slice(0, 1)).not.toEqual([''])
+})
+
+test.each([
+  { args: ['fly'], text: 'unknown command' },
+  { args: ['serve', '--prot', '1'], text: 'unknown option' },
+  { args: ['serve', '--port', '70000'], text: 'A port is a number from 0 to 65535' },
+  { args: ['serve', '--workers', '65'], text: 'Workers are a number from 1 to 64' },
+  {
+    args: ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none', '--workers', '2'],
+    text: '--workers 2 needs a journal',
+  },
+  { args: ['sandbox', '--seed', 'x'], text: 'whole number' },
+  { args: ['send', 'x'], text: "required option '--to <url>'" },
+  { args: ['send', 'x', '--to', 'nowhere'], text: 'must be an http or https address' },
+  { args: ['send', 'x', '--to', 'http://x', '--header', 'X-School'], text: 'It must be a field' },
+  { args: ['send', 'x', '--to', 'http://x', '--header', 'Host: y'], text: 'It must be a field' },
+  { args: ['send', 'x', '--to', 'ftp://x'], text: 'must be an http or https address' },
+  { args: ['check'], text: 'missing required argument' },
+  { args: ['check', '/nowhere/body.txt'], text: 'cannot be read' },
+  { args: ['serve'], text: 'No configuration was found: name one with --config or MARKBRIDGE_CONFIG' },
+  { args: ['serve', '--config', '/nowhere.yaml'], text: 'cannot be read' },
+])('wrong usage $args exits 2 and says why', async ({ args, text }) => {
+  const { status, stderr } = await runCommand(args)
+  expect({ status, says: stderr.includes(text) ? text : stderr }).toEqual({ status: 2, says: text })
+})
+
+const read = (path: string): Promise<string> => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+test('the oldest Node.js is the same wherever it is named', async () => {
+  const { engines, scripts } = JSON.parse(await read('package.json')) as {
+    engines: { node: string }
+    scripts: Record<string, string>
+  }
+  const oldest = engines.node.replace('>=', '')
+  const [major, minor] = oldest.split('.')
+  expect(scripts['test:oldest']).toContain(`node@${oldest}.0 `)
+  const main = await read('src/cli/main.ts')
+  expect(main).toContain(`major < ${major} || (major === ${major} && minor < ${minor})`)
+  expect(main).toContain(`needs Node.js ${oldest} or newer`)
+  expect(await read('docs/operations.md')).toContain(`Node.js ${oldest} or newer`)
+  expect(await read('.ci/github-actions.yml')).toContain(`node-version: '${major}'`)
+  expect(await read('deploy/Containerfile')).toContain(`node:${major}-slim`)
+})

@@ -1,0 +1,131 @@
+import { execFile, spawn } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { freePort } from '../support/free-port.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const run = promisify(execFile)
+
+/** The file system of a stage: a folder in which its steps are run, on the Node.js of this test. */
+interface Stage {
+  readonly folder: string
+  readonly env: NodeJS.ProcessEnv
+  workdir: string
+}
+
+const words = (json: string): string[] => JSON.parse(json) as string[]
+
+/** Runs the steps of the file in folders, and returns the last stage with the commands that it names. */
+async function build(context: string, folder: string) {
+  const text = (await readFile(join(root, 'deploy/Containerfile'), 'utf8')).replaceAll(/\\\n\s*/g, '')
+  const steps = [...text.matchAll(/^([A-Z]+) (.*)$/gm)].map(
+    ([, name = '', rest = '']) => [name, rest] as const,
+  )
+  const stages = new Map<string, Stage>()
+  let stage: Stage = { folder: '', env: {}, workdir: '/' }
+  const commands: Record<string, string[]> = {}
+  for (const [name, rest] of steps) {
+    switch (name) {
+      case 'FROM': {
+        const PATH = [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter)
+        // What npm needs to reach its registry is the machine's.
+        const env = { ...process.env, PATH }
+        stage = { folder: join(folder, String(stages.size)), env, workdir: '/' }
+        stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? 'last', stage)
+        break
+      }
+      case 'ENV':
+        for (const [, key = '', value = ''] of rest.matchAll(/(\w+)=(\S+)/g)) stage.env[key] = value
+        break
+      case 'WORKDIR':
+        stage.workdir = rest
+        await mkdir(stage.folder + rest, { recursive: true })
+        break
+      case 'COPY': {
+        const [, from, paths = ''] = /^(?:--from=(\w+) )?(.*)$/.exec(rest) ?? []
+        const source = from === undefined ? `${context}/` : (stages.get(from)?.folder ?? '')
+        const names = paths.split(' ')
+        const target = names.pop() ?? ''
+        const below = (path: string): string =>
+          join(stage.folder, stage.workdir, target, target.endsWith('./') ? path : '')
+        for (const path of names)
+          await cp(source + path, below(path.split('/').at(-1) ?? ''), {
+            recursive: true,
+            verbatimSymlinks: true,
+          })
+        break
+      }
+      case 'RUN': {
+        // Folders of the system are those of the stage; there is no user `node` here.
+        const own = rest.replaceAll(' /var/', ` ${stage.folder}/var/`).replace(/ && chown node:node \S+/, '')
+        await run('sh', ['-c', own], { cwd: stage.folder + stage.workdir, env: stage.env })
+        break
+      }
+      case 'ENTRYPOINT':
+      case 'CMD':
+        commands[name] = words(rest)
+        break
+      case 'HEALTHCHECK':
+        commands[name] = words(rest.slice(rest.indexOf('[')))
+        break
+      default:
+        expect(['USER', 'VOLUME', 'EXPOSE']).toContain(name)
+    }
+  }
+  return { stage, commands }
+}
+
+/** What a builder is sent: the files that .dockerignore lets through. */
+async function sendContext(target: string): Promise<void> {
+  const rules = (await readFile(join(root, '.dockerignore'), 'utf8')).split('\n')
+  expect(rules).toContain('*')
+  for (const rule of rules.filter((line) => line.startsWith('!')))
+    await cp(join(root, rule.slice(1)), join(target, rule.slice(1)), { recursive: true })
+}
+
+test('the steps of the Containerfile, run in empty folders, make a program that is healthy', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-image-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const context = join(folder, 'context')
+  await sendContext(context)
+  const { stage, commands } = await build(context, folder)
+
+  const port = String(await freePort())
+  const file = join(folder, 'markbridge.yaml')
+  await writeFile(
+    file,
+    `listen: { port: ${port} }\nupstreams: { v3: { baseUrl: http://127.0.0.1:1 } }\njournal: { url: "sqlite:${stage.folder}/var/lib/markbridge/journal.db" }\n`,
+  )
+  const own = (name: string): string[] =>
+    (commands[name] ?? []).map((word) =>
+      word
+        .replace('/etc/markbridge/markbridge.yaml', file)
+        .replace(/^\/app/, `${stage.folder}/app`)
+        .replace('0.0.0.0', '127.0.0.1')
+        .replace(':8080', `:${port}`),
+    )
+  const [program = '', ...args] = [...own('ENTRYPOINT'), ...own('CMD')]
+  const options = { cwd: stage.folder + stage.workdir, env: stage.env }
+  const server = spawn(program, args, options)
+  const ended = new Promise((resolve) => server.once('exit', resolve))
+  let printed = ''
+  server.stderr.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  await new Promise<void>((resolve, reject) => {
+    server.stdout.on('data', (chunk: Buffer) => {
+      if (chunk.toString().includes('adapter ready')) resolve()
+    })
+    void ended.then(() => {
+      reject(new Error(printed))
+    })
+  })
+  const [health = '', ...checks] = own('HEALTHCHECK')
+  await run(health, checks, options)
+  server.kill('SIGTERM')
+  expect(await ended).toBe(0)
+}, 600_000)

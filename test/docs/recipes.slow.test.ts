@@ -1,0 +1,185 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { type Mark, marksOf, type Service, startService } from '../clients/support/start-service.ts'
+import { journalFile } from '../e2e/support/journal-file.ts'
+import { startFaultProxy } from '../faults/proxy/fault-proxy.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
+import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { isMissing, recipes, type Settings, useRecipe } from './recipes.ts'
+
+const settingsOf = (root: string): Settings => ({ V2_URL: root, V2_KEY: 'sandbox', V2_TOKEN: 'sandbox' })
+
+async function fileOf(text: string): Promise<string> {
+  const path = join(await makeFolder(), 'register.jsonl')
+  await writeFile(path, text)
+  return path
+}
+const fileOfMarks = (marks: readonly Mark[]): Promise<string> =>
+  fileOf(marks.map((mark) => `${JSON.stringify(mark)}\n`).join(''))
+
+/** The address of the service behind a proxy that loses the first reply. */
+async function loseReply({ adapter, root }: Service): Promise<string> {
+  let lost = false
+  const proxy = await startFaultProxy({
+    targets: [adapter.port],
+    plan: {
+      connection: () => 'pass',
+      request: () => {
+        const kind = lost ? 'pass' : 'resetAfter'
+        lost = true
+        return { kind }
+      },
+    },
+  })
+  onTestFinished(() => proxy.close())
+  return root.replace(adapter.url, proxy.url)
+}
+
+/**
+ * A service that refuses batches in this order, those with 200 in their part, and takes them from then on; `seen` has each body, with
+ * its type in front.
+ */
+async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
+  const replyOf = (part: string) =>
+    replyWith(200, `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${part}\r\n--b--\r\n`, {
+      'Content-Type': 'multipart/mixed; boundary=b',
+    })
+  const upstream = await startUpstream((seen, response) => {
+    const [status, code] = refusals[seen.index] ?? []
+    if (status === undefined) return replyOf('201 Created\r\n\r\n{}')(seen, response)
+    if (status === 200) return replyOf(`503 Unavailable\r\n\r\n[{"ErrorCode":"${code}"}]`)(seen, response)
+    return replyWith(status, { error: { code } }, { 'Retry-After': '0' })(seen, response)
+  })
+  return {
+    settings: settingsOf(upstream.url),
+    seen: () => upstream.seen.map(({ headers, body }) => `${headers['content-type'] ?? ''}\n${body}`),
+  }
+}
+
+describe.each(recipes)('docs/recipes/$name', (recipe) => {
+  const missing = isMissing(recipe)
+  const test = it.skipIf(missing)
+  const run = useRecipe(recipe, missing)
+
+  test.each(['flat', 'nested'])(
+    'repeats a batch whose reply is lost, prints what became of each record, and exits 1: layout %s',
+    async (layout) => {
+      const service = await startService({ layout }, {}, { journal: journalFile() })
+      const lines = service.told.map(({ status, codes = [] }, index) =>
+        [index + 1, status, ...codes].join(' '),
+      )
+      const settings = settingsOf(await loseReply(service))
+      expect(await run(settings, await fileOfMarks(service.register))).toMatchObject({
+        code: 1,
+        out: `${lines.join('\n')}\n`,
+      })
+      expect(service.adapter.events().filter(({ replayed }) => replayed === true)).toHaveLength(1)
+      expect(await service.taken()).toEqual(marksOf(service.told))
+    },
+  )
+
+  test('exits 0 when every record was written; blank lines and CRLF are nothing', async () => {
+    const service = await startService()
+    const marks = marksOf(service.told)
+    const file = await fileOf(`\n${marks.map((mark) => `${JSON.stringify(mark)}\r\n`).join('')}\n`)
+    const out = marks.map((_, index) => `${index + 1} 201\n`).join('')
+    expect(await run(settingsOf(service.root), file)).toEqual({ code: 0, out, err: '' })
+    expect(await service.taken()).toEqual(marks)
+  })
+
+  test('exits 1 with the answer when the request is refused as a whole', async () => {
+    const service = await startService()
+    const settings = { ...settingsOf(service.root), V2_TOKEN: 'nobody' }
+    const { code, out, err } = await run(settings, await fileOfMarks(service.register))
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toContain('refused as a whole: 401 {"statusCode":401')
+    expect(await service.taken()).toEqual([])
+  })
+
+  test.each([
+    [
+      'whole replies',
+      [
+        [503, 'ADP_OVERLOADED'],
+        [504, 'ADP_OUTCOME_UNKNOWN'],
+        [504, 'ADP_JOURNAL_LOST'],
+      ],
+    ],
+    [
+      'parts',
+      [
+        [200, 'ADP_UPSTREAM_UNAVAILABLE'],
+        [200, 'ADP_BUDGET_EXCEEDED'],
+        [200, 'ADP_OUTCOME_UNKNOWN'],
+      ],
+    ],
+  ] as const)(
+    'repeats the same bytes with the same boundary where nothing is written twice: %s',
+    async (_name, refusals) => {
+      const { settings, seen } = await startRefusing(refusals)
+      const file = await fileOf('{}\n')
+      expect(await run(settings, file)).toEqual({ code: 0, out: '1 201\n', err: '' })
+      expect(seen()).toHaveLength(4)
+      expect(new Set(seen()).size).toBe(1)
+      // The id of batch and changeset is the same (service.md 4.2).
+      expect(seen()[0]).toMatch(
+        /^multipart\/mixed; ?boundary="?batch_([\w-]{36})"?\n[^]*--changeset_\1--\r\n/,
+      )
+      // Another run is another batch.
+      await run(settings, file)
+      expect(new Set(seen()).size).toBe(2)
+    },
+  )
+
+  test.each([
+    ['V2 may write it again', 504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
+    ['the request is refused', 400, 'ADP_TRUNCATED', 1],
+    ['it was repeated three times', 503, 'ADP_UPSTREAM_UNAVAILABLE', 4],
+  ])('does not repeat, and shows the answer, where %s', async (_name, status, code, count) => {
+    const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [status, code] as const))
+    const result = await run(settings, await fileOf('{}\n'))
+    expect([result.code, result.out, seen().length]).toEqual([1, '', count])
+    expect(result.err).toContain(`refused as a whole: ${status} {"error":{"code":"${code}"`)
+  })
+
+  test.each([
+    ["it is V2's own", 'ATT_SYS_1', 1],
+    ['it was repeated three times', 'ADP_OUTCOME_UNKNOWN', 4],
+  ])('does not repeat, and shows the part, where %s', async (_name, code, count) => {
+    const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [200, code] as const))
+    const result = await run(settings, await fileOf('{}\n'))
+    expect([result, seen().length]).toEqual([{ code: 1, out: `1 503 ${code}\n`, err: '' }, count])
+  })
+
+  test.each([
+    ['nobody listens', undefined],
+    ['every reply breaks off', 'Content-Length: 500\r\n\r\n--batchresponse_1\r\n'],
+  ])('exits 1 when there is no whole answer, without the token: %s', async (_name, reply) => {
+    const head = 'HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n'
+    const upstream =
+      reply === undefined
+        ? { url: 'http://127.0.0.1:1' }
+        : await startRawUpstream(replyWithBytes(head + reply, true))
+    const settings = { ...settingsOf(upstream.url), V2_TOKEN: 'secret-token' }
+    const { code, out, err } = await run(settings, await fileOf('{}\n'))
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/no answer.*: look up what was written before you post again/)
+    expect(err).not.toContain('secret-token')
+  })
+
+  const settings = settingsOf('http://127.0.0.1:1')
+  test.each([
+    ['no address', { ...settings, V2_URL: '' }, '{}\n'],
+    ['no token', { V2_URL: 'http://127.0.0.1:1', V2_KEY: 'k' }, '{}\n'],
+    ['no records', settings, '\n \n'],
+    ['no such file', settings, undefined],
+  ])('exits 2 with its usage: %s', async (_name, given, text) => {
+    const { code, out, err } = await run(given, text === undefined ? '/no/such/file' : await fileOf(text))
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/\nusage: V2_URL=… V2_KEY=… V2_TOKEN=… .*FILE/)
+  })
+})

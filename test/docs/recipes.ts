@@ -1,0 +1,134 @@
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { afterAll, beforeAll } from 'vitest'
+
+type Command = readonly [program: string, ...args: string[]]
+
+/** A V2 client in `docs/recipes`, with the HTTP and multipart libraries of its language. */
+export interface Recipe {
+  /** File in `docs/recipes`. */
+  readonly name: string
+  readonly language: string
+  /** Debian's packages. */
+  readonly packages: string
+  /** Fails where a part of the language is missing. */
+  readonly probe: Command
+  readonly compile?: (source: string, folder: string) => Command
+  readonly start: (source: string, folder: string) => Command
+}
+
+/** Where a recipe finds its settings. */
+export interface Settings {
+  readonly V2_URL?: string
+  readonly V2_KEY?: string
+  readonly V2_TOKEN?: string
+}
+
+/** How a recipe ended. */
+interface Run {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+const jars = '/usr/share/java/jakarta-mail.jar:/usr/share/java/jakarta-activation.jar'
+
+export const recipes: readonly Recipe[] = [
+  {
+    name: 'post-register.cs',
+    language: 'C# (Mono)',
+    packages: 'mono-mcs mono-runtime libmono-system-net-http4.0-cil',
+    probe: ['sh', '-c', 'mcs --version && mono --version'],
+    compile: (source, folder) => ['mcs', '-r:System.Net.Http.dll', `-out:${folder}/PostRegister.exe`, source],
+    start: (_source, folder) => ['mono', `${folder}/PostRegister.exe`],
+  },
+  {
+    name: 'post-register.java',
+    language: 'Java',
+    packages: 'default-jdk-headless libjakarta-mail-java libjakarta-activation-java',
+    probe: ['sh', '-c', `javac -version && ls ${jars.replace(':', ' ')}`],
+    compile: (source, folder) => ['javac', '-cp', jars, '-d', folder, source],
+    start: (_source, folder) => ['java', '-cp', `${jars}:${folder}`, 'PostRegister'],
+  },
+  {
+    name: 'post-register.py',
+    language: 'Python',
+    packages: 'python3 python3-requests',
+    probe: ['python3', '-c', 'import requests'],
+    start: (source) => ['python3', source],
+  },
+  {
+    name: 'post-register.php',
+    language: 'PHP',
+    packages: 'php-cli php-curl php-mailparse',
+    probe: ['php', '-r', 'exit(extension_loaded("curl") && extension_loaded("mailparse") ? 0 : 1);'],
+    start: (source) => ['php', source],
+  },
+  {
+    name: 'post-register.go',
+    language: 'Go',
+    packages: 'golang-go',
+    probe: ['go', 'version'],
+    compile: (source, folder) => ['go', 'build', '-o', `${folder}/post-register`, source],
+    start: (_source, folder) => [`${folder}/post-register`],
+  },
+  {
+    name: 'post-register.rb',
+    language: 'Ruby',
+    packages: 'ruby ruby-mail',
+    probe: ['ruby', '-e', "require 'mail'"],
+    start: (source) => ['ruby', source],
+  },
+  {
+    name: 'post-register.sh',
+    language: 'POSIX sh',
+    packages: 'curl',
+    probe: ['curl', '--version'],
+    start: (source) => ['sh', source],
+  },
+]
+
+/** True where the language is not installed, which is said on the terminal. */
+export function isMissing({ name, language, packages, probe: [program, ...args] }: Recipe): boolean {
+  if (spawnSync(program, args).status === 0) return false
+  console.warn(`SKIPPED: docs/recipes/${name} in ${language} (Debian: apt-get install ${packages}).`)
+  return true
+}
+
+/** Compiles the recipe before the tests of a file; the result runs it with these settings and arguments. */
+export function useRecipe(
+  { name, compile, start }: Recipe,
+  missing: boolean,
+): (settings: Settings, ...args: string[]) => Promise<Run> {
+  const folder = mkdtempSync(join(tmpdir(), 'markbridge-recipe-'))
+  const source = fileURLToPath(new URL(`../../docs/recipes/${name}`, import.meta.url))
+  beforeAll(async () => {
+    if (compile === undefined || missing) return
+    const [program, ...args] = compile(source, folder)
+    const env = { ...process.env, GOCACHE: join(folder, 'go'), GO111MODULE: 'off', GOTOOLCHAIN: 'local' }
+    await promisify(execFile)(program, args, { env })
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+  return (settings, ...args) => {
+    const [program, ...own] = start(source, folder)
+    // Nothing of the machine's own settings, such as a proxy, is for a service on this machine.
+    const env = { PATH: process.env['PATH'], HOME: folder, LANG: 'C.UTF-8', V2_PAUSE: '0', ...settings }
+    const child = spawn(program, [...own, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const out: Buffer[] = []
+    const err: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+    return new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code) => {
+        resolve({ code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() })
+      })
+    })
+  }
+}

@@ -1,0 +1,30 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { Finding } from './finding.ts'
+
+/** States of the journal (product contract 3): at all times they add up to what was received. */
+const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
+
+/** Checks the ledger in the text of `/metrics`, when every client has its answers: it balances, and nothing is in flight. */
+export function checkLedger(metrics: string): Finding[] {
+  const read = (name: string, labels: string): number =>
+    Number(new RegExp(`^${name}\\{partner="acme"${labels}\\} (\\S+)$`, 'm').exec(metrics)?.[1])
+  const received = read('markbridge_journal_received', '')
+  const counts = states.map((state) => read('markbridge_journal_records', `,state="${state}"`))
+  const sum = counts.reduce((total, count) => total + count, 0)
+  const open = counts.at(-1) ?? Number.NaN
+  const faults = [
+    ...(received === sum ? [] : [`received ${received}, but the states add up to ${sum}`]),
+    ...(open === 0 ? [] : [`${open} records are still in flight`]),
+  ]
+  return faults.map((because) => ({ kind: 'ledger', of: 'acme', because }))
+}
+
+/** Waits until the ledger of the adapter at `url` holds, at most until `untilMs`; what is wrong with it then. */
+export async function untilBalanced(url: string, untilMs: number): Promise<readonly Finding[]> {
+  for (;;) {
+    const ledger = checkLedger(await (await fetch(`${url}/metrics`)).text())
+    if (ledger.length === 0 || performance.now() > untilMs) return ledger
+    await delay(200)
+  }
+}

@@ -1,0 +1,80 @@
+import { registerHooks } from 'node:module'
+
+/** One change of a built module: `from` stands in it once. */
+interface Defect {
+  /** Path below `dist/`. */
+  readonly module: string
+  readonly from: string
+  readonly to: string
+}
+
+/** What is broken on purpose in the built product, by name. `test/simulation/mutants.ts` breaks the other guards of the engine. */
+export const defects = {
+  /** Dates the first 30 batches an hour ahead, as a clock does that is set back after them, and asks the journal for no mark. */
+  'date-backwards': [
+    {
+      module: 'writes/plan.js',
+      from: 'if (markedMs === plan.markedMs)',
+      to: 'markedMs += (globalThis.datedBatches = (globalThis.datedBatches ?? 0) + 1) <= 30 ? 3_600_000 : 0; if (markedMs === plan.markedMs)',
+    },
+    {
+      module: 'writes/resolve-unknown.js',
+      from: 'await knownMarks(task)',
+      to: "{ confirmedAt: () => [], newer: 'none' }",
+    },
+  ],
+  /** Keeps what V2 serves in the order of its records, and does not know it again when it comes to V3. */
+  'forget-v2': [
+    {
+      module: 'writes/relayed-write.js',
+      from: '...(await identityOf(owner, upstream, planned)),',
+      to: '...(await identityOf(owner, upstream, planned)), ids: undefined,',
+    },
+  ],
+  /** Takes any journal for its own: neither its identity nor its high-water mark is compared, nor is its file watched. */
+  'trust-any-journal': [
+    { module: 'journal/open-store.js', from: 'if (damage !== undefined)', to: 'if (false)' },
+    {
+      module: 'journal/sqlite/worker.js',
+      from: 'const now = statSync(path, { throwIfNoEntry: false });',
+      to: 'return;',
+    },
+    // The thread that holds the file is started without arguments.
+    { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
+  ],
+  /** Takes a mark that is read back for the posted one only where it bears the posted time. */
+  'trust-times': [
+    {
+      module: 'translate/read-back.js',
+      from: "{ content: ['same'], then: 'applied' }",
+      to: "{ content: ['same'], time: ['exact'], then: 'applied' }, { content: ['same'], then: 'absent' }",
+    },
+  ],
+} satisfies Record<string, readonly Defect[]>
+
+type DefectName = keyof typeof defects
+
+/** A module to start the adapter with (`--import`): it has this defect then, or does not start where the defect does not fit any longer. */
+export function defect(name: DefectName): string {
+  return `${new URL(import.meta.url).href}?${name}`
+}
+
+const chosen = new URL(import.meta.url).search.slice(1)
+if (chosen in defects) {
+  const own: readonly Defect[] = defects[chosen as DefectName]
+  registerHooks({
+    load: (url, context, nextLoad) => {
+      const loaded = nextLoad(url, context)
+      const here = own.filter(({ module }) => url.endsWith(`/dist/${module}`))
+      if (here.length === 0) return loaded
+      const source =
+        typeof loaded.source === 'string' ? loaded.source : new TextDecoder().decode(loaded.source)
+      return { ...loaded, source: here.reduce(apply, source) }
+    },
+  })
+}
+
+function apply(source: string, { module, from, to }: Defect): string {
+  if (source.split(from).length !== 2) throw new Error(`the defect does not fit ${module}: ${from}`)
+  return source.replace(from, () => to)
+}

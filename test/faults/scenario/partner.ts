@@ -1,2 +1,0 @@
-/** The only partner of a scenario. */
-export const PARTNER = 'acme'

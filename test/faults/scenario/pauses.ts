@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs'
+
+import { createRandom, type Random } from '../../../src/sandbox/random.ts'
+import { disturb, type Disturbance } from '../disturb.ts'
+import type { Scenario } from './scenario.ts'
+import type { Instances } from './start-instances.ts'
+
+/** Processes that stand still together. */
+interface PauseTarget {
+  readonly pids: () => readonly number[]
+  /** They never stand still longer. */
+  readonly maxMs?: number
+}
+
+/** How processes are paused. All draws come from `random`. */
+interface PausePlan {
+  readonly random: Random
+  readonly targets: readonly PauseTarget[]
+  /** Targets that may stand still at the same time. */
+  readonly lanes: number
+  /** How long a pause lasts: between the first and the second, short ones as often as long ones on a logarithmic scale. */
+  readonly lastMs: readonly [number, number]
+  /** Time of a lane between two pauses, at most. */
+  readonly gapMs: number
+}
+
+/**
+ * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, again and again until it
+ * is stopped; then all of them run.
+ */
+export function startPauses({
+  random,
+  targets,
+  lanes,
+  lastMs: [least, most],
+  gapMs,
+}: PausePlan): Disturbance {
+  const standing = new Set<PauseTarget>()
+  const pauseOne = async (wait: (ms: number) => Promise<void>): Promise<boolean> => {
+    const free = targets.filter((target) => !standing.has(target))
+    const target = free[random.below(Math.max(1, free.length))]
+    if (target === undefined) return false
+    standing.add(target)
+    const pids = target.pids().filter((pid) => send(pid, 'SIGSTOP'))
+    await wait(Math.min(target.maxMs ?? Infinity, least * (most / least) ** random.next()))
+    for (const pid of pids) send(pid, 'SIGCONT')
+    standing.delete(target)
+    return pids.length > 0
+  }
+  const all = Array.from({ length: lanes }, () => disturb(() => 1 + random.below(gapMs), pauseOne))
+  return {
+    count: () => all.reduce((sum, lane) => sum + lane.count(), 0),
+    stop: async () => {
+      await Promise.all(all.map((lane) => lane.stop()))
+    },
+  }
+}
+
+/** The processes that one has started, and those that they have started. */
+export function descendantsOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+    return children.map(Number).flatMap((child) => [child, ...descendantsOf(child)])
+  } catch {
+    return [] // it is gone, or there is no /proc
+  }
+}
+
+/** False where the process is gone. */
+function send(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal)
+  } catch {
+    return false
+  }
+}
+
+/** A pause lasts between so many leases. */
+const LEASES = [0.2, 5] as const
+/** Service and store must not outlast what an adapter waits for them. */
+const MAX_OTHERS_MS = 1_200
+const USUAL_LEASE_MS = 10_000
+
+/** Starts the pauses of a scenario, if it has any: of adapters, of workers and their parent, of the service and the store. */
+export function pauseProcesses(
+  { pauses, workers = 1, leaseMs = USUAL_LEASE_MS }: Scenario,
+  { supervisors, postgres }: Instances,
+  service: number,
+  seed: number,
+): Disturbance | undefined {
+  if (pauses === undefined) return undefined
+  const adapters = supervisors.flatMap((supervisor): PauseTarget[] => {
+    const pid = (): number => supervisor.pid()
+    const worker = (number: number): PauseTarget => ({
+      pids: () => descendantsOf(pid()).slice(number, number + 1),
+    })
+    const all: PauseTarget = { pids: () => [pid(), ...descendantsOf(pid())] }
+    if (workers === 1) return [all]
+    return [all, { pids: () => [pid()] }, ...Array.from({ length: workers }, (_, number) => worker(number))]
+  })
+  const [least, most] = LEASES
+  const server = postgres?.server
+  const store = (): number[] => {
+    const pid = server?.pid()
+    return pid === undefined ? [] : [pid, ...descendantsOf(pid)]
+  }
+  const others: PauseTarget[] = [
+    { pids: () => [service], maxMs: MAX_OTHERS_MS },
+    ...(server === undefined ? [] : [{ pids: store, maxMs: MAX_OTHERS_MS }]),
+  ]
+  return startPauses({
+    random: createRandom(seed, 'pauses'),
+    targets: pauses.others === true ? [...adapters, ...others] : adapters,
+    lanes: pauses.lanes,
+    lastMs: [least * leaseMs, most * leaseMs],
+    gapMs: pauses.gapMs,
+  })
+}

@@ -1,0 +1,222 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import * as z from 'zod'
+
+import { openTracing } from '../../src/observability/tracing.ts'
+import { journalFile } from '../e2e/support/journal-file.ts'
+import { batchOf, batchPath, flatRecord, guid, postBatch } from '../support/batch-request.ts'
+import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+const attribute = z.object({ key: z.string(), value: z.record(z.string(), z.unknown()) })
+const spanSchema = z.object({
+  traceId: z.string(),
+  spanId: z.string(),
+  parentSpanId: z.string().default(''),
+  name: z.string(),
+  kind: z.number(),
+  attributes: z.array(attribute),
+  status: z.object({ code: z.number().default(0) }),
+})
+const bodySchema = z.object({
+  resourceSpans: z.array(
+    z.object({
+      resource: z.object({ attributes: z.array(attribute) }),
+      scopeSpans: z.array(z.object({ spans: z.array(spanSchema) })),
+    }),
+  ),
+})
+
+const toValues = (attributes: z.infer<typeof attribute>[]): Record<string, unknown> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+
+/** A collector that takes OTLP as JSON, until the end of the test. */
+async function startCollector(status = 200) {
+  const bodies: string[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      bodies.push(`${request.url}\n${Buffer.concat(chunks).toString()}`)
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}')
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const resources = () =>
+    bodies.flatMap((text) => bodySchema.parse(JSON.parse(text.replace(/^.*\n/, ''))).resourceSpans)
+  return {
+    bodies,
+    resources,
+    spans: () => resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
+  }
+}
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+const CALLER = '00f067aa0ba902b7'
+
+/** An adapter with traces in front of a service; `end` ends it, so that all spans are sent. */
+async function startTraced(settings: AdapterSettings, answer = echoRecord) {
+  const collector = await startCollector()
+  const upstream = await startUpstream(answer)
+  const tracing = await openTracing(() => expect.unreachable('the spans were not sent'))
+  const adapter = await startAdapter(
+    upstream.url,
+    { journal: journalFile(), v2: { baseUrl: upstream.url }, ...settings },
+    { tracing },
+  )
+  return { collector, upstream, adapter, end: () => adapter.app.close() }
+}
+
+test('a batch has a span in the trace of its client, with a span for each call to V3 and each commit below it', async () => {
+  const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
+  const batch = batchOf([flatRecord(1), flatRecord(2)])
+  const reply = await postBatch(adapter, batch, { traceparent: `00-${TRACE}-${CALLER}-01` })
+  expect(reply.status).toBe(200)
+  await end()
+  const spans = collector.spans()
+  const [server] = spans.filter(({ kind }) => kind === 2)
+  expect(server).toMatchObject({ name: 'batch', traceId: TRACE, parentSpanId: CALLER, status: { code: 0 } })
+  expect(toValues(server?.attributes ?? [])).toEqual({
+    'http.request.method': 'POST',
+    'http.response.status_code': 200,
+    'markbridge.kind': 'batch',
+    'markbridge.partner': 'acme',
+    'markbridge.stage': 'v3',
+    'markbridge.side': 'v3',
+    'markbridge.accepted': 2,
+    'markbridge.refused': 0,
+    'markbridge.notApplied': 0,
+    'markbridge.unknown': 0,
+    'markbridge.records': 2,
+    'markbridge.changesets': 1,
+    'markbridge.outcomesShown': true,
+    'markbridge.unmappedFields': 0,
+    'markbridge.convertedFields': 0,
+    'markbridge.replayed': false,
+    'markbridge.durationMs': expect.any(Number) as number,
+    'markbridge.queuedMs': 0,
+  })
+  const children = spans.filter((span) => span !== server)
+  expect(children.map(({ name }) => name).sort()).toEqual(
+    expect.arrayContaining(['V3 write', 'V3 write', 'journal begin', 'journal settle']),
+  )
+  for (const child of children)
+    expect(child).toMatchObject({ traceId: TRACE, parentSpanId: server?.spanId, status: { code: 0 } })
+  // Each call names its own span to the service.
+  const calls = children.filter(({ name }) => name === 'V3 write').map(({ spanId }) => spanId)
+  const sent = upstream.seen.map(({ headers }) => headers.traceparent)
+  expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
+})
+
+test('calls that are forwarded to V2 and V3 carry the span of the call in place of that of the client', async () => {
+  const { collector, upstream, adapter, end } = await startTraced(
+    onePartner({ stage: 'legacy' }),
+    replyWith(200, {}),
+  )
+  const traceparent = `00-${TRACE}-${CALLER}-01`
+  await postBatch(adapter, batchOf([flatRecord(1)]), { traceparent })
+  await adapter.request('GET', '/V1/SchoolTerms', { headers: { traceparent } })
+  await end()
+  const spans = collector.spans()
+  const calls = spans.filter(({ name }) => name === 'V2' || name === 'V3 pass-through')
+  expect(calls.map(({ name }) => name)).toEqual(['V2', 'V3 pass-through'])
+  expect(upstream.seen.map(({ headers }) => headers.traceparent)).toEqual(
+    calls.map(({ spanId }) => `00-${TRACE}-${spanId}-01`),
+  )
+  for (const { parentSpanId } of calls)
+    expect(spans.find(({ spanId }) => spanId === parentSpanId)?.kind).toBe(2)
+})
+
+test('a read of V2 that gets no answer ends its span, as one that failed', async () => {
+  const part =
+    'Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}'
+  const { collector, adapter, end } = await startTraced(
+    onePartner({ stage: 'canary', canary: { percent: 0 } }),
+    ({ method }, response) => {
+      if (method === 'GET') response.destroy()
+      else
+        response
+          .writeHead(200, { 'Content-Type': 'multipart/mixed; boundary=b' })
+          .end(`--b\r\n${part}\r\n--b--\r\n`)
+    },
+  )
+  // Who comes again with another token gets the reply that is kept if V2 shows it the mark.
+  for (const token of ['one', 'other'])
+    await postBatch(adapter, batchOf([flatRecord(1)]), { Authorization: `Bearer ${token}` })
+  await end()
+  const reads = collector.spans().filter(({ name }) => name === 'V2 read')
+  expect(reads.map(({ status, attributes }) => [status.code, attributes])).toEqual([[2, []]])
+})
+
+test('a client without a usable traceparent begins a trace, and its sampling decision counts', async () => {
+  const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
+  for (const [index, traceparent] of [
+    '00-nonsense',
+    `00-${'0'.repeat(32)}-${CALLER}-01`,
+    `00-${TRACE}-${CALLER}-00`,
+  ].entries())
+    await postBatch(adapter, batchOf([flatRecord(index + 1)]), { traceparent })
+  await end()
+  const servers = collector.spans().filter(({ kind }) => kind === 2)
+  expect(servers.map(({ parentSpanId }) => parentSpanId)).toEqual(['', ''])
+  expect(servers.map(({ traceId }) => traceId)).not.toContain(TRACE)
+  // V3 hears of the trace that is not recorded.
+  expect(upstream.seen.at(-1)?.headers.traceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`))
+})
+
+test('no value of a learner or a mark, no credential, no path and no text of a client is in a trace', async () => {
+  const { collector, adapter, end } = await startTraced(onePartner({}))
+  const marker = 'HUSHMARKER'
+  const headers = {
+    ...{
+      traceparent: `00-${TRACE}-${CALLER}-01`,
+      tracestate: `a=${marker}`,
+      'User-Agent': marker,
+      baggage: marker,
+    },
+    ...{ Authorization: `bearer ${marker}`, 'Ocp-Apim-Subscription-Key': marker },
+  }
+  await postBatch(adapter, batchOf([flatRecord(4_711, { Comment: marker, [marker]: 1 })]), headers)
+  await postBatch(adapter, batchOf([flatRecord(4_711, { SchoolAttendanceCode: marker })]), headers)
+  const path = batchPath.replace('$batch', 'AttendanceRecords')
+  await adapter.request('GET', `${path}?$filter=${encodeURIComponent(`Learner eq ${guid(4_711)}`)}`, {
+    headers,
+  })
+  await adapter.request('GET', `${path}(${guid(4_711)})`, { headers })
+  await adapter.request('GET', `/V1/${marker}`, { headers })
+  await end()
+  const text = collector.bodies.join('\n')
+  expect(collector.spans().length).toBeGreaterThan(5)
+  for (const secret of [marker, guid(4_711), guid(900_000), guid(800_000), 'AttendanceRecords', '/V1/'])
+    expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)
+})
+
+test('the resource names the service, as the standard variables say, and spans that cannot be sent are reported', async () => {
+  vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
+  const collector = await startCollector(400)
+  let failures = 0
+  const tracing = await openTracing(() => (failures += 1))
+  const upstream = await startUpstream(echoRecord)
+  const adapter = await startAdapter(upstream.url, onePartner({}), { tracing })
+  await postBatch(adapter, batchOf([flatRecord(1)]))
+  await adapter.app.close()
+  expect(failures).toBeGreaterThan(0)
+  const [resource] = collector.resources()
+  expect(toValues(resource?.resource.attributes ?? [])).toEqual({
+    'service.name': 'markbridge',
+    'deployment.environment.name': 'test',
+  })
+})

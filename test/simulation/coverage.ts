@@ -1,0 +1,47 @@
+import { stateCodes, transitions } from '../../src/journal/lifecycle.ts'
+
+/** What histories reached: how often records took each transition, and the kinds of faults that came one after another. */
+export interface Reached {
+  readonly transitions: Readonly<Record<string, number>>
+  readonly faults: readonly string[]
+}
+
+/** Counts in the database of a history each change of a record's state, by the codes of both states. */
+export const countTransitions = `
+  create table reached (name text primary key, count integer not null);
+  create trigger reached_insert after insert on journal_records begin
+    insert into reached values ('>' || new.state, 1) on conflict (name) do update set count = count + 1;
+  end;
+  create trigger reached_update after update of state, active, superseded on journal_records
+  when old.state <> new.state or old.active <> new.active begin
+    -- A record that the adapter refuses is written as open and ended in the same transaction.
+    insert into reached values (iif(new.reason = 'fault', '', old.state) || '>' || new.state || iif(old.superseded <> new.superseded, ' superseded', ''), 1)
+      on conflict (name) do update set count = count + 1;
+  end`
+
+/** What a history has counted, from its rows. */
+export function toReached(
+  rows: readonly { readonly name: string; readonly count: number }[],
+): Reached['transitions'] {
+  return Object.fromEntries(rows.map(({ name, count }) => [name, count]))
+}
+
+/** What several histories reached together. */
+export function addReached(one: Reached, other: Reached): Reached {
+  const sum = { ...one.transitions }
+  for (const [name, count] of Object.entries(other.transitions)) sum[name] = (sum[name] ?? 0) + count
+  return { transitions: sum, faults: [...new Set([...one.faults, ...other.faults])] }
+}
+
+export const nothingReached: Reached = { transitions: {}, faults: [] }
+
+/** Each transition of `lifecycle.ts` with how often it was taken, and how many of the pairs of kinds of faults came. */
+export function describeReached({ transitions: counts, faults }: Reached): string[] {
+  const lines = transitions.map(({ on, from, to }) => {
+    const codes = `${from === undefined ? '' : stateCodes[from]}>${stateCodes[to]}`
+    const count = counts[on === 'supersede' ? `${codes} superseded` : codes] ?? 0
+    return `${on.padEnd(9)} ${(from ?? 'new').padEnd(8)} to ${to.padEnd(9)} ${count === 0 ? 'NEVER' : count}`
+  })
+  const kinds = new Set(faults.flatMap((pair) => pair.split(' then ')))
+  return [...lines, `${faults.length} of ${kinds.size ** 2} pairs of faults that follow each other`]
+}

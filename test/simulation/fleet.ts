@@ -1,0 +1,177 @@
+import { AdapterError } from '../../src/errors.ts'
+import type { MarkFilePlace } from '../../src/journal/high-water.ts'
+import type { Processes } from '../../src/journal/instances.ts'
+import type { Store } from '../../src/journal/store.ts'
+import type { Random } from '../../src/sandbox/random.ts'
+import type { OpenConnection } from '../../src/upstream/index.ts'
+import type { StageHabits } from './operator.ts'
+import type { SimulatedDatabase } from './simulated-database.ts'
+import { type InstanceOptions, SimulatedInstance } from './simulated-instance.ts'
+import { type CommitKind, createSimulatedStore } from './simulated-store.ts'
+import { type Actor, createActor, createClock, START_MS, type SteppedClock, type World } from './world.ts'
+
+interface FleetOptions extends Pick<
+  InstanceOptions,
+  'timing' | 'isMinimal' | 'writeMode' | 'keepsCredentials'
+> {
+  readonly world: World
+  readonly random: Random
+  readonly outside: Actor
+  readonly database: SimulatedDatabase
+  readonly instances: number
+  readonly commitKind: CommitKind
+  /** Instances see each other's processes; else only a lease tells that one is gone. */
+  readonly isOneMachine: boolean
+  /** How much faster or slower the clock of a new process is. */
+  readonly drawDrift: () => number
+  /** Undefined: V3 serves everything. */
+  readonly stages: StageHabits | undefined
+  readonly openV3: (actor: Actor) => OpenConnection
+  readonly openV2: (actor: Actor) => OpenConnection
+  /** A process is gone. */
+  readonly onEnd: (actor: Actor) => void
+  readonly onDamage: (who: string) => void
+}
+
+/** The name of a life of an instance. */
+export const processName = (number: number, life: number | string): string => `adapter${number}.${life}`
+
+/** The instances of a history as processes: started, killed, paused and started again. */
+export class Fleet {
+  /** Those that serve; undefined: it starts, or is gone. */
+  readonly instances: (SimulatedInstance | undefined)[] = []
+  /** Where the machine of the one instance keeps its mark. */
+  markFile: MarkFilePlace | undefined
+  /** An operator has stopped all of them. */
+  isStopped: () => boolean = () => false
+  readonly storeClock: SteppedClock
+  private readonly options: FleetOptions
+  /** The process of each instance, and how many it had. */
+  private readonly actors: Actor[] = []
+  private readonly lives: number[] = []
+  /** What each instance keeps of the stages, as a file does. */
+  private readonly keptStages: (string | undefined)[] = []
+  private readonly toV2 = new Map<Actor, OpenConnection>()
+
+  constructor(options: FleetOptions) {
+    this.options = options
+    this.storeClock = createClock(options.world, options.outside, 0)
+  }
+
+  /** The connection of a process to V2. */
+  openV2(actor: Actor): OpenConnection | undefined {
+    return this.toV2.get(actor)
+  }
+
+  openStore(actor: Actor, mark = this.markFile): Store {
+    const { database, commitKind } = this.options
+    return createSimulatedStore(database, actor, () => this.storeClock.wallMs(), commitKind, mark)
+  }
+
+  running(): readonly SimulatedInstance[] {
+    return this.instances.filter((one) => one !== undefined)
+  }
+
+  areAllRunning(): boolean {
+    return this.running().length === this.options.instances
+  }
+
+  startAll(): void {
+    for (let number = 0; number < this.options.instances; number += 1) this.start(number)
+  }
+
+  stopAll(): void {
+    for (const number of this.actors.keys()) this.end(number)
+  }
+
+  private start(number: number): void {
+    const { world, outside, database, timing, isMinimal, writeMode, keepsCredentials } = this.options
+    const { stages, onDamage } = this.options
+    // An operator has started it meanwhile, or will.
+    if (this.actors[number]?.isDead === false || this.isStopped()) return
+    const life = (this.lives[number] ?? 0) + 1
+    this.lives[number] = life
+    const actor = createActor(processName(number, life))
+    this.actors[number] = actor
+    const clock = createClock(world, actor, this.options.drawDrift())
+    const store = this.openStore(actor)
+    const open = this.options.openV3(actor)
+    const openV2 = this.options.openV2(actor)
+    this.toV2.set(actor, openV2)
+    const kept = {
+      load: () => Promise.resolve(this.keptStages[number]),
+      save: (text: string) => Promise.resolve(void (this.keptStages[number] = text)),
+    }
+    world.tell(() => `${actor.name} starts`)
+    world.at(actor, 0, () => {
+      SimulatedInstance.start({
+        ...{ world, actor, clock, store, open, timing, isMinimal, writeMode, keepsCredentials },
+        processes: this.processesOf(number, life),
+        staged: stages && { ...stages, openV2, kept },
+        onDamage: () => onDamage(actor.name),
+      }).then(
+        (instance) => {
+          world.tell(() => `${actor.name} is ready, lease ${String(instance.journal.lease())}`)
+          this.instances[number] = instance
+        },
+        (cause: unknown) => {
+          // The store failed: a supervisor starts it again.
+          actor.isDead = true
+          database.abandon(actor)
+          if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_DAMAGED') onDamage(actor.name)
+          world.at(outside, 300, () => this.start(number))
+        },
+      )
+    })
+  }
+
+  /** Process numbers come again: each life of an instance has the same. */
+  private processesOf(number: number, life: number): Processes {
+    const boot = this.options.isOneMachine ? 'boot' : `boot ${number}`
+    return {
+      own: { host: 'machine', boot, pid: number, started: String(life) },
+      look: (pid) => ({ alive: this.actors[pid]?.isDead === false, started: String(this.lives[pid]) }),
+    }
+  }
+
+  private end(number: number): void {
+    const actor = this.actors[number]
+    if (actor === undefined) return
+    actor.isDead = true
+    this.instances[number] = undefined
+    this.options.database.abandon(actor)
+    this.options.onEnd(actor)
+  }
+
+  kill(number: number): void {
+    const { world, random, outside } = this.options
+    const instance = this.instances[number]
+    if (instance === undefined) return
+    world.tell(() => `${instance.actor.name} is killed`)
+    this.end(number)
+    world.at(outside, 100 + random.below(1_500), () => this.start(number))
+  }
+
+  killAll(): void {
+    for (const number of this.actors.keys()) this.kill(number)
+  }
+
+  pause(number: number): void {
+    const { world, random, timing } = this.options
+    const actor = this.instances[number]?.actor
+    if (actor === undefined) return
+    const ms = 200 + random.below(4 * timing.leaseMs)
+    world.tell(() => `${actor.name} stands still for ${ms} ms`)
+    actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
+  }
+
+  /** Ends pauses, and sets all clocks right. */
+  calmDown(): void {
+    const { nowMs } = this.options.world
+    this.storeClock.step(START_MS + nowMs - this.storeClock.wallMs())
+    for (const { actor, clock } of this.running()) {
+      actor.pausedUntilMs = 0
+      clock.step(START_MS + nowMs - clock.wallMs())
+    }
+  }
+}

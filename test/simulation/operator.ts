@@ -1,0 +1,83 @@
+import type { Random } from '../../src/sandbox/random.ts'
+import { backOf, driveForward, judgeStep, nextOf } from '../../src/rollout/index.ts'
+import { placeOf, type StageSetting, toSetting } from '../../src/rollout/stage.ts'
+import { AdapterError } from '../../src/errors.ts'
+import { PARTNER, type SimulatedInstance } from './simulated-instance.ts'
+import type { World } from './world.ts'
+
+/** How the stages of a history move. */
+export interface StageHabits {
+  /** The stage of the file. */
+  readonly begin: StageSetting
+  /** How long a step forward waits for writes under way. */
+  readonly drainMs: number
+  /** For so long a batch that V2 was sent unrecorded may come again. */
+  readonly resendWindowMs: number
+}
+
+const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting => ({
+  ...{ stage, percent },
+  always: [],
+  never: [],
+})
+
+export function drawStages(random: Random): StageHabits {
+  return {
+    begin: settingOf(random.pick(['legacy', 'shadow', 'canary', 'v3', 'v3']), random.pick([0, 50, 100])),
+    // At the end of a short one instances still have writes under way.
+    drainMs: random.pick([100, 500, 2_000]),
+    resendWindowMs: random.pick([500, 1_500]),
+  }
+}
+
+/**
+ * An operator who changes the stage with a command, in the process of an instance: it dies with it, and leaves what it has proposed.
+ */
+export function createOperator(
+  world: World,
+  random: Random,
+  { begin, drainMs, resendWindowMs }: StageHabits,
+  onAllOnV3: () => void,
+) {
+  const drawNext = (from: StageSetting): StageSetting => {
+    const isForward = random.chance(0.6)
+    if (from.stage === 'canary' && random.chance(0.6))
+      return settingOf('canary', random.pick(isForward ? [50, 100] : [50, 0]))
+    return settingOf(
+      isForward ? (nextOf(from.stage) ?? from.stage) : backOf(from.stage),
+      random.pick([0, 50, 100, 100]),
+    )
+  }
+  const change = async ({ rollout, clock, actor }: SimulatedInstance): Promise<void> => {
+    const { partners, begins } = await rollout.snapshot()
+    const { state, pending } = partners.get(PARTNER) ?? {}
+    if (pending !== undefined && random.chance(0.5)) return
+    const from = toSetting(state?.revision ? state : (begins.get(PARTNER) ?? begin))
+    const to = drawNext(from)
+    const wanted = { ...{ partner: PARTNER, from, to }, by: 'operator', reason: 'drawn' }
+    const asked = { ...wanted, expectedRevision: state?.revision ?? 0 }
+    const isForward = judgeStep(from, to).direction === 'forward'
+    world.tell(() => `${actor.name}: from ${nameOf(from)} to ${nameOf(to)}`)
+    const movesToV3 = placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
+    const result = isForward
+      ? await driveForward(rollout, { ...asked, quietMs: movesToV3 ? resendWindowMs : 0 }, { clock, drainMs })
+      : await rollout.apply(asked, 'back')
+    world.tell(() => `${actor.name}: ${nameOf(to)} was ${result.kind}`)
+    if (result.kind === 'committed' && isAllOnV3(to)) onAllOnV3()
+  }
+  return {
+    change: (instance: SimulatedInstance): Promise<void> =>
+      change(instance).catch((cause: unknown) => {
+        // The store failed: whether it was changed is seen by the next one.
+        if (!(cause instanceof AdapterError)) throw cause
+        world.tell(() => `${instance.actor.name}: ${cause.code}`)
+      }),
+  }
+}
+
+/** V3 serves every unit. */
+const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
+  placeOf(stage) > placeOf('canary') || (stage === 'canary' && percent === 100)
+
+const nameOf = ({ stage, percent }: StageSetting): string =>
+  stage === 'canary' ? `canary of ${percent} %` : stage

@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const script = fileURLToPath(new URL('run.ts', import.meta.url))
+
+/** What `npm run test:simulation` prints with these arguments. */
+export async function runHistories(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  // Exit status 1: something was found, which is what it prints.
+  const child = run(process.execPath, [script, ...args], {
+    maxBuffer: 100_000_000,
+    env: { ...process.env, ...env },
+  })
+  const { stdout } = await child.catch((failed: unknown) => failed as { readonly stdout: string })
+  return stdout
+}

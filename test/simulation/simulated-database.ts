@@ -1,0 +1,257 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+
+import { type HighWaterMark, type MarkFile, openMarkFile } from '../../src/journal/high-water.ts'
+import type { Actor, World } from './world.ts'
+
+/** What may happen to one request to the database. */
+export interface StoreFault {
+  /** Nothing was done; it was done, and its answer is lost. */
+  readonly kind: 'refused' | 'unanswered'
+}
+
+/** Draws what happens to the next request: how long it takes, and how it fails. */
+export interface StoreWeather {
+  delayMs(): number
+  faultOf(what: 'query' | 'commit', actor: Actor): StoreFault | undefined
+}
+
+/** A statement, prepared once in a process. Its parameters are bound by place and its rows come as arrays, which costs half as much. */
+interface Prepared {
+  readonly statement: StatementSync
+  /** The names of its parameters by their places, without the `$`. */
+  readonly parameters: readonly string[]
+  readonly columns: readonly string[]
+}
+
+/** More texts than the journal has: some name the numbers of batches. */
+const MAX_PREPARED = 1_000
+
+/** The one connection of this process: histories come one after another, and what one has prepared serves the next. */
+const connection = new DatabaseSync(':memory:')
+const prepared = new Map<string, Prepared>()
+
+export function prepare(text: string): Prepared {
+  const known = prepared.get(text)
+  if (known !== undefined) return known
+  if (prepared.size >= MAX_PREPARED) prepared.clear()
+  const parameters: string[] = []
+  const places = text.replace(/\$(\w+)/g, (_whole, name: string) => {
+    parameters.push(name)
+    return '?'
+  })
+  const statement = connection.prepare(places)
+  statement.setReturnArrays(true)
+  const made = { statement, parameters, columns: statement.columns().map(({ name }) => name) }
+  prepared.set(text, made)
+  return made
+}
+
+type Given = (name: string) => unknown
+
+/** Runs a statement with what its parameters are given. */
+export function execute({ statement, parameters, columns }: Prepared, given: Given): Executed {
+  const values = parameters.map((name) => given(name) as SQLInputValue)
+  if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) }
+  const found = statement.all(...values) as unknown as readonly (readonly unknown[])[]
+  return { rows: found.map((row) => toObject(columns, row)), changes: 0 }
+}
+
+interface Executed {
+  readonly rows: Row[]
+  readonly changes: number
+}
+
+export type Row = Record<string, unknown>
+
+function toObject(columns: readonly string[], values: readonly unknown[]): Row {
+  const row: Row = {}
+  for (let at = 0; at < columns.length; at += 1) row[columns[at] ?? ''] = values[at]
+  return row
+}
+
+export const inOrder =
+  (values: readonly unknown[]): Given =>
+  (name) =>
+    values[Number(name) - 1]
+
+/** Savepoints of the connection: where a history begins, what a standby has of it, and the one transaction that may run. */
+type Savepoint = 'history' | 'copy' | 'change'
+
+const open = (point: Savepoint): unknown => prepare(`savepoint ${point}`).statement.run()
+const keep = (point: Savepoint): unknown => prepare(`release ${point}`).statement.run()
+const undo = (point: Savepoint): void => {
+  prepare(`rollback to ${point}`).statement.run()
+  keep(point)
+}
+
+/** Changes what every history begins with. */
+export function changeStart(text: string): void {
+  connection.exec(text)
+}
+
+/** How many commits a slot counts. */
+interface SlotRow {
+  readonly slot: number
+  readonly commits: number
+}
+
+/** A database in memory with the durability of one that syncs each commit: a process that dies takes only its transaction along. */
+export class SimulatedDatabase {
+  private readonly world: World
+  private readonly weather: StoreWeather
+  private holder: Hold | undefined
+  /** A transaction has written something, which every look at the one connection shows. */
+  isChanging = false
+  private waiting: { readonly hold: Hold; readonly enter: () => void }[] = []
+  private hasCopy = false
+  private failsOver = false
+  /** The last commit that was answered to each process. */
+  private readonly known = new Map<string, SlotRow>()
+  /** Whose commits were lost and not accepted as lost. */
+  readonly lost = new Set<string>()
+  hasLost = false
+  /** Called for a process that goes on although commits of its own are gone. */
+  onTrusted: (who: string) => void = () => undefined
+  private readonly marks: MarkFile[] = []
+
+  /** `isKept`: what is written stays for all later ones. */
+  constructor(world: World, weather: StoreWeather, { isKept = false } = {}) {
+    this.world = world
+    this.weather = weather
+    if (!isKept) open('history')
+  }
+
+  /** Waits until no other transaction runs. */
+  lock(actor: Actor): Promise<Hold> {
+    return new Promise((resolve) => {
+      const hold = { actor }
+      const enter = (): void => {
+        this.holder = hold
+        resolve(hold)
+      }
+      if (this.holder === undefined) enter()
+      else this.waiting.push({ hold, enter })
+    })
+  }
+
+  /** Rolls back what was not committed, and lets the next one in. */
+  unlock(hold: Hold | undefined): void {
+    if (hold === undefined || this.holder !== hold) return
+    this.rollback()
+    if (this.failsOver) this.failOver()
+    this.holder = undefined
+    const next = this.waiting.shift()
+    if (next === undefined) return
+    // In a turn of its own: the one who waits may be another process.
+    this.holder = next.hold
+    this.world.at(next.hold.actor, 0, next.enter)
+  }
+
+  /** The process died: its transaction is rolled back. */
+  abandon(actor: Actor): void {
+    this.waiting = this.waiting.filter(({ hold }) => hold.actor !== actor)
+    if (this.holder?.actor === actor) this.unlock(this.holder)
+  }
+
+  begin(): void {
+    if (this.isChanging) throw new Error('a transaction within a transaction')
+    open('change')
+    this.isChanging = true
+  }
+
+  commit(): void {
+    if (!this.isChanging) throw new Error('no transaction is active')
+    keep('change')
+    this.isChanging = false
+  }
+
+  rollback(): void {
+    if (this.isChanging) undo('change')
+    this.isChanging = false
+  }
+
+  /** A standby, or a backup, has what is committed now and gets nothing more. */
+  keepCopy(): void {
+    if (this.isChanging) return
+    if (this.hasCopy) keep('copy')
+    open('copy')
+    this.hasCopy = true
+  }
+
+  /** The copy takes the place of the database, once no transaction runs. */
+  failOver(): void {
+    if (!this.hasCopy) return
+    this.failsOver = this.isChanging
+    if (this.failsOver) return
+    prepare('rollback to copy').statement.run()
+    for (const [name, row] of this.known) if (this.lacks(row)) this.lost.add(name)
+    this.hasLost ||= this.lost.size > 0
+    this.world.tell(() => `the store is as it was before: commits of ${[...this.lost].join(' ')} are lost`)
+  }
+
+  /** The loss is accepted: nobody knows better. */
+  accept(): void {
+    this.lost.clear()
+    this.known.clear()
+  }
+
+  /** A commit was answered to this process. */
+  reached(name: string, row: SlotRow): void {
+    this.known.set(name, row)
+    // Its answer came after a failover that has lost it.
+    if (this.hasCopy && this.lacks(row)) {
+      this.lost.add(name)
+      this.hasLost = true
+    } else if (this.lost.has(name)) this.onTrusted(name)
+  }
+
+  private lacks({ slot, commits }: SlotRow): boolean {
+    const rows = this.all<SlotRow>('select slot, commits from journal_commits')
+    return rows.some((row) => row.slot === slot && row.commits < commits)
+  }
+
+  openMark(path: string, mark: HighWaterMark): MarkFile {
+    const file = openMarkFile(path, mark)
+    this.marks.push(file)
+    return file
+  }
+
+  /** Runs `act` once the database has got the request, and resolves with its result once the answer has come. */
+  async ask<Result>(actor: Actor, what: 'query' | 'commit', act: () => Result): Promise<Result> {
+    await this.world.wait(actor, this.weather.delayMs())
+    const fault = this.weather.faultOf(what, actor)
+    if (fault?.kind === 'refused') throw new StoreFailure('refused')
+    const result = act()
+    // The answer of a query comes at once: the next request waits.
+    if (what === 'commit' || fault !== undefined) await this.world.wait(actor, this.weather.delayMs())
+    if (fault?.kind === 'unanswered') throw new StoreFailure('unanswered')
+    return result
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the query says which rows it gives
+  all<Row>(sqlText: string, ...values: readonly unknown[]): readonly Row[] {
+    return execute(prepare(sqlText), inOrder(values)).rows as Row[]
+  }
+
+  /** The end of its history: all that was written is gone. */
+  close(): void {
+    for (const mark of this.marks) mark.close()
+    this.rollback()
+    undo('history')
+  }
+}
+
+/** The right to the one transaction that may run. */
+export interface Hold {
+  readonly actor: Actor
+}
+
+/** A request to the database failed on its way. */
+export class StoreFailure extends Error {
+  readonly kind: 'refused' | 'unanswered'
+
+  constructor(kind: 'refused' | 'unanswered') {
+    super(kind)
+    this.kind = kind
+  }
+}

@@ -1,0 +1,250 @@
+import { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
+
+import { type Dispatcher, setGlobalDispatcher } from 'undici'
+
+import { readRawBody } from '../../src/http/body.ts'
+import { readTarget } from '../../src/http/request-target.ts'
+import type { Client } from '../../src/partners/partner.ts'
+import { createByteBudget, createRelays, type ProxyContext } from '../../src/proxy/index.ts'
+import { observeAll } from '../../src/proxy/exchange.ts'
+import type { Relays } from '../../src/proxy/forwarder.ts'
+import { handleLegacy } from '../../src/proxy/handle-legacy.ts'
+import type { StageEntry } from '../../src/rollout/index.ts'
+import type { OpenConnection } from '../../src/upstream/index.ts'
+import { decodeBatchReply, noBatchLimits, type PartReply } from '../../src/v2/index.ts'
+import type { KeptReply, WriteContext } from '../../src/writes/index.ts'
+import { incomingMessage } from '../support/incoming-message.ts'
+import type { BatchRequest, ReplyListener } from './simulated-instance.ts'
+import { SEND_FIELD } from './simulated-service.ts'
+import type { Actor, World } from './world.ts'
+
+export const V2_ORIGIN = 'http://v2/'
+export const BATCH_URL = '/V2/Attendance/$batch'
+
+interface RelayOptions {
+  readonly world: World
+  readonly context: WriteContext
+  readonly open: OpenConnection
+  readonly headersMs: number
+  readonly connections: number
+  readonly authorise: ProxyContext['authorise']
+}
+
+/** What the relay of one request needs. */
+interface Relayed {
+  readonly request: BatchRequest
+  readonly client: Client
+  readonly entry: StageEntry
+  readonly receivedMs: number
+  /** The journal of this request. */
+  readonly journal: WriteContext['journal']
+  readonly noteUnrecorded: (partner: string) => void
+  readonly listener: ReplyListener
+}
+
+/** The way of a batch to V2 as the product has it, from the handler to the connection, without a server in front of it. */
+export function createSimulatedRelay({
+  world,
+  context,
+  open,
+  headersMs,
+  connections,
+  authorise,
+}: RelayOptions) {
+  const byteBudget = createByteBudget(1e9)
+  const options = {
+    ...{ connections, byteBudget, open, clock: context.clock, events: context.events },
+    timeouts: { connectMs: 500, headersMs, bodyMs: headersMs },
+    uploads: new WeakMap(),
+    onCall: () => undefined,
+    onFailure: () => undefined,
+    onRefusal: () => undefined,
+  }
+  const relays = createRelays(options)
+  const proxy = {
+    ...{ ...context, authorise, byteBudget },
+    relays: { of: (baseUrl: URL) => toWhole(relays.of(baseUrl)) },
+    rewriteLinks: false,
+    limits: () => noBatchLimits,
+    comparison: { throttled: () => undefined },
+  }
+  return {
+    /** Serves one request. Errors: those of the handler, where the reply has not begun. */
+    serve: async ({ request, client, entry, receivedMs, journal, noteUnrecorded, listener }: Relayed) => {
+      world.streams()
+      const response = new SimulatedResponse((whole) => tell(whole, listener))
+      const exchange = {
+        request: toMessage(request),
+        response: response as unknown as ServerResponse,
+        target: readTarget(BATCH_URL),
+        ...{ prefix: '', client, entry, receivedMs },
+        ...({ side: 'v2', kind: 'batch', unit: request.unit } as const),
+        observer: observeAll([]),
+      }
+      try {
+        await handleLegacy({ ...proxy, journal, noteUnrecorded } as unknown as ProxyContext, exchange)
+      } catch (cause) {
+        if (!response.headersSent) throw cause
+        response.destroy()
+      }
+    },
+    close: () => relays.close(),
+  }
+}
+
+/** Sends on what would be streamed over connections of Node.js once it is read. */
+const toWhole = (relay: ReturnType<Relays['of']>): Pick<typeof relay, 'forward'> => ({
+  forward: async (request, response, call) => {
+    const body = call.body ?? (await readRawBody(request, Infinity, () => undefined))
+    return relay.forward(request, response, { ...call, body })
+  },
+})
+
+function toMessage({ authorization, contentType, body, send }: BatchRequest) {
+  const headers = {
+    host: 'adapter',
+    'content-type': contentType,
+    'content-length': String(body.length),
+    authorization,
+    'ocp-apim-subscription-key': 'key',
+    [SEND_FIELD]: String(send),
+  }
+  const message = Object.assign(incomingMessage({ url: BATCH_URL, headers }), { method: 'POST' })
+  message.push(body)
+  message.push(null)
+  return message
+}
+
+/** A reply that its client has got; undefined: the connection broke off. */
+type WholeReply =
+  { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
+
+/** Gives a client the reply that V2 gave when it served the batch. */
+export function tellKept({ status, fields, body }: KeptReply, listener: ReplyListener): void {
+  const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
+  tell({ status, contentType: fields[at + 1], body: body.toString() }, listener)
+}
+
+function tell(reply: WholeReply, listener: ReplyListener): void {
+  if (reply === undefined) {
+    listener.broken()
+    return
+  }
+  const { status, contentType = '', body } = reply
+  if (status !== 200 || !contentType.startsWith('multipart/')) {
+    const [, code = ''] = /"code":"([^"]*)"/.exec(body) ?? []
+    listener.whole(status, code)
+    return
+  }
+  const { parts } = decodeBatchReply(Buffer.from(body), contentType)
+  for (const [position, part] of parts.entries())
+    listener.part(position, { status: part.status, json: part.body } as PartReply)
+  listener.end()
+}
+
+/** As much of a response of Node.js as the handlers use. */
+class SimulatedResponse extends EventEmitter {
+  headersSent = false
+  destroyed = false
+  closed = false
+  writableEnded = false
+  writableFinished = false
+  sendDate = true
+  statusCode = 200
+  readonly req = { socket: { readableEnded: false } }
+  private readonly fields = new Map<string, string>()
+  private readonly onReply: (reply: WholeReply) => void
+  private text = ''
+
+  constructor(onReply: (reply: WholeReply) => void) {
+    super()
+    this.onReply = onReply
+  }
+
+  setHeader(name: string, value: string | number): this {
+    this.fields.set(name.toLowerCase(), String(value))
+    return this
+  }
+
+  getHeader(name: string): string | undefined {
+    return this.fields.get(name.toLowerCase())
+  }
+
+  writeHead(status: number, ...given: readonly unknown[]): this {
+    const fields = given.at(-1)
+    const pairs = Array.isArray(fields) ? fields : Object.entries(fields ?? {}).flat()
+    for (let at = 0; at + 1 < pairs.length; at += 2) this.setHeader(String(pairs[at]), String(pairs[at + 1]))
+    this.statusCode = status
+    this.headersSent = true
+    return this
+  }
+
+  flushHeaders(): void {
+    this.headersSent = true
+  }
+
+  write(chunk: string | Uint8Array): boolean {
+    this.headersSent = true
+    this.text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
+    return true
+  }
+
+  end(chunk: string | Uint8Array = ''): this {
+    this.write(chunk)
+    this.writableEnded = true
+    queueMicrotask(() => {
+      if (this.closed) return
+      this.writableFinished = true
+      this.emit('finish')
+      this.onReply({ status: this.statusCode, contentType: this.getHeader('content-type'), body: this.text })
+      this.close()
+    })
+    return this
+  }
+
+  destroy(): this {
+    if (this.closed) return this
+    this.destroyed = true
+    this.onReply(undefined)
+    this.close()
+    return this
+  }
+
+  private close(): void {
+    this.closed = true
+    this.emit('close')
+  }
+}
+
+/**
+ * Gives `setTimeout`, and connections that nobody has opened for itself, to the actor that runs, until the returned function is called: the
+ * stream of a reply and the reads of V2's marks take them from Node.js. `of`: the connection of an actor.
+ */
+export function takeTimers(world: World, of: (actor: Actor) => Pick<Dispatcher, 'dispatch'> | undefined) {
+  const real = { setTimeout, clearTimeout }
+  globalThis.setTimeout = ((act: () => void, ms: number) => ({
+    cancel: world.at(world.current, ms, act),
+  })) as unknown as typeof setTimeout
+  globalThis.clearTimeout = (timer: unknown) => {
+    if (typeof timer === 'object' && timer !== null && 'cancel' in timer) (timer.cancel as () => void)()
+  }
+  const dispatch: Dispatcher['dispatch'] = (options, handler) => {
+    const streaming: Dispatcher.DispatchHandler = {
+      onRequestStart: (...given) => handler.onRequestStart?.(...given),
+      onResponseStart: (...given) => {
+        world.streams()
+        handler.onResponseStart?.(...given)
+      },
+      onResponseData: (...given) => handler.onResponseData?.(...given),
+      onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+      onResponseError: (...given) => {
+        world.streams()
+        handler.onResponseError?.(...given)
+      },
+    }
+    return of(world.current)?.dispatch(options, streaming) ?? false
+  }
+  setGlobalDispatcher({ dispatch } as unknown as Dispatcher)
+  return (): void => void Object.assign(globalThis, real)
+}

@@ -1,0 +1,89 @@
+import type { Random } from '../../src/sandbox/random.ts'
+import { keyOf } from './clients.ts'
+import type { Failover } from './failover.ts'
+import type { Fleet } from './fleet.ts'
+import { createOperator, type StageHabits } from './operator.ts'
+import type { ServiceHabits, SimulatedService } from './simulated-service.ts'
+import { changeTimes, type FaultKind, type Scale } from './swarm.ts'
+import type { Actor, World } from './world.ts'
+
+interface TroubleOptions {
+  readonly world: World
+  readonly random: Random
+  readonly outside: Actor
+  readonly scale: Scale
+  readonly fleet: Fleet
+  readonly service: SimulatedService
+  readonly habits: ServiceHabits
+  readonly failover: Failover | undefined
+  readonly stages: StageHabits | undefined
+  readonly isCalm: () => boolean
+  /** An operator has given all units to V3. */
+  readonly onAllOnV3: () => void
+  /** A fault of this kind has come. */
+  readonly onFault: (kind: FaultKind) => void
+}
+
+/** Starts the faults that come by themselves, each kind again and again until nothing fails any longer. */
+export function startTrouble(options: TroubleOptions): void {
+  const { world, random, outside, scale, fleet, service, habits, failover, stages, isCalm } = options
+  const every = (kind: FaultKind, maxMs: number, act: () => void): void => {
+    if (!scale.faults.has(kind)) return
+    const next = (): void =>
+      void world.at(outside, 100 + random.below(maxMs), () => {
+        if (isCalm()) return
+        options.onFault(kind)
+        act()
+        next()
+      })
+    next()
+  }
+  const any = (): number => random.below(scale.instances)
+  every('kill', 3_000, () => fleet.kill(any()))
+  every('pause', 2_500, () => fleet.pause(any()))
+  // The moments around a write are those that matter.
+  service.onEffect = () => {
+    if (isCalm()) return
+    const soonMs = random.next() * 20
+    if (scale.faults.has('kill') && random.chance(0.15))
+      world.at(outside, soonMs, () => isCalm() || fleet.kill(any()))
+    if (scale.faults.has('pause') && random.chance(0.15))
+      world.at(outside, soonMs, () => isCalm() || fleet.pause(any()))
+  }
+  // A record that is due within ten minutes by a clock that was set right since waits for so long.
+  const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
+  every('wallSteps', 2_000, () => {
+    const instance = fleet.instances[any()]
+    const ms = step()
+    world.tell(() => `clock of ${instance?.actor.name ?? 'none'} is set by ${ms / 1_000} s`)
+    instance?.clock.step(ms)
+  })
+  every('storeSteps', 3_000, () => {
+    const ms = step()
+    world.tell(() => `clock of the store is set by ${ms / 1_000} s`)
+    fleet.storeClock.step(ms)
+  })
+  every('failover', 3_000, () => failover?.begin())
+  every('serviceTimes', 1_000, () => {
+    habits.values = changeTimes(random, habits.values)
+    world.tell(() => `service: ${JSON.stringify(habits.values)}`)
+  })
+  if (stages !== undefined) {
+    const operator = createOperator(world, world.random('operator'), stages, options.onAllOnV3)
+    every('flips', 1_500, () => {
+      const instance = fleet.instances[any()]
+      if (instance !== undefined) world.at(instance.actor, 0, () => void operator.change(instance))
+    })
+  }
+  every('otherWriters', 1_500, () =>
+    service.writePast(keyOf(random.below(scale.schools), random.below(scale.keys))),
+  )
+  const storm = (isApplied: boolean) => (): void => {
+    const status = isApplied ? 500 : random.pick([429, 503, 503, 500] as const)
+    world.tell(() => `service: storm of ${status}`)
+    habits.storm = { status, share: random.pick([0.3, 1]), isApplied }
+    world.at(outside, 200 + random.below(800), () => (habits.storm = undefined))
+  }
+  every('storm', 2_500, storm(false))
+  every('appliedErrors', 2_500, storm(true))
+}

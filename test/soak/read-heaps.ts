@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+
+import { WebSocket } from 'undici'
+
+/** What the heaps of all threads of a process hold, with the buffers that belong to them, MiB. */
+export interface Heaps {
+  /** What V8 has taken from the system, garbage and free pages with it. */
+  readonly committedMiB: number
+  /** What is left after a collection of everything: a leak of the program is seen here. */
+  readonly liveMiB: number
+}
+
+type Call = (method: string, params?: object) => Promise<Answer>
+interface Answer {
+  readonly result: { readonly result: { readonly value: number } }
+}
+type Message = Answer & {
+  readonly id?: number
+  readonly method?: string
+  readonly params: { readonly sessionId: string; readonly message: string }
+}
+
+const read = (member: 'total_heap_size' | 'used_heap_size'): string =>
+  `(({ ${member}: own, external_memory: buffers }) => (own + buffers) / 1048576)(process.getBuiltinModule('node:v8').getHeapStatistics())`
+
+/** Reads the heaps of a process (`--expose-gc`) through its inspector, before and after a collection of garbage in each of its threads. */
+export async function readHeaps(inspectorUrl: string): Promise<Heaps> {
+  const socket = new WebSocket(inspectorUrl)
+  const waiting = new Map<number, (answer: Answer) => void>()
+  let ids = 0
+  const ask = (send: (id: number) => void): Promise<Answer> =>
+    new Promise((resolve) => {
+      waiting.set(++ids, resolve)
+      send(ids)
+    })
+  const call: Call = (method, params = {}) => ask((id) => socket.send(JSON.stringify({ id, method, params })))
+  const threads = [call]
+  const receive = ({ id, method, params, ...answer }: Message): void => {
+    if (method === 'NodeWorker.receivedMessageFromWorker') receive(JSON.parse(params.message) as Message)
+    if (method === 'NodeWorker.attachedToWorker')
+      threads.push((own, options = {}) =>
+        ask((id) => {
+          const message = JSON.stringify({ id, method: own, params: options })
+          void call('NodeWorker.sendMessageToWorker', { sessionId: params.sessionId, message })
+        }),
+      )
+    if (id === undefined) return
+    waiting.get(id)?.(answer)
+    waiting.delete(id)
+  }
+  socket.addEventListener('message', ({ data }) => receive(JSON.parse(String(data)) as Message))
+  await once(socket, 'open')
+  await call('NodeWorker.enable', { waitForDebuggerOnStart: false })
+  const sum = async (expression: string): Promise<number> => {
+    const answers = threads.map((own) => own('Runtime.evaluate', { expression, returnByValue: true }))
+    return (await Promise.all(answers)).reduce((total, { result }) => total + result.result.value, 0)
+  }
+  const committedMiB = await sum(read('total_heap_size'))
+  // What the first collection finalises is free after the second. The inspector's own collectGarbage goes on until it finds no more: clients
+  // would wait that long.
+  for (let round = 0; round < 2; round += 1) await sum('gc() ?? 0')
+  const liveMiB = await sum(read('used_heap_size'))
+  socket.close()
+  return { committedMiB, liveMiB }
+}
