@@ -52,7 +52,7 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // Where nobody looks on: a test of real processes and clocks that a busy machine made late is run again, and named by the reporter.
-    retry: process.env['CI'] === undefined ? 0 : 1,
+    retry: process.env['CI'] === undefined ? 0 : 2,
     expect: { poll: { timeout: 60_000 } },
     // Many tests wait for time to pass: more of them than cores keep both busy.
     maxWorkers: 4,

@@ -73,8 +73,8 @@ export interface AppOverrides {
   readonly stages?: LiveStages
   /** The number of this process among those that share a port: in every line of the log. */
   readonly worker?: number
-  /** The nice value of the thread that compares, on Linux. Default 19: it gets the processor time that the others leave. */
-  readonly compareNice?: number
+  /** The nice value of the thread that compares and records, on Linux. Default 19: it gets the processor time that the others leave. */
+  readonly backgroundNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
   /** Traces of the requests, which the app closes at its end. Default: none. */
@@ -223,7 +223,7 @@ function compose(config: Config, overrides: AppOverrides) {
     ...{ config, registry, rateLimits, accepted, metrics, events, nowMs },
     journal: stores && evidence && { slotsOf: stores.slotsOf, evidence },
     onCompared: overrides.onCompared,
-    nice: overrides.compareNice,
+    nice: overrides.backgroundNice,
   })
   const { comparison, recording } = background
 

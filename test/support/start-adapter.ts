@@ -76,7 +76,7 @@ export async function startAdapter(
   const log: string[] = []
   const logger = createLogger('trace', { write: (line) => log.push(line) })
   // A comparison that waits for a processor which other tests use would take its test beyond its time.
-  const app = createApp(config, { logger, compareNice: 0, ...overrides })
+  const app = createApp(config, { logger, backgroundNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })
   onEnd(async () => {

@@ -186,7 +186,8 @@ async function relay(
       },
     ],
   })
-  const app = createApp(config, { logLevel: 'error' })
+  // To record is what this process is for: on a busy machine, too, nothing is dropped for clients' sake.
+  const app = createApp(config, { logLevel: 'error', backgroundNice: 0 })
   const stopping = untilSignal()
   const ends = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
   try {

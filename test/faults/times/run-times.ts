@@ -274,7 +274,7 @@ async function startInstances(
         ? createLogger('silent')
         : createLogger('info', { write: (line) => appendFileSync(logFile, `${index} ${line}`) })
     const nowMs = (): number => Date.now() + (offsets[index] ?? 0)
-    const app = createApp(config, { logger, compareNice: 0, nowMs })
+    const app = createApp(config, { logger, backgroundNice: 0, nowMs })
     return { app, port: (await app.listen()).port }
   }
   const apps = await Promise.all(offsets.map((_, index) => start(index, 0)))
