@@ -76,7 +76,7 @@ function findTooFewOperators(
 /** Without a list of operators a link on the terminal of the adapter is the only way in. */
 function findOpenConsole(given: unknown, operators: readonly Members[], hasJournal: boolean): ErrorDetail[] {
   if (given === undefined) return []
-  const { host, identity } = membersOf(given)
+  const { host, identity, trustedProxies } = membersOf(given)
   const isOpen = typeof host === 'string' && !isLoopback(host.includes(':') ? `[${host}]` : host)
   return [
     ...(hasJournal ? [] : [fault('console', 'needs a journal: it shows what a journal knows')]),
@@ -85,6 +85,9 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
       : []),
     ...(identity !== undefined && operators.length === 0
       ? [fault('console.identity', 'names operators, and rollout.operators has none')]
+      : []),
+    ...(identity !== undefined && listOf(trustedProxies).length === 0
+      ? [fault('console.identity', 'is believed from nobody: console.trustedProxies is empty')]
       : []),
   ]
 }

@@ -26,17 +26,17 @@ export const consoleSchema = z.strictObject({
     'Further names under which browsers reach the console, such as the one of a proxy; requests for other names are refused.',
     z.array(hostName).default([]),
   ),
+  trustedProxies: key(
+    'Addresses or ranges (10.0.0.0/8) of proxies in front whose X-Forwarded-Proto and identity header are trusted.',
+    z.array(address).default([]),
+  ),
   identity: key(
-    'A proxy in front that authenticates operators and names them in a header.',
+    'Trusted proxies authenticate operators and name them in a header.',
     z
       .strictObject({
         header: key(
           'Header with the name of an operator of rollout.operators.',
           z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be the name of a header'),
-        ),
-        proxies: key(
-          'Addresses or ranges of the proxies that may send it; from others it is ignored.',
-          z.array(address).min(1),
         ),
       })
       .optional(),

@@ -51,3 +51,17 @@ describe('a partner whose requests an earlier one takes', () => {
     expect(faulty([{ pathPrefix }])).toEqual([])
   })
 })
+
+describe('a console', () => {
+  const operator = { name: 'ann', role: 'operator', tokenSha256: one }
+  const identity = { header: 'X-User' }
+  it.each([
+    [{ host: '10.0.0.5' }, [], ['console.host: is beyond loopback: rollout.operators has to name who may enter']],
+    [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: names operators, and rollout.operators has none']],
+    [{ identity }, [operator], ['console.identity: is believed from nobody: console.trustedProxies is empty']],
+    [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
+  ])('%j with operators %j', (given, operators, expected) => {
+    const partners = [{ id: 'acme', match: hashes(two) }]
+    expect(faultsOf({ upstreams, partners, console: { port: 8081, ...given }, rollout: { operators } })).toEqual(expected)
+  }) // prettier-ignore
+})

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { people, type RunningConsole, startConsole, tokenOf } from './support/start-console.ts'
+import { people, type RunningConsole, settingsOf, startConsole, tokenOf } from './support/start-console.ts'
 
 let running: RunningConsole
 beforeAll(async () => {
@@ -169,11 +169,12 @@ describe('sessions', () => {
 })
 
 describe('an authenticating proxy', () => {
-  const identity = { header: 'X-Forwarded-User', proxies: ['127.0.0.1'] }
+  const trusting = (trustedProxies: readonly string[]) =>
+    settingsOf({ trustedProxies: [...trustedProxies], identity: { header: 'X-Forwarded-User' } })
   const named = (name: string) => ({ headers: { 'x-forwarded-user': name } })
 
   test('names an operator, whose forms need their token all the same', async () => {
-    const other = await startConsole({ settings: { host: '127.0.0.1', hosts: [], identity } })
+    const other = await startConsole({ settings: trusting(['127.0.0.1']) })
     const page = await other.ask('/partners/acme', named('anna'))
     expect(page.text).toContain('anna · approver')
     const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? ''
@@ -190,10 +191,23 @@ describe('an authenticating proxy', () => {
   })
 
   test('is believed from its addresses only', async () => {
-    const settings = { host: '127.0.0.1', hosts: [], identity: { ...identity, proxies: ['10.0.0.0/8'] } }
-    const other = await startConsole({ settings })
+    const other = await startConsole({ settings: trusting(['10.0.0.0/8']) })
     expect((await other.ask('/partners', named('olga'))).status).toBe(303)
     expect((await running.ask('/partners', named('olga'))).status).toBe(303)
+    await other.close()
+  })
+
+  test.each([
+    [['127.0.0.1'], true],
+    [['10.0.0.0/8'], false],
+    [[], false],
+  ])('that ends TLS is believed from its addresses only: %j', async (trustedProxies, isSecure) => {
+    const other = await startConsole({ settings: settingsOf({ trustedProxies }) })
+    const { headers } = await other.ask('/login', {
+      form: { token: tokenOf('vera') },
+      headers: { 'x-forwarded-proto': 'https' },
+    })
+    expect(String(headers['set-cookie']).includes('; Secure')).toBe(isSecure)
     await other.close()
   })
 })
@@ -348,7 +362,7 @@ describe('headers', () => {
   )
 
   test('a name of the configuration is answered', async () => {
-    const other = await startConsole({ settings: { host: '127.0.0.1', hosts: ['console.test'] } })
+    const other = await startConsole({ settings: settingsOf({ hosts: ['console.test'] }) })
     expect((await other.ask('/login', { headers: { host: 'Console.test' } })).status).toBe(200)
     await other.close()
   })
@@ -453,6 +467,14 @@ test('health needs no token and no name', async () => {
       status: 200,
       text: '{"status":"ok"}',
     })
+})
+
+test('probes cost the journal one small question a second, however many there are', async () => {
+  const other = await startConsole()
+  await Promise.all(Array.from({ length: 50 }, () => other.ask('/readyz')))
+  expect(other.asked.length).toBeLessThanOrEqual(2)
+  expect(other.asked[0]).toEqual([1, []])
+  await other.close()
 })
 
 test('an unexpected error is reported, and none of it is shown', async () => {

@@ -1,13 +1,7 @@
 import type { Request } from 'express'
 
 import type { ConsoleConfig } from '../../config/index.ts'
-import {
-  type AddressList,
-  createAddressList,
-  hostName,
-  isLoopbackAddress,
-  plainAddress,
-} from '../../http/address.ts'
+import { hostName, isLoopbackAddress, plainAddress } from '../../http/address.ts'
 import type { SignedIn, Sessions } from './sessions.ts'
 
 export const COOKIE = 'markbridge_console'
@@ -21,8 +15,11 @@ interface Identified {
 }
 
 /** Finds who sends a request: a token in it first, then what a trusted proxy says, then the cookie. */
-export function createIdentify(sessions: Sessions, { identity }: Pick<ConsoleConfig, 'identity'>) {
-  const proxies: AddressList = createAddressList(identity?.proxies ?? [])
+export function createIdentify(
+  sessions: Sessions,
+  { identity }: Pick<ConsoleConfig, 'identity'>,
+  isFromProxy: (request: Request) => boolean,
+) {
   return (request: Request): Identified => {
     const [, token] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
     if (token !== undefined) {
@@ -30,7 +27,7 @@ export function createIdentify(sessions: Sessions, { identity }: Pick<ConsoleCon
       return { signedIn, isWrongToken: signedIn === undefined }
     }
     const named = identity && request.headers[identity.header.toLowerCase()]
-    if (typeof named === 'string' && proxies.has(peerOf(request)))
+    if (typeof named === 'string' && isFromProxy(request))
       return { signedIn: sessions.findNamed(named), isWrongToken: false }
     const cookie = readCookie(request.headers.cookie)
     return { signedIn: cookie === undefined ? undefined : sessions.find(cookie), isWrongToken: false }

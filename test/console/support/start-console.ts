@@ -140,13 +140,26 @@ const explained = (position: number, isRevealed: boolean): Explained =>
         unmappedFields: 'report',
       }
 
+/** Settings of a console, with defaults. */
+export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleOptions['settings'] => ({
+  ...{ host: '127.0.0.1', hosts: [], trustedProxies: [] },
+  ...given,
+})
+
 /** A console over a real socket, with parts that only say what they were asked. */
 export async function startConsole(options: Partial<ConsoleOptions> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
+  /** Questions about one batch. */
+  const asked: unknown[] = []
   let broken: Error | undefined
   let received = 0
   const sample = createSampleData(calls)
+  const batch: typeof sample.batch = async (...given) => {
+    asked.push(given)
+    if (broken !== undefined) throw broken
+    return sample.batch(...given)
+  }
   const overview: typeof sample.overview = async (...given) => {
     if (broken !== undefined) throw broken
     const found = await sample.overview(...given)
@@ -157,9 +170,9 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}) {
     }))
     return { ...found, balances }
   }
-  const data = { ...sample, overview }
+  const data = { ...sample, overview, batch }
   const { server, createLink } = createConsole({
-    settings: { host: '127.0.0.1', hosts: [] },
+    settings: settingsOf({}),
     operators: () => people,
     systemUser: 'alice',
     nowMs: Date.now,
@@ -214,7 +227,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}) {
     return { cookie, csrf, ask: as }
   }
   return {
-    ...{ url, calls, errors, ask, enter, createLink },
+    ...{ url, calls, errors, asked, ask, enter, createLink },
     breakData: (error: Error) => (broken = error),
     addReceived: (records: number) => (received += records),
     close: async () => {
