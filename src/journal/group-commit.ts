@@ -5,7 +5,7 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Those that wait together are made in one transaction. */
 export type Operation =
-  /** Without room it is only recognised: a batch that came before has its answer, however much is kept. */
+  /** Without room it is only recognised: a batch that came before has its answer, however much is kept. So is one whose caller has given up. */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
@@ -150,7 +150,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       entry.gate = gate
     }
     sent = entries
-    const operations = entries.map(({ operation }) => operation)
+    const operations = entries.map(toSend)
     void commit(operations, gate).then((committed) => {
       sent = []
       if (committed.ok) succeed(entries, committed.results)
@@ -243,6 +243,13 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     },
   }
 }
+
+/**
+ * A begin whose caller has given up is only recognised: if nothing of it is durable by now, newer writes of its client may be, and it must not
+ * come after them.
+ */
+const toSend = ({ operation, abandoned }: Entry): Operation =>
+  abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation
 
 /** True where trying again changes nothing. */
 const isFinal = ({ kind }: StoreError): boolean =>

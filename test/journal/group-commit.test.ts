@@ -175,6 +175,22 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
+  it('only recognises a batch that may be kept, once its caller has given up: newer ones may be kept since', async () => {
+    const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
+    const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
+      code: 'ADP_OUTCOME_UNKNOWN',
+    })
+    await turn()
+    await clock.pass(50)
+    await turn()
+    await clock.pass(10)
+    await told
+    await clock.pass(1_000)
+    await turn()
+    const rooms = groups.flatMap((group) => group.map((one) => one.kind === 'begin' && one.hasRoom))
+    expect(rooms).toEqual([true, true, false])
+  })
+
   it.each([
     ['before', 'doubtful'],
     ['after', 'transient'],
