@@ -99,8 +99,14 @@ function openPostgres(url: string) {
   const parsers = new TypeOverrides()
   // Counts, hashes and times are below 2^53.
   parsers.setTypeParser(types.builtins.INT8, Number)
-  // As for the journal: plans that are made while the tables are empty must not read whole tables later. A commit waits for no disk.
-  const settings = ['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off', 'jit=off']
+  // As for the journal: plans that are made while the tables are empty must not read whole tables later. A question takes one processor, and a commit waits for no disk.
+  const settings = [
+    'enable_seqscan=off',
+    'enable_hashjoin=off',
+    'enable_mergejoin=off',
+    'jit=off',
+    'max_parallel_workers_per_gather=0',
+  ]
   const pool = new Pool({
     connectionString: url,
     max: CONNECTIONS,

@@ -9,7 +9,7 @@ export type Dialect = 'sqlite' | 'postgres'
 export type Db = Kysely<JournalTables>
 
 /** Tables of another version are made anew: what they hold follows from the journal, except timelines and counts. */
-const VERSION = '1'
+const VERSION = '2'
 
 const states = recordStates.map((state) => `${state} integer not null`).join()
 
@@ -26,14 +26,13 @@ const tables = (dialect: Dialect): readonly string[] => [
   `create table console_batches (batch bigint primary key, partner text not null, received_ms bigint not null, boundary text,
      ${states}, active integer not null, indexed integer not null default 0, unreadable text)`,
   `create index console_batches_received on console_batches (received_ms, batch)`,
-  `create index console_batches_partner on console_batches (partner, received_ms, batch)`,
+  `create index console_batches_partner on console_batches (partner, batch)`,
   `create index console_batches_boundary on console_batches (boundary) where boundary is not null`,
   `create index console_batches_todo on console_batches (batch) where indexed <> 1`,
   `create index console_batches_active on console_batches (received_ms) where active > 0`,
   `create index console_batches_unreadable on console_batches (unreadable) where unreadable is not null`,
   ...['open', 'refused', 'unknown', 'parked'].map(
-    (state) =>
-      `create index console_batches_${state} on console_batches (received_ms, batch) where ${state} > 0`,
+    (state) => `create index console_batches_${state} on console_batches (batch) where ${state} > 0`,
   ),
   `create table console_records (batch bigint not null, position integer not null, learner bigint, event bigint, mark bigint,
      content_id text, primary key (batch, position)) ${dialect === 'sqlite' ? 'without rowid' : ''}`,

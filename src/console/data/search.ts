@@ -45,7 +45,7 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
   }
   const batches = await findBatches(db, search, scope, after, limit + 1)
   const last = batches.length > limit ? batches[limit - 1] : undefined
-  return { kind: 'batches', batches: batches.slice(0, limit), next: last && `${last.receivedMs}.${last.batch}` } // prettier-ignore
+  return { kind: 'batches', batches: batches.slice(0, limit), next: last && `${last.batch}.0` }
 }
 
 type After = readonly [number, number] | undefined
@@ -57,11 +57,30 @@ function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...when(batch, (number) => sql`c.batch = ${number}`),
     ...when(boundary, (text) => sql`c.boundary = ${text}`),
     ...when(state, (name) => sql`c.${sql.ref(name)} > 0`),
-    ...when(fromMs, (ms) => sql`c.received_ms >= ${ms}`),
-    ...when(untilMs, (ms) => sql`c.received_ms < ${ms}`),
-    ...when(after, ([ms, number]) => sql`(c.received_ms, c.batch) < (${ms}, ${number})`),
+    ...within('c', fromMs, untilMs),
+    ...when(after, ([number]) => sql`c.batch < ${number}`),
   ]
-  return readBatches(db, conditions, sql`order by c.received_ms desc, c.batch desc limit ${limit}`)
+  return readBatches(db, conditions, sql`order by c.batch desc limit ${limit}`)
+}
+
+/**
+ * That `received_ms` of a table is within a time, with the numbers that batches of that time have: these stand in the order of the list, so
+ * that the database begins and ends there. `+ 0` keeps it from going through all batches in the order of their numbers instead.
+ */
+function within(
+  table: string,
+  fromMs: number | undefined,
+  untilMs: number | undefined,
+): readonly Condition[] {
+  const timeOf = (name: string): readonly Condition[] => [
+    ...when(fromMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} >= ${ms}`),
+    ...when(untilMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} < ${ms}`),
+  ]
+  const own = timeOf(table)
+  if (own.length === 0) return []
+  const batch = sql.ref(table === 'b' ? 'k.batch' : `${table}.batch`)
+  const bound = (name: string) => sql`(select ${sql.raw(name)}(t.batch + 0) from console_batches t ${where(timeOf('t'))})` // prettier-ignore
+  return [...own, sql`${batch} between ${bound('min')} and ${bound('max')}`]
 }
 
 async function readBatches(db: Db, conditions: readonly Condition[], order: Condition) {
@@ -106,20 +125,19 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...all('b.partner', scope, partner),
     ...hashes.map(([name, hash], at) => (at === 0 ? sql`${sql.ref(`k.${name}`)} = ${hash}` : notByIndex(`k.${name}`, hash))), // prettier-ignore
     ...when(contentId, (text) =>
-      hashes.length > 0 || batch !== undefined || boundary !== undefined
-        ? notByIndex('k.content_id', text)
-        : sql`k.content_id = ${text}`,
+      hashes.length > 0 ? notByIndex('k.content_id', text) : sql`k.content_id = ${text}`,
     ),
     ...when(batch, (number) => sql`k.batch = ${number}`),
     ...when(boundary, (text) => sql`k.batch in (select c.batch from console_batches c where c.boundary = ${text})`), // prettier-ignore
-    ...when(state, (name) => sql`r.state = ${stateCodes[name]}`),
-    ...when(fromMs, (ms) => sql`b.received_ms >= ${ms}`),
-    ...when(untilMs, (ms) => sql`b.received_ms < ${ms}`),
+    ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(name)} > 0`),
+    ...within('b', fromMs, untilMs),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
     // Erased, and still to be erased here.
     ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
   ]
-  const from = sql`console_records k join journal_records r on r.batch = k.batch and r.position = k.position
+  // Batches without a record of the state are passed over. `+ 0`: records of the journal are looked up one by one, never gone through.
+  const from = sql`console_records k ${state === undefined ? sql`` : sql`join console_batches c on c.batch = k.batch`}
+    join journal_records r on r.batch = k.batch + 0 and r.position = k.position
     join journal_batches b on b.id = k.batch`
   return readRecords(db, from, conditions, sql`order by k.batch desc, k.position desc limit ${limit}`)
 }
