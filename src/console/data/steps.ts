@@ -76,6 +76,8 @@ export function observeJournal(
       settle: async (batch, outcomes, lease) => {
         await journal.settle(batch, outcomes, lease)
         const isFollowed = followed.has(batch)
+        // Hardly any outcome is a step, and this is the way of each record.
+        if (!isFollowed && outcomes.every((outcome) => stepOf(outcome, false) === undefined)) return
         const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
         for (const [step, own] of byStep) {
           if (step === undefined) continue
