@@ -42,6 +42,18 @@ export interface TriedBatch {
   readonly isBody: boolean
   readonly records: readonly TriedRecord[]
   readonly findings: readonly TriedFinding[]
+  /** Undefined: the file is no request that the adapter would answer. */
+  readonly reply: TriedReply | undefined
+}
+
+/** The reply that the batch would get, as its bytes are: `head`, the parts in their order, `end`. */
+export interface TriedReply {
+  readonly head: string
+  /** `ifAccepted`: the part of a record that V3 takes; undefined: the adapter refuses the record. `otherwise`: where V3 refuses it, or the adapter. */
+  readonly parts: readonly { readonly ifAccepted: string | undefined; readonly otherwise: string }[]
+  readonly end: string
+  /** What stands in the parts for the id that V3 assigns. */
+  readonly v3Id: string
 }
 
 export interface TriedRecord {
@@ -61,7 +73,7 @@ export interface TriedFinding {
   readonly offset?: number
 }
 
-/** What became of a record on its way to V3. */
+/** What became of a record on its way to V3 and back. */
 export type Explained =
   | {
       readonly kind: 'posted'
@@ -69,17 +81,26 @@ export type Explained =
       /** Members of the V2 record without a rule, and what the partner's settings do with them. */
       readonly unmapped: number
       readonly unmappedFields: string
+      readonly reply: ExplainedReply | undefined
     }
   | {
       readonly kind: 'refused'
       readonly faults: readonly { readonly code: string; readonly message: string }[]
+      readonly reply: ExplainedReply | undefined
     }
   | { readonly kind: 'unreadable'; readonly why: string }
 
-/** A member of the body for V3. */
+/** The part of the reply that the journal keeps; undefined in its place: none is kept. */
+interface ExplainedReply {
+  readonly status: number
+  /** Of the flat record, or of each error; empty for a part without a body. */
+  readonly fields: readonly ExplainedField[]
+}
+
+/** A member of the body for V3, or of a part of the reply. */
 export interface ExplainedField {
   readonly path: string
-  /** The member of the V2 record that it was made of; undefined: none. */
+  /** The member of the V2 record, or of V3's answer, that it was made of; undefined: none. */
   readonly from: string | undefined
   readonly rule: string
   /** As JSON; of a value that is masked, its form in words. */

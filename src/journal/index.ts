@@ -49,6 +49,7 @@ export {
   type JournalKey,
   NO_KEY,
   type Sealed,
+  unpackAnswers,
   unseal,
   type Unsealing,
 } from './seal.ts'

@@ -14,9 +14,7 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
     response.destroy()
     return
   }
-  const gateway = error.status === 401 || error.status === 403
-  const body = gateway ? { statusCode: error.status, message: error.message } : toErrorBody(error)
-  const json = JSON.stringify(body)
+  const json = encodeError(error)
   response.writeHead(error.status, STATUS_CODES[error.status] ?? '', {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(json),
@@ -26,6 +24,14 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
     ...(error.status === 413 ? { Connection: 'close' } : {}),
   })
   response.end(json)
+}
+
+/** The JSON of such an answer. */
+export function encodeError(error: AdapterError): string {
+  const isGateways = error.status === 401 || error.status === 403
+  return JSON.stringify(
+    isGateways ? { statusCode: error.status, message: error.message } : toErrorBody(error),
+  )
 }
 
 function toAdapterError(cause: unknown, events: Events): AdapterError {

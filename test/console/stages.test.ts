@@ -44,7 +44,7 @@ beforeAll(async () => {
     ],
   })
   if (config.console === undefined) throw new Error('no console')
-  const data = { ...createSampleData([]), readPayload: () => Promise.resolve(undefined) }
+  const data = { ...createSampleData([]), readKept: () => Promise.resolve(undefined) }
   opened = await openConsole(config.console, () => config, createLogger('silent'), data)
 })
 afterAll(async () => {

@@ -64,7 +64,7 @@ export function openConsoleData({
     batch: (...args) => call('batch', ...args),
     records: (...args) => call('records', ...args),
     waiting: (...args) => call('waiting', ...args),
-    readPayload: (...args) => call('readPayload', ...args),
+    readKept: (...args) => call('readKept', ...args),
     keepSteps: (...args) => call('keepSteps', ...args),
     keepFigures: (...args) => call('keepFigures', ...args),
     retry: async (batch) => {

@@ -53,7 +53,7 @@ const calls: ConsoleThreadCalls = {
   batch: (...args) => ask((opened) => opened.batch(...args)),
   records: (...args) => ask((opened) => opened.records(...args)),
   waiting: (...args) => ask((opened) => opened.waiting(...args)),
-  readPayload: (...args) => ask((opened) => opened.readPayload(...args)),
+  readKept: (...args) => ask((opened) => opened.readKept(...args)),
   keepSteps: (...args) => ask((opened) => opened.keepSteps(...args)),
   keepFigures: (...args) => ask((opened) => opened.keepFigures(...args)),
   close: async () => {

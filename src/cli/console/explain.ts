@@ -5,25 +5,19 @@ import type { Explained, ExplainedField } from '../../console/ports.ts'
 import { AdapterError } from '../../errors.ts'
 import { createSlicing, runInSlices } from '../../http/slices.ts'
 import { toV3Record } from '../../translate/index.ts'
-import {
-  decodeBatchInSteps,
-  decodeRecordBytes,
-  type FlatRecord,
-  noBatchLimits,
-  type RecordFault,
-} from '../../v2/index.ts'
+import { decodeBatchInSteps, decodeRecordBytes, noBatchLimits, type RecordFault } from '../../v2/index.ts'
 import { encodeRecord } from '../../v3/record.ts'
 import { decodeStoredRequest } from '../../writes/stored-request.ts'
 import { findPartner } from '../target.ts'
 
-/** Where a member of a V3 body comes from: a member of the V2 record, or `undefined` for what no client has written. */
+/** Where a member comes from: a member of the other side, or `undefined` for what neither a client nor V3 has written. */
 interface Rule {
-  readonly from?: keyof FlatRecord
+  readonly from?: string
   readonly rule: string
 }
 
-/** The rules of `translate/record`, by the path of the member that each makes (service.md 9, rule 3). */
-const rules: Readonly<Record<string, Rule>> = {
+/** The rules of `toV3Record`, by the path of the member that each makes (service.md 9, rule 3). */
+const bodyRules: Readonly<Record<string, Rule>> = {
   ExternalID: { rule: 'all zero, so that the service assigns an id' },
   Present: { from: 'Present', rule: 'as it is' },
   Absent: { from: 'Absent', rule: 'as it is' },
@@ -44,6 +38,38 @@ const rules: Readonly<Record<string, Rule>> = {
   'Qualifier/Comment': { from: 'Comment', rule: 'as it is; a missing member stays missing' },
 }
 
+const echo = "V3's echo, else as posted"
+
+/** The rules of `toFlatReply` and of V2's errors, by the name of the member that each makes. */
+const replyRules: Readonly<Record<string, Rule>> = {
+  '@odata.context': { rule: 'the address that the client asked' },
+  '@odata.type': { rule: 'constant, for odata.metadata=full' },
+  ExternalID: { from: 'ExternalID', rule: 'the id that V3 assigned' },
+  Present: { from: 'Present', rule: echo },
+  Absent: { from: 'Absent', rule: echo },
+  RecordedOn: { from: 'RecordedOn', rule: echo },
+  ChangeProcessName: { from: 'ChangeProcessName', rule: echo },
+  AttendableEventStart: { from: 'AttendableEventStart', rule: `${echo}, else null` },
+  RecordedBy: { from: 'RecordedBy/ExternalID', rule: `${echo}, else null` },
+  Learner: { from: 'Attendee/ExternalID', rule: echo },
+  AttendableEvent: { from: 'Event/ExternalID', rule: echo },
+  SchoolAttendanceCode: { from: 'AttendanceCode/ExternalID', rule: echo },
+  MinutesLate: { from: 'Qualifier/MinutesLate', rule: `${echo}, else null` },
+  Comment: { from: 'Qualifier/Comment', rule: `${echo}, else null` },
+  AttendanceHistorys: { rule: 'empty, as V2 answers a write' },
+  Message: { from: 'message', rule: 'the text of the code; errorMessages of the partner goes first' },
+  ErrorCode: { from: 'code', rule: "V3's code, as it is" },
+  ResourceIdentifier: { rule: 'empty, as V2 answers' },
+  SequenceID: { rule: 'a guid of the adapter, new for each record' },
+}
+
+/** How V3's error became a code of V2 (`v2ErrorRules`), or which code is the adapter's own. */
+const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
+  [/^ATT_VAL_2$/, "V3's error is about the event: by its code, its target or its words"],
+  [/^ATT_VAL_3$/, "V3's error is about the attendance code: by its code, its target or its words"],
+  [/^ADP_[A-Z0-9_]+$/, 'a code of the adapter (docs/replies.md)'],
+]
+
 const reasons = {
   onV2: 'V2 served this batch, so V3 got nothing of it from Markbridge.',
   gone: 'The request is no longer kept: its time is over (journal.replayForMs).',
@@ -54,11 +80,11 @@ const reasons = {
 const slicing = createSlicing()
 
 /**
- * Explains which rule made which member of the V3 body of a record, by the settings of its partner as they are now. Undefined: there is no such
- * record. Values are masked unless `isRevealed`.
+ * Explains which rule made which member of the V3 body of a record, by the settings of its partner as they are now, and of its part of the
+ * reply, as the journal keeps it. Undefined: there is no such record. Values are masked unless `isRevealed`.
  */
 export async function explainRecord(
-  data: Pick<OpenedConsoleData, 'readPayload'>,
+  data: Pick<OpenedConsoleData, 'readKept'>,
   config: Config,
   {
     batch,
@@ -66,7 +92,7 @@ export async function explainRecord(
     isRevealed,
   }: { readonly batch: number; readonly position: number; readonly isRevealed: boolean },
 ): Promise<Explained | undefined> {
-  const read = await data.readPayload(batch)
+  const read = await data.readKept(batch, position)
   if (read === undefined) return undefined
   if (typeof read === 'string') return { kind: 'unreadable', why: reasons[read] }
   const { request, body } = decodeStoredRequest(read.payload)
@@ -81,23 +107,39 @@ export async function explainRecord(
           )
         ).parts[position]
   if (part === undefined) return undefined
-  if (part.record === undefined) return { kind: 'refused', faults: toFaults(part.faults) }
+  const reply = explainReply(read.answer, isRevealed)
+  if (part.record === undefined) return { kind: 'refused', faults: toFaults(part.faults), reply }
   const { record, faults } = toV3Record(part.record, toMapping(own), new Date(read.receivedMs).toISOString())
-  if (record === undefined) return { kind: 'refused', faults: toFaults(faults) }
+  if (record === undefined) return { kind: 'refused', faults: toFaults(faults), reply }
   const members: unknown = JSON.parse(encodeRecord(record, own.v3.bodyProfile))
   return {
     kind: 'posted',
-    fields: leavesOf(members).map(([path, value]) => toField(path, value, isRevealed)),
+    fields: leavesOf(members).map(([path, value]) => toField(path, value, bodyRules[path], isRevealed)),
     unmapped: (part.record.unmapped ?? []).length,
     unmappedFields: own.unmappedFields,
+    reply,
   }
 }
+
+/** A part as `encodeAnswer` of `writes/reply` wrote it. */
+function explainReply(answer: string | undefined, isRevealed: boolean): ExplainedReply | undefined {
+  if (answer === undefined) return undefined
+  const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []
+  const members: unknown = json === undefined ? {} : JSON.parse(json)
+  const fields = leavesOf(members).map(([path, value]) => {
+    const name = path.slice(path.lastIndexOf('/') + 1)
+    const known = name === 'ErrorCode' ? codeRules.find(([code]) => code.test(String(value))) : undefined
+    return toField(path, value, known ? { rule: known[1] } : replyRules[name], isRevealed)
+  })
+  return { status: Number(status), fields }
+}
+
+type ExplainedReply = Extract<Explained, { kind: 'posted' }>['reply']
 
 const toFaults = (faults: readonly RecordFault[] = []) =>
   faults.map(({ code, message }) => ({ code, message }))
 
-function toField(path: string, value: unknown, isRevealed: boolean): ExplainedField {
-  const rule = rules[path]
+function toField(path: string, value: unknown, rule: Rule | undefined, isRevealed: boolean): ExplainedField {
   if (rule === undefined) throw new AdapterError('ADP_INTERNAL', `Internal error: no rule for ${path}.`)
   const isClients = rule.from !== undefined || rule.rule.includes('the client gave')
   const shown = isClients && !isRevealed ? maskOf(value) : JSON.stringify(value)
@@ -113,7 +155,8 @@ function maskOf(value: unknown): string {
 
 /** The members of a document that are no objects, with their paths. */
 function leavesOf(value: unknown, path = ''): readonly (readonly [string, unknown])[] {
-  if (typeof value !== 'object' || value === null) return [[path, value]]
+  const isLeaf = typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0)
+  if (isLeaf) return [[path, value]]
   return Object.entries(value).flatMap(([name, member]: [string, unknown]) =>
     leavesOf(member, path === '' ? name : `${path}/${name}`),
   )

@@ -16,7 +16,7 @@ import { createStageDesk } from './stage-desk.ts'
 import { tryBatch } from './try-batch.ts'
 
 /** What pages ask of the journal, and the requests that explain a record. */
-type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readPayload'>
+type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
 
 /** A console that answers. */
 interface OpenedConsole {

@@ -77,7 +77,7 @@ export async function inspectRecording(
 }
 
 /** True for an error for which the whole request is refused, not one record. */
-function refusesRequest({ severity, code }: Finding): boolean {
+export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'code'>): boolean {
   const rule = Object.entries(errorRules).find(([own]) => own === code)?.[1]
   return severity === 'error' && rule !== undefined && rule.class !== 'record'
 }

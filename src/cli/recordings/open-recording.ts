@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../../errors.ts'
 import { readBody } from '../../http/body.ts'
@@ -13,6 +13,8 @@ interface OpenedRecording {
   /** Decompressed; undefined if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
+  /** The fields of the request, of a body alone its media type. */
+  readonly headers: IncomingHttpHeaders
   /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
 }
@@ -24,9 +26,11 @@ interface OpenedRecording {
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : undefined
-  if (other !== undefined) return { body: undefined, contentType: undefined, findings: [other] }
-  if (kind !== 'request')
-    return { body: bytes, contentType: contentTypeOf(guessBoundary(bytes)), findings: [] }
+  if (other !== undefined) return { body: undefined, contentType: undefined, headers: {}, findings: [other] }
+  if (kind !== 'request') {
+    const contentType = contentTypeOf(guessBoundary(bytes))
+    return { body: bytes, contentType, headers: { 'content-type': contentType }, findings: [] }
+  }
   const { bytes: wire, missing, isConverted, isFramed } = toWireBytes(bytes)
   const findings: Finding[] = []
   if (isConverted) findings.push(bareLfInHead)
@@ -38,7 +42,7 @@ export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promis
   try {
     return await readRecordedRequest(wire, (request) => openRequest(request, maxBodyBytes, findings), onMore)
   } catch (cause) {
-    return { body: undefined, contentType: undefined, findings: [...findings, findingOf(cause)] }
+    return { body: undefined, contentType: undefined, headers: {}, findings: [...findings, findingOf(cause)] }
   }
 }
 
@@ -144,7 +148,7 @@ async function openRequest(
     findings.push(findingOf(cause))
     return undefined
   })
-  return { body, contentType: request.headers['content-type'], findings }
+  return { body, contentType: request.headers['content-type'], headers: request.headers, findings }
 }
 
 function checkTarget(request: IncomingMessage): void {

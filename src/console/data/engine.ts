@@ -11,7 +11,7 @@ import {
   createRecordIndex,
   type OpenedRequest,
   openSearchHash,
-  readPayload,
+  readKept,
   type ReadRequest,
 } from './index-records.ts'
 import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
@@ -33,8 +33,8 @@ interface EngineOptions {
 
 /** What the engine answers, in whatever thread it runs. */
 export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
-  /** Opens the request of a batch, for those who may see what is in it. */
-  readPayload(batch: number): Promise<OpenedRequest | UnreadableReason | undefined>
+  /** Opens the request of a batch and its reply to one record, for those who may see what is in them. */
+  readKept(batch: number, position: number): Promise<OpenedRequest | UnreadableReason | undefined>
   keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
   /** Adds what the metrics of a process have grown by until this time. */
   keepFigures(
@@ -137,7 +137,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     batch: (batch, scope) => ask(() => readDetails(database, batch, scope)),
     records: (batch, page) => ask(() => readPage(database, batch, page)),
     waiting: (filter, scope) => ask(() => readWaiting(database, filter, scope)),
-    readPayload: (batch) => ask(() => readPayload(database, how, batch)),
+    readKept: (batch, position) => ask(() => readKept(database, how, batch, position)),
     keepSteps: (steps, lost) => ask(() => keepSteps(database, steps, lost)),
     keepFigures: (counts, atMs) =>
       ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), Date.now(), FIGURES_S)), // prettier-ignore

@@ -10,6 +10,7 @@ import {
   openMacKey,
   readMeta,
   type Sealed,
+  unpackAnswers,
   unseal,
   type Unsealing,
 } from '../../journal/index.ts'
@@ -109,25 +110,39 @@ export interface OpenedRequest {
   readonly receivedMs: number
   /** As `writes` encoded it. */
   readonly payload: Uint8Array
+  /** The part of the reply of one record, as `writes` encoded it; undefined: none is kept. */
+  readonly answer: string | undefined
 }
 
-/** Opens the request of one batch; undefined: there is none of this number. */
-export async function readPayload(
+/** Opens the request of one batch, and what its reply said of one record; undefined: there is no batch of this number. */
+export async function readKept(
   { db }: ConsoleDatabase,
   how: Unsealing,
   batch: number,
+  position: number,
 ): Promise<OpenedRequest | UnreadableReason | undefined> {
   const [row] = await rowsOf(
     db,
     sql<
-      KeptRequest & Omit<OpenedRequest, 'payload'>
+      KeptRequest & Pick<OpenedRequest, 'partner' | 'receivedMs'>
     >`select b.id as batch, b.partner, b.received_ms as "receivedMs", b.owner,
         b.on_v2 as "onV2", p.key_id as "keyId", p.body
       from journal_batches b left join journal_payloads p on p.batch = b.id where b.id = ${batch}`,
   )
   if (row === undefined) return undefined
-  const { partner, receivedMs } = row
-  return openRequest(row, how, (payload) => ({ partner, receivedMs, payload }))
+  const { partner, receivedMs, owner } = row
+  return openRequest(row, how, async (payload) => {
+    const packs = await rowsOf(
+      db,
+      sql<Sealed>`select key_id as "keyId", body from journal_answers where batch = ${batch} order by id`,
+    )
+    const answers = new Map<number, string>()
+    for (const pack of packs) {
+      unpackAnswers(await unseal(pack, how, { kind: 'answers', batch, owner }), answers)
+      await nextTurn()
+    }
+    return { partner, receivedMs, payload, answer: answers.get(position) }
+  })
 }
 
 /** Creates what makes records findable by what is inside them, batch by batch; resolves true while there may be more. */

@@ -50,21 +50,26 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
         <section>
           <h2>Body for V3</h2>
           <Body explained={explained} />
-          {explained?.kind === 'posted' && !isRevealed && visit.actor.reveal && (
-            <Form visit={visit} action={`/batches/${batch}/${part}`} label="Show the values">
-              <Reason id="reveal-reason" />
-              <button>Show the values</button>
-            </Form>
-          )}
         </section>
         <section>
           <h2>Part of the reply</h2>
           <p>{replyOf(row)}</p>
-          {row.state === 'confirmed' && <Reply />}
+          <KeptPart explained={explained} />
         </section>
+        {visit.actor.reveal && !isRevealed && hasMasked(explained) && (
+          <Form visit={visit} action={`/batches/${batch}/${part}`} label="Show the values">
+            <Reason id="reveal-reason" />
+            <button>Show the values</button>
+          </Form>
+        )}
       </>
     ),
   }
+}
+
+function hasMasked(explained: Explained | undefined): boolean {
+  if (explained === undefined || explained.kind === 'unreadable') return false
+  return explained.kind === 'posted' || (explained.reply?.fields ?? []).some(({ isMasked }) => isMasked)
 }
 
 function Facts({ row }: { readonly row: RecordRow }) {
@@ -115,17 +120,7 @@ function Body({ explained }: { readonly explained: Explained | undefined }) {
   return (
     <>
       <p class="soft">By the settings of the partner as they are now.</p>
-      <Table
-        caption="Members of the V3 body"
-        rows={fields}
-        columns={[
-          { heading: 'Member', cell: ({ path }) => <code>{path}</code> },
-          { heading: 'From V2', cell: ({ from }) => (from === undefined ? '–' : <code>{from}</code>) },
-          { heading: 'Rule', cell: ({ rule }) => rule },
-          { heading: 'Value', cell: (field) => <Value field={field} /> },
-        ]}
-        empty="The body has no member."
-      />
+      <Fields caption="Members of the V3 body" source="From V2" fields={fields} />
       {unmapped > 0 && (
         <p>
           {unmapped} further {unmapped === 1 ? 'member' : 'members'} of the V2 record:{' '}
@@ -136,10 +131,6 @@ function Body({ explained }: { readonly explained: Explained | undefined }) {
   )
 }
 
-function Value({ field: { value, isMasked } }: { readonly field: ExplainedField }) {
-  return isMasked ? <em class="soft">{value}</em> : <code>{value}</code>
-}
-
 /** By which rule the client got its part (writes/reply). */
 function replyOf({ state, reason, superseded }: RecordRow): string {
   if (superseded) return '409: a newer mark of the same learner and event took its place.'
@@ -147,7 +138,7 @@ function replyOf({ state, reason, superseded }: RecordRow): string {
 }
 
 const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
-  confirmed: () => '201, with the flat record below.',
+  confirmed: () => '201, with the flat record of the mark.',
   refused: (reason) =>
     reason === 'fault'
       ? '400, with the finding of the adapter.'
@@ -157,27 +148,47 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
   open: () => 'None yet: it is in flight.',
 }
 
-const members = [
-  ['ExternalID', 'the id that V3 assigned'],
-  ['Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart', "V3's echo, else as posted"],
-  ['RecordedBy', "ExternalID of V3's RecordedBy, or null"],
-  ['Learner', "Attendee/ExternalID of V3's echo, else as posted"],
-  ['AttendableEvent', "Event/ExternalID of V3's echo, else as posted"],
-  ['SchoolAttendanceCode', "AttendanceCode/ExternalID of V3's echo, else as posted"],
-  ['MinutesLate, Comment', "Qualifier of V3's echo, else as posted"],
-  ['AttendanceHistorys', 'empty, as V2 answers a write'],
-] as const
+/** What the journal keeps of the answer, member by member. */
+function KeptPart({ explained }: { readonly explained: Explained | undefined }) {
+  const none = explained === undefined || explained.kind === 'unreadable'
+  if (none) return <p class="empty">What was answered is not kept, or cannot be read.</p>
+  const { reply } = explained
+  if (reply === undefined) return <p class="empty">The journal keeps no part of its own for it.</p>
+  return (
+    <>
+      <p>
+        The part that is kept: <code>{reply.status}</code>
+        {reply.fields.length === 0 && ', without a body'}
+      </p>
+      {reply.fields.length > 0 && (
+        <Fields caption="Members of the kept part" source="From V3" fields={reply.fields} />
+      )}
+    </>
+  )
+}
 
-function Reply() {
+interface FieldsProps {
+  readonly caption: string
+  /** What the members come from. */
+  readonly source: string
+  readonly fields: readonly ExplainedField[]
+}
+
+function Fields({ caption, source, fields }: FieldsProps) {
   return (
     <Table
-      caption="Members of the flat record"
-      rows={members}
+      caption={caption}
+      rows={fields}
       columns={[
-        { heading: 'Member', cell: ([name]) => <code>{name}</code> },
-        { heading: 'Rule', cell: ([, rule]) => rule },
+        { heading: 'Member', cell: ({ path }) => <code>{path}</code> },
+        { heading: source, cell: ({ from }) => (from === undefined ? '–' : <code>{from}</code>) },
+        { heading: 'Rule', cell: ({ rule }) => rule },
+        {
+          heading: 'Value',
+          cell: ({ value, isMasked }) => (isMasked ? <em class="soft">{value}</em> : <code>{value}</code>),
+        },
       ]}
-      empty=""
+      empty="The body has no member."
     />
   )
 }

@@ -1,7 +1,7 @@
-import { AdapterError, errorRules } from '../../errors.ts'
+import { AdapterError } from '../../errors.ts'
 import { sees } from '../../rollout/operators.ts'
 import type { Visit } from '../access/visit.ts'
-import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord } from '../ports.ts'
+import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, counted, Form, formatCount, Table } from './parts.tsx'
 
@@ -81,7 +81,7 @@ function Choice({ visit, partners, chosen }: ChoiceProps) {
 const SHOWN = 500
 
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
-  const { records, findings, isSound, bytes } = tried
+  const { records, findings, isSound, bytes, reply } = tried
   const refused = records.filter(({ v3 }) => v3 === undefined).length
   return (
     <>
@@ -100,8 +100,14 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
       {records.length > 0 && (
         <section>
           <h2>Records</h2>
-          <Records records={records.slice(0, SHOWN)} findings={findings} isSound={isSound} />
+          <Records records={records.slice(0, SHOWN)} />
           {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
+        </section>
+      )}
+      {reply && (
+        <section>
+          <h2>Reply</h2>
+          <Reply reply={reply} />
         </section>
       )}
     </>
@@ -151,21 +157,7 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
   )
 }
 
-interface RecordsProps {
-  readonly records: readonly TriedRecord[]
-  readonly findings: readonly TriedFinding[]
-  readonly isSound: boolean
-}
-
-function Records({ records, findings, isSound }: RecordsProps) {
-  const errorOf = (part: number): TriedFinding | undefined =>
-    findings.find((finding) => finding.part === part && finding.severity === 'error')
-  const replyOf = ({ part, v3 }: TriedRecord): string => {
-    if (!isSound) return 'none: the request is refused'
-    if (v3 !== undefined) return '201, or the errors that V3 finds'
-    const code = errorOf(part)?.code ?? ''
-    return `${isKnown(code) ? errorRules[code].status : 400} ${code}`
-  }
+function Records({ records }: { readonly records: readonly TriedRecord[] }) {
   return (
     <Table
       caption="Records"
@@ -176,10 +168,10 @@ function Records({ records, findings, isSound }: RecordsProps) {
           heading: 'Content-ID',
           cell: ({ contentId }) => (contentId === undefined ? '–' : <span class="mono">{contentId}</span>),
         },
-        { heading: 'Its part of the reply', cell: replyOf },
         {
           heading: 'Body for V3',
-          cell: ({ v3 }) => (v3 === undefined ? '–' : <code class="json">{v3}</code>),
+          cell: ({ v3 }) =>
+            v3 === undefined ? 'none: the adapter refuses it' : <code class="json">{v3}</code>,
         },
       ]}
       empty="There is no record."
@@ -187,4 +179,47 @@ function Records({ records, findings, isSound }: RecordsProps) {
   )
 }
 
-const isKnown = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
+/** The reply as the client would get it, and what of it V3 decides. */
+function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
+  return (
+    <>
+      <pre>{head.trimEnd()}</pre>
+      {parts.length > 0 && (
+        <ul class="list">
+          <li>V3 decides whether a part is 201 or a refusal; without an answer of V3 it is 504 or 503.</li>
+          <li>
+            <mark>{v3Id}</mark> stands for the id that V3 assigns. All other values are those of V3's answer
+            too, where it gives them; shown here is what would be posted.
+          </li>
+          <li>Code and message of a refusal follow from V3's error; ATT_VAL_3 is an example.</li>
+          <li>
+            Boundaries and SequenceID are new in each reply, and <code>@odata.context</code> has the address
+            that the client asked.
+          </li>
+        </ul>
+      )}
+      {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
+        <details open={at === 0}>
+          <summary>
+            Part {at + 1}:{' '}
+            {ifAccepted === undefined
+              ? `${statusIn(otherwise)}, whatever V3 does`
+              : `${statusIn(ifAccepted)} if V3 accepts it, else ${statusIn(otherwise)}`}
+          </summary>
+          {ifAccepted !== undefined && <pre>{marked(ifAccepted, v3Id)}</pre>}
+          <pre>{otherwise.trimEnd()}</pre>
+        </details>
+      ))}
+      <pre>{end.trimEnd()}</pre>
+    </>
+  )
+}
+
+const statusIn = (part: string): string => /^HTTP\/1\.1 (\d+)/m.exec(part)?.[1] ?? ''
+
+/** The part with the id of V3 marked, wherever it stands. */
+const marked = (part: string, id: string) =>
+  part
+    .trimEnd()
+    .split(id)
+    .flatMap((text, at) => (at === 0 ? [text] : [<mark>{id}</mark>, text]))

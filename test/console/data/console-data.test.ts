@@ -219,10 +219,10 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (_
   test('opens the request of a batch, or says why it cannot', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
-    const opened = await engine.readPayload(1)
+    const opened = await engine.readKept(1, 0)
     expect(opened).toMatchObject({ partner: 'acme', receivedMs: expect.any(Number) as number })
     expect(typeof opened === 'object' && Buffer.from(opened.payload).toString()).toContain('batch_one')
-    expect([await engine.readPayload(4), await engine.readPayload(99)]).toEqual(['onV2', undefined])
+    expect([await engine.readKept(4, 0), await engine.readKept(99, 0)]).toEqual(['onV2', undefined])
   })
 
   test('lists dead letters and what is tried again, by reason', async (url) => {

@@ -122,11 +122,22 @@ const triedBatch = (file: Buffer): TriedBatch => ({
       remedy: 'Nothing is needed.',
     },
   ],
+  reply: {
+    head: 'HTTP/1.1 200 OK\r\n',
+    parts: [
+      { ifAccepted: `HTTP/1.1 201 Created\r\n\r\n${MARKUP} <id>`, otherwise: 'HTTP/1.1 400 Bad Request' },
+    ],
+    ...{ end: '--b--', v3Id: '<id>' },
+  },
 })
 
 const explained = (position: number, isRevealed: boolean): Explained =>
   position === 7
-    ? { kind: 'refused', faults: [{ code: 'ADP_FIELD', message: 'Learner must be a guid.' }] }
+    ? {
+        kind: 'refused',
+        faults: [{ code: 'ADP_FIELD', message: 'Learner must be a guid.' }],
+        reply: undefined,
+      }
     : {
         kind: 'posted',
         fields: [
@@ -138,6 +149,7 @@ const explained = (position: number, isRevealed: boolean): Explained =>
         ],
         unmapped: 1,
         unmappedFields: 'report',
+        reply: { status: 201, fields: [] },
       }
 
 /** Settings of a console, with defaults. */

@@ -1,0 +1,71 @@
+import { STATUS_CODES } from 'node:http'
+
+import type { Config, PartnerConfig } from '../../config/index.ts'
+import type { TriedReply } from '../../console/ports.ts'
+import type { AdapterError } from '../../errors.ts'
+import { createSlicing } from '../../http/slices.ts'
+import { encodeError } from '../../proxy/error-reply.ts'
+import { createBatchEncoder, encodeMismatch } from '../../v2/index.ts'
+import type { PostOutcome } from '../../v3/index.ts'
+import { planWrites, toWriteRequest } from '../../writes/index.ts'
+import { toReplyPart } from '../../writes/reply.ts'
+import { batchLimitsOf, toPartner } from '../partners.ts'
+
+/** Stands for the id that V3 gives a mark. */
+const V3_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
+/** Stands for the address that the client asks. */
+const ADDRESS = 'http://adapter.example'
+/** Ids of a reply that no client gets. */
+const newId = (): string => '00000000-0000-4000-8000-000000000000'
+
+const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: V3_ID } }
+const entry = { code: 'ATT_VAL_3', message: '', target: undefined }
+const refused: PostOutcome = { kind: 'refused', error: { status: 400, form: 'odata', entries: [entry] } }
+
+const slicing = createSlicing()
+
+/**
+ * The reply that a sound batch would get from the adapter, by the functions that plan and encode it: each part for a record that V3 accepts,
+ * and for one that it refuses. Nothing is posted or kept.
+ */
+export async function previewReply(
+  config: Config,
+  own: PartnerConfig,
+  headers: Parameters<typeof toWriteRequest>[2],
+  body: Buffer,
+): Promise<TriedReply> {
+  const partner = toPartner(own, undefined, undefined, config)
+  const records = `${ADDRESS}/V2/Attendance/AttendanceRecords`
+  const request = toWriteRequest('batch', partner, headers, { root: ADDRESS, records })
+  const plan = await planWrites(request, body, partner, Date.now(), batchLimitsOf(config), slicing.open())
+  if (!plan.outcomesShown) {
+    const mismatch = encodeMismatch(newId)
+    return { head: headOf(200, mismatch.contentType), parts: [], end: mismatch.body, v3Id: V3_ID }
+  }
+  const encodeAll = (outcome: PostOutcome) => {
+    const { layout, msgtypeResponse, recordsUrl } = request
+    const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
+    // A record that the adapter refuses is not posted: whatever V3 does, its part is the same.
+    const parts = plan.records.map((planned) =>
+      encoder.part(
+        toReplyPart(planned, planned.record === undefined ? accepted : outcome, { ...request, newId }),
+      ),
+    )
+    return { head: headOf(200, encoder.contentType), parts, end: encoder.close(plan.changesets) }
+  }
+  const [ifAccepted, ifRefused] = [encodeAll(accepted), encodeAll(refused)]
+  const parts = plan.records.map(({ record }, at) => ({
+    ifAccepted: record && ifAccepted.parts[at],
+    otherwise: ifRefused.parts[at] ?? '',
+  }))
+  return { head: ifAccepted.head, parts, end: ifAccepted.end, v3Id: V3_ID }
+}
+
+/** The reply to a request that is refused as a whole. */
+export function previewRefusal(error: AdapterError): TriedReply {
+  const head = headOf(error.status, 'application/json; charset=utf-8')
+  return { head, parts: [], end: encodeError(error), v3Id: V3_ID }
+}
+
+const headOf = (status: number, contentType: string): string =>
+  `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: ${contentType}\r\n\r\n`

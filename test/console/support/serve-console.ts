@@ -1,0 +1,140 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { request } from 'undici'
+import { expect, vi } from 'vitest'
+
+import { openConsole } from '../../../src/cli/console/open-console.ts'
+import { Secret } from '../../../src/config/index.ts'
+import { createLogger } from '../../../src/observability/logger.ts'
+import { sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
+import { batchOf, type BatchText, postBatch } from '../../support/batch-request.ts'
+import type { OnEnd } from '../../support/end-of-file.ts'
+import { adapterConfig, startAdapter } from '../../support/start-adapter.ts'
+
+/** Stands in what no output may hold. */
+export const HUSH = 'HUSHCOMMENT'
+export const clientKey = 'HUSHKEY-51c7d0'
+export const clientToken = 'HUSHTOKEN-90aa13'
+export const tokenOf = (name: string): string => `HUSHTOKEN-of-${name}`
+const credentials = {
+  'Ocp-Apim-Subscription-Key': clientKey,
+  Authorization: `bearer ${clientToken}`,
+  'x-partner': 'acme',
+}
+const domains = ['Attendance', 'Learner.Indentifier', 'Learner.Registration']
+
+const operator = (name: string, role: string, more: object = {}) => ({
+  ...{ name, role, ...more },
+  tokenSha256: createHash('sha256').update(tokenOf(name)).digest('hex'),
+})
+
+/** A form of a page, as a program sends it. */
+type Fields = Readonly<Record<string, string | readonly string[]>>
+
+/**
+ * The sandbox, the adapter and the console beside it, as `demo` runs them, but for people with tokens: olga may reveal, otto operates, anna
+ * approves. V3 serves acme, V2 zenith. A step forward takes two people.
+ */
+export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
+  onEnd(() => rm(folder, { recursive: true }))
+  const sandbox = await startSandbox(
+    { v2Port: 0, keys: [clientKey], tokens: [{ token: clientToken, domains }] },
+    onEnd,
+  )
+  const settings = {
+    ...{ console: { port: 0 }, v2: { baseUrl: sandbox.v2Url } },
+    journal: {
+      url: journalUrl ?? `sqlite:${join(folder, 'journal.db')}`,
+      keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }],
+    },
+    rollout: {
+      operators: [
+        operator('olga', 'operator', { reveal: true }),
+        operator('otto', 'operator'),
+        operator('anna', 'approver'),
+      ],
+    },
+    partners: [
+      {
+        id: 'acme',
+        match: { header: { name: 'x-partner', value: 'acme' } },
+        stage: 'v3',
+      },
+      {
+        id: 'zenith',
+        match: { header: { name: 'x-partner', value: 'zenith' } },
+        stage: 'legacy',
+      },
+    ],
+  }
+  // Partners begin where the file says: with approval from the start that would be legacy.
+  const rollout = { ...settings.rollout, approval: 'two' }
+  const config = adapterConfig(sandbox.url, { ...settings, rollout })
+  const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
+  const log: string[] = []
+  const logger = createLogger('trace', { write: (line) => log.push(line) })
+  if (config.console === undefined) throw new Error('no console')
+  const data = adapter.app.consoleData()
+  const opened = await openConsole(config.console, () => config, logger, data, sandbox.url)
+  onEnd(opened.close)
+
+  const samples = await sandbox.samples()
+  let used = 0
+  /** A mark of a learner who has none yet. */
+  const mark = (members: object = {}) => {
+    used += 1
+    return { ...sampleMark(samples, used, { Comment: `${HUSH} ${used}`, MinutesLate: 7 }), ...members }
+  }
+  const post = (batch: BatchText) => postBatch(adapter, batch, credentials)
+  /** Posts records as a batch of its own; with `mismatch` its client gets 200 for all of them. */
+  const postMarks = (
+    records: readonly (object | string)[],
+    given: { mismatch?: boolean; inner?: string[] } = {},
+  ) => {
+    const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
+    return post(
+      batchOf(records, {
+        batch,
+        boundary: given.mismatch === true ? boundary : batch,
+        inner: given.inner ?? [],
+      }),
+    )
+  }
+  const setFaults = async (...faults: readonly object[]): Promise<void> => {
+    await sandbox.request('DELETE', '/_sandbox/faults')
+    if (faults.length > 0) await sandbox.put('faults', faults)
+  }
+  /** Asks as a program does; without fields for a page. */
+  const ask = async (name: string, path: string, form?: Fields, accept = 'application/json') => {
+    const reply = await request(`${opened.url}${path}`, {
+      method: form === undefined ? 'GET' : 'POST',
+      headers: { accept, authorization: `Bearer ${tokenOf(name)}`, 'content-type': 'application/json' },
+      ...(form === undefined ? {} : { body: JSON.stringify(form) }),
+    })
+    return { status: reply.statusCode, text: await reply.body.text() }
+  }
+  return {
+    ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask },
+    url: opened.url,
+    /** A record that waits, and one that nobody tries again: each in a batch whose client got 200. V3 is down from then on. */
+    leaveBehind: async (): Promise<void> => {
+      await setFaults()
+      await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], { mismatch: true })
+      await setFaults({ kind: 'status', status: 503, face: 'V3' })
+      await postMarks([mark()], { mismatch: true })
+    },
+    /** Waits until the console has counted and indexed all that was posted. */
+    isIndexed: (batches: number): Promise<void> =>
+      vi.waitFor(async () => {
+        const { index } = JSON.parse((await ask('olga', '/')).text) as { index: { waiting: number } }
+        const found = JSON.parse((await ask('olga', '/batches')).text) as { batches: unknown[] }
+        expect([index.waiting, found.batches.length]).toEqual([0, batches])
+      }, 30_000),
+  }
+}
+
+export type ServedConsole = Awaited<ReturnType<typeof serveConsole>>
