@@ -263,7 +263,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     begin: async (batch) => {
       // First, in the same group: what is answered before this batch came may be retired by it.
       noteAnswered()
-      // A batch that becomes durable after its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
+      // A batch that was made durable although its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)

@@ -136,7 +136,7 @@ export function createCommit(
   let groups = 0
   let doubt: Doubt | undefined
   /** Results of operations that turned out to be durable, or of which nothing can be said any longer. */
-  const resolved = new Map<Operation, OperationResult>()
+  const resolved = new WeakMap<Operation, OperationResult>()
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
     const [kept] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
