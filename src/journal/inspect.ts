@@ -297,7 +297,7 @@ const remedies: Readonly<Record<string, string>> = {
   superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
   gaveWay: `There were no credentials to finish it, and a newer mark for the same learner and event replaced it. Set journal.keys, so that credentials are stored.`,
   overwritten:
-    'A mark stands that was written since, by another client, or by an older record whose answer was lost too. Compare both in the service and keep the right one.',
+    'A mark stands that was written since, past the adapter. Compare both in the service and keep the right one.',
   notConnected:
     'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
   unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch when it does.',

@@ -165,6 +165,8 @@ export interface OlderUnsettled {
 export interface KnownMarks {
   /** The times at which older records were confirmed with this mark, ms since the epoch; NaN for one without a time. */
   readonly confirmedAt: (externalId: string) => readonly number[]
+  /** The older records since the last confirmed one whose outcome is unknown: one of them may be the mark that stands. */
+  readonly lost: readonly RecordRef[]
   /** `open`: a newer record is open, parked or unknown, so it may be applied. `confirmed`: one was confirmed. */
   readonly newer: 'none' | 'open' | 'confirmed'
 }

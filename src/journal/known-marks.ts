@@ -19,7 +19,7 @@ const LOOK_BACK_MS = 30 * 3_600_000
 const KEYS_PER_STATEMENT = 500
 /** Ten milliseconds of SQLite for registers of thirty. */
 const BATCHES_PER_STATEMENT = 1_000
-const { confirmed } = stateCodes
+const { confirmed, unknown } = stateCodes
 const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state) =>
   sql.lit(stateCodes[state]),
 )
@@ -144,15 +144,17 @@ function askHistory(
     ...records.slice(Math.max(0, before - OLDER_MARKS), before),
     ...records.slice(Math.max(own, next - OLDER_MARKS), next),
   ]
-  const marks = older.flatMap((one) => {
-    const isOther = one.batch !== batch || one.position !== position
-    return isOther && one.state === confirmed && one.mark !== null ? [decodeMark(one.mark)] : []
-  })
+  const others = older.filter((one) => one.batch !== batch || one.position !== position)
+  const marks = others.flatMap(({ state, mark }) =>
+    state === confirmed && mark !== null ? [decodeMark(mark)] : [],
+  )
+  const lastConfirmed = others.findLastIndex(({ state }) => state === confirmed)
   return {
     confirmedAt: (externalId) => {
       const idHash = hashMarkId(hashKeys, externalId)
       return marks.filter((mark) => mark.idHash === idHash).map(({ recordedMs }) => recordedMs)
     },
+    lost: others.slice(lastConfirmed + 1).filter(({ state }) => state === unknown),
     newer: later.some(({ state }) => state === confirmed) ? 'confirmed' : (after[next] ?? 'none'),
   }
 }
@@ -169,4 +171,4 @@ function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boo
   return from
 }
 
-const nothing: KnownMarks = { confirmedAt: () => [], newer: 'none' }
+const nothing: KnownMarks = { confirmedAt: () => [], lost: [], newer: 'none' }

@@ -158,6 +158,8 @@ export function createNoJournal(): Journal {
           known
             .filter((one) => one.mark.externalId === externalId && !isNewer(one))
             .map(({ mark }) => mark.recordedMs),
+        // Nothing is kept of what was posted.
+        lost: [],
         newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)
     },

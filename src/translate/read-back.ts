@@ -35,6 +35,8 @@ export interface ReadBackFacts {
   readonly sent: { readonly fromMs: number; readonly toMs: number }
   /** The times at which the journal knows this mark as confirmed for older records of the learner and event, ms since the epoch. */
   readonly confirmedAt: (externalId: string) => readonly number[]
+  /** Older records of the learner and event whose outcome is unknown too, as they were posted. */
+  readonly lost: readonly V3Record[]
   /** What the journal knows of newer records of the learner and event: one may still be applied, or one was confirmed. */
   readonly newer: 'none' | 'open' | 'confirmed'
   /** V2 may have applied the record, by a clock that was never seen. */
@@ -72,9 +74,10 @@ interface Standing {
   readonly content: 'none' | 'same' | 'alike' | 'other'
   /**
    * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: it has that id, and that time at another precision or in
-   * another zone. `sameId`: it has that id, and another time.
+   * another zone. `lost`: it has the content of an older record whose outcome is unknown, and not the posted one. `sameId`: it has the id that
+   * the journal knows, and another time.
    */
-  readonly identity: 'confirmed' | 'perhaps' | 'sameId' | 'unknown'
+  readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'unknown'
   /** Against the time at which the record was sent, beyond what the clock of the service was seen to be off. `exact`: the posted time; `longBefore`: in any zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
@@ -101,7 +104,7 @@ export const readBackRules: readonly Rule[] = [
     then: 'unclear',
   },
   { content: ['alike'], identity: ['confirmed'], time: ['exact'], then: 'unclear' },
-  { identity: ['confirmed', 'perhaps'], then: 'absent' },
+  { identity: ['confirmed', 'perhaps', 'lost'], then: 'absent' },
   { content: ['alike'], time: ['exact'], then: 'applied' },
   { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
   { newer: ['open'], then: 'superseded' },
@@ -130,18 +133,24 @@ export function decideReadBack(
   const standing: Standing =
     mark === undefined
       ? { content: 'none', identity: 'unknown', time: 'unclear', newer, byV2 }
-      : {
-          content: compareContent(posted, mark, facts.profile),
-          identity: identify(mark, facts),
-          time: compareTime(posted, mark, facts),
-          newer,
-          byV2,
-        }
+      : { ...describe(posted, mark, facts), time: compareTime(posted, mark, facts), newer, byV2 }
   const kind = readBackRules.find((rule) => fits(rule, standing))?.then ?? 'unclear'
   if (kind !== 'applied' || mark === undefined) return { kind: kind === 'applied' ? 'unclear' : kind }
   const { identity, time } = standing
   const certain = !isKnown(identity) && (time === 'exact' || time === 'later')
   return { kind, reply: toReply(mark), certain, proof: certain ? proofOf(posted, mark) : undefined }
+}
+
+function describe(
+  posted: V3Record,
+  mark: FlatReply,
+  facts: ReadBackFacts,
+): Pick<Standing, 'content' | 'identity'> {
+  const content = compareContent(posted, mark, facts.profile)
+  const isLost =
+    content === 'other' && facts.lost.some((one) => compareContent(one, mark, facts.profile) !== 'other')
+  const identity = identify(mark, facts)
+  return { content, identity: isLost && !isKnown(identity) ? 'lost' : identity }
 }
 
 function fits({ content, identity, time, newer, byV2 }: Rule, standing: Standing): boolean {

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 
-import { AdapterError, errorRules } from '../errors.ts'
-import type { Slices } from '../http/slices.ts'
+import { errorRules } from '../errors.ts'
 import { isDamagedBatch, type ReopenResult, type Settled, type StoredBatch } from '../journal/index.ts'
 import type { BatchTally } from '../observability/events.ts'
 import { isSameCredentials } from '../partners/index.ts'
@@ -11,12 +10,12 @@ import { encodeErrorArray } from '../v2/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
-import { type Plan, planStored } from './plan.ts'
+import { planAgain } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { encodeAnswer, mayHaveLeft } from './reply.ts'
 import { inOrder, runRecords, type RunSession, settleOutcomes } from './run.ts'
 import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
-import { decodeStoredRequest, readSender, type StoredRequest, wasOnV2 } from './stored-request.ts'
+import { readSender, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type WriteSession } from './write-session.ts'
 
 /** A batch to finish: these of its records, which are due, or its orphans. */
@@ -229,22 +228,6 @@ export async function runStored(
     replyContext: { ...request.request, newId: context.newId },
   })
   return { ...tally, records: positions.length }
-}
-
-/** Undefined for a request that this version cannot read. */
-async function planAgain(
-  { payload, receivedMs }: StoredBatch,
-  partner: Partner,
-  slices: Slices,
-): Promise<{ readonly request: StoredRequest; readonly plan: Plan } | undefined> {
-  if (payload === undefined) return undefined
-  try {
-    const request = decodeStoredRequest(payload)
-    return { request, plan: await planStored(request, partner, receivedMs, slices) }
-  } catch (cause) {
-    if (cause instanceof AdapterError) return undefined
-    throw cause
-  }
 }
 
 /** Those of the records that are open still, each with the older ones that it waits for. */

@@ -1,5 +1,6 @@
+import { AdapterError } from '../errors.ts'
 import { runInSlices, type Slices } from '../http/slices.ts'
-import type { NewBatch } from '../journal/index.ts'
+import type { NewBatch, StoredBatch } from '../journal/index.ts'
 import { toV3Record } from '../translate/index.ts'
 import {
   type BatchLimits,
@@ -16,6 +17,7 @@ import type { V3Record } from '../v3/index.ts'
 import type { Partner } from '../partners/partner.ts'
 import {
   type BatchIds,
+  decodeStoredRequest,
   digestIds,
   digestRequest,
   type StoredRequest,
@@ -139,6 +141,22 @@ export function planStored(
     noBatchLimits,
     slices,
   )
+}
+
+/** Plans a batch of the journal again; undefined for one that this version cannot read. */
+export async function planAgain(
+  { payload, receivedMs }: Pick<StoredBatch, 'payload' | 'receivedMs'>,
+  partner: Partner,
+  slices: Slices,
+): Promise<{ readonly request: StoredRequest; readonly plan: Plan } | undefined> {
+  if (payload === undefined) return undefined
+  try {
+    const request = decodeStoredRequest(payload)
+    return { request, plan: await planStored(request, partner, receivedMs, slices) }
+  } catch (cause) {
+    if (cause instanceof AdapterError) return undefined
+    throw cause
+  }
 }
 
 function planSingle(

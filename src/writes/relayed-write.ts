@@ -282,7 +282,7 @@ async function readOlder(
   }
   const spacingMs = partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs
   const openSession = (wasOnV2: boolean): RunSession => {
-    const readBack = createResolveUnknown(context, { batch, wasOnV2, spacingMs, leftMs, read })
+    const readBack = createResolveUnknown(context, { batch, partner, wasOnV2, spacingMs, leftMs, read })
     return {
       partner: partner.id,
       budgetMs: leftMs(),

@@ -1,12 +1,15 @@
 import { AdapterError } from '../errors.ts'
 import type { KnownMarks } from '../journal/index.ts'
+import type { Partner } from '../partners/partner.ts'
 import { decideReadBack, type ReadBack, readMarks, toReadBackFilter } from '../translate/index.ts'
 import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
+import { planAgain } from './plan.ts'
 
 /** Of which batch the records are that are read back, and with what. */
 interface ReadBackOptions {
   readonly batch: number
+  readonly partner: Partner
   /** V2 may have applied the records that were sent before this run, and newer records may have earlier places in the journal. */
   readonly wasOnV2: boolean
   /**
@@ -52,6 +55,8 @@ type ResolveUnknown = (
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
   readBackAfterMs.length > 0
 
+/** Of so many batches, the newest, are older records looked at whose outcome is unknown too. */
+const LOST_BATCHES = 16
 /** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
 const unclear: ReadBack = { kind: 'unclear' }
@@ -61,9 +66,10 @@ const unclear: ReadBack = { kind: 'unclear' }
  * `readBackRules`, and confirm the record or post it again. An outcome that stays unclear is `unknown`; a newer mark is left alone.
  */
 export function createResolveUnknown(
-  { journal, echoes, clock, nowMs, onVisible }: WriteContext,
-  { batch, wasOnV2, spacingMs, leftMs, read }: ReadBackOptions,
+  context: WriteContext,
+  { batch, partner, wasOnV2, spacingMs, leftMs, read }: ReadBackOptions,
 ): ResolveUnknown {
+  const { journal, echoes, clock, nowMs, onVisible } = context
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
   /** One that takes the place of a batch on V2 counts from the time of that one. Undefined: the journal cannot be reached. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
@@ -76,16 +82,21 @@ export function createResolveUnknown(
     if (known === undefined) return unclear
     const { how, fromMs, toMs = clock.nowMs() } = sent
     const wallOf = (ms: number): number => nowMs() - (clock.nowMs() - ms)
-    return decideReadBack(record, marks, {
-      ...known,
-      profile: echoes.profile(),
-      sent: {
-        fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
-        // What was written since its receipt is newer than a record that was never sent.
-        toMs: how === 'never' ? receivedMs : wallOf(toMs),
-      },
-      byV2: wasOnV2 && how === 'before',
-    })
+    const decide = (lost: readonly V3Record[]): ReadBack =>
+      decideReadBack(record, marks, {
+        ...known,
+        lost,
+        profile: echoes.profile(),
+        sent: {
+          fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
+          // What was written since its receipt is newer than a record that was never sent.
+          toMs: how === 'never' ? receivedMs : wallOf(toMs),
+        },
+        byV2: wasOnV2 && how === 'before',
+      })
+    const seen = decide([])
+    if (seen.kind !== 'unclear' && seen.kind !== 'overwritten') return seen
+    return known.lost.length === 0 ? seen : decide(await readLost(context, known.lost, partner))
   }
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const readUntilSure = async (task: ReadBackTask, sent: Sent, sureMs: number): Promise<ReadBack> => {
@@ -140,6 +151,26 @@ export function createResolveUnknown(
     }
     return { kind: 'unknown', reason }
   }
+}
+
+/**
+ * Older records of the key whose outcome is unknown too, as they were posted. Those of another partner, whose rules are not known here, are
+ * left out.
+ */
+async function readLost(
+  { journal, slicing }: WriteContext,
+  lost: KnownMarks['lost'],
+  partner: Partner,
+): Promise<readonly V3Record[]> {
+  const newest = [...Map.groupBy(lost, ({ batch }) => batch)].slice(-LOST_BATCHES)
+  const records: V3Record[] = []
+  for (const [batch, refs] of newest) {
+    const stored = await journal.load(batch).catch(unlessUnreachable)
+    if (stored?.partner !== partner.id) continue
+    const planned = await planAgain(stored, partner, slicing.open())
+    records.push(...refs.flatMap(({ position }) => planned?.plan.records[position]?.record ?? []))
+  }
+  return records
 }
 
 function unlessUnreachable(cause: unknown): undefined {

@@ -112,6 +112,7 @@ export function openWriteSession(
     })
     const readBack = createResolveUnknown(context, {
       batch,
+      partner,
       wasOnV2,
       spacingMs: partner.readBackAfterMs,
       leftMs: () => writes.leftMs(),

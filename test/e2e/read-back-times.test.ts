@@ -97,3 +97,27 @@ describe('with times to the minute an older mark is never posted over a newer on
     expect(await faces.effects()).toEqual(['V3 1 newer'])
   })
 })
+
+describe.each([0, 90 * SECOND_MS])('of two lost writes of one key, with a service %i ms ahead', (aheadMs) => {
+  /** The first was applied, and what it left stands where the second one is looked for. */
+  const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
+
+  it('the newer one is posted over the mark of the older one', async () => {
+    const { faces, clock, serviceAt, start } = await startClocks()
+    faces.served.side = 'v3'
+    const adapter = await start()
+    await serviceAt(aheadMs)
+    await faces.setFaults([lostAfter, unreadable])
+    const older = faces.batch([1], 'older')
+    expect(statusesOf(await faces.post(adapter, older))).toEqual([504])
+    await faces.setFaults([lostBefore, unreadable])
+    const newer = faces.batch([1], 'newer')
+    expect(statusesOf(await faces.post(adapter, newer))).toEqual([504])
+    await faces.setFaults([])
+    clock.adapterMs = 15 * SECOND_MS
+    await vi.waitFor(async () => expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer']), 60_000)
+    await vi.waitFor(async () => expect(statusesOf(await faces.post(adapter, newer))).toEqual([201]), 60_000)
+    expect(statusesOf(await faces.post(adapter, older))).toEqual([409])
+    expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer'])
+  })
+})

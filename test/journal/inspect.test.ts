@@ -155,7 +155,7 @@ it('gives each dead letter a remedy by its state and reason', async () => {
     ['refused', undefined, /The service refused the record/],
     ['unknown', 'timeout', /Look the mark up/],
     ['unknown', 'SOMETHING_NEW', /Look the mark up/],
-    ['unknown', 'overwritten', /another client/],
+    ['unknown', 'overwritten', /past the adapter/],
   ] as const
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file)

@@ -67,26 +67,18 @@ export class Checks {
   }
 
   /**
-   * Says of which records others have left a mark that the journal does not know as confirmed: another program, a record whose outcome is
-   * unknown, or one that V2 served and whose key is not kept. Then only times may tell, and they may not.
+   * Says of which records others have left a mark that the journal does not know as confirmed: another program, or a record
+   * that V2 served and whose outcome or key is not known. Then only times may tell, and they may not.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
     const unknown = this.service.effects.filter(
-      (effect) => !confirmed.has(`${effect.send ?? 'V3'} ${effect.name}`),
+      ({ name, send }) =>
+        !confirmed.has(`${send ?? 'V3'} ${name}`) &&
+        (send !== undefined || this.records.every((record) => record.name !== name)),
     )
-    const open = this.openRecords().flatMap(({ batch, position, isOnV2 }) =>
-      isOnV2 === 1 ? [] : (this.batches.find(({ begun }) => begun.includes(batch))?.records[position] ?? []),
-    )
-    // Its own mark is no excuse, but where a newer record of the key is unknown too none of the two is read again.
-    const isOther = (one: SentRecord, { key, name }: Pick<SentRecord, 'key' | 'name'>): boolean =>
-      one.key === key && one.name !== name
-    return (record) =>
-      unknown.some(
-        (effect) =>
-          effect.key === record.key &&
-          (effect.name !== record.name || open.some((one) => isOther(one, record))),
-      )
+    // Its own mark is no excuse.
+    return ({ key, name }) => unknown.some((effect) => effect.key === key && effect.name !== name)
   }
 
   /** The records that the journal knows as confirmed with their keys, each behind the request that V2 was sent, or `V3`. */

@@ -77,6 +77,7 @@ const kindOf = (posted: V3Record, row: object, profile = freshProfile): string =
     profile,
     sent: { fromMs: sentMs, toMs: sentMs + 100_000 },
     confirmedAt: () => [],
+    lost: [],
     newer: 'none',
     byV2: false,
   }
@@ -205,6 +206,7 @@ describe('decideReadBack', () => {
         profile,
         sent: { fromMs: sentMs, toMs: sentMs + 1_000 },
         confirmedAt: (id) => (id === storedOlder.ExternalID ? [Date.parse(shown.RecordedOn ?? '')] : []),
+        lost: [],
         newer: 'none',
         byV2: false,
       }

@@ -23,6 +23,7 @@ const facts: ReadBackFacts = {
   profile: freshProfile,
   sent: { fromMs: sentMs, toMs: sentMs + 500 },
   confirmedAt: () => [],
+  lost: [],
   newer: 'none',
   byV2: false,
 }
@@ -44,6 +45,11 @@ const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => 
 })
 const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
   confirmedAt(mark.RecordedOn)
+
+/** Older records that were posted with these values, and lost. */
+const lostOlder = (...values: object[]): Pick<ReadBackFacts, 'lost'> => ({
+  lost: values.map((own) => ({ ...posted, ...own })),
+})
 
 function decide(value: readonly unknown[], own: Partial<ReadBackFacts> = {}): ReadBack {
   return decideReadBack(posted, readMarks(posted, { value }) ?? [], { ...facts, ...own })
@@ -82,6 +88,18 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['from after the call: edited, perhaps', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['alike, from after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['equal content', minuteAfter, known(minuteBefore), 'applied'],
+  ]],
+  ['the content of an older record whose outcome is unknown', [
+    ['by a clock that is ahead', { ...otherCode, ...minuteAfter }, lostOlder(otherCode), 'absent'],
+    ['from the moment of the call', { ...otherCode, ...whileSent }, lostOlder(otherCode), 'absent'],
+    ['without a time', { ...otherCode, ...withoutTime }, lostOlder({}, otherCode), 'absent'],
+    ['its comment cut, perhaps', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode), 'absent'],
+    ['its values edited since', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode), 'overwritten'],
+    ['and of this one too', minuteAfter, lostOlder({}), 'applied'],
+    ['that may be the posted one too', { ...alike, ...minuteBefore }, lostOlder({}), 'unclear'],
+    ['with an id that the journal knows, from after the call', { ...otherCode, ...minuteAfter }, { ...known(minuteBefore), ...lostOlder(otherCode) }, 'absent'],
+    ['and a newer record waits', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'open' }, 'absent'],
+    ['and a newer record was confirmed', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'confirmed' }, 'superseded'],
   ]],
   ['equal content, unknown to the journal', [
     ['with the posted time', {}, {}, 'applied'],

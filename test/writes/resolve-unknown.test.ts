@@ -4,13 +4,14 @@ import { AdapterError } from '../../src/errors.ts'
 import { createResolveUnknown } from '../../src/writes/resolve-unknown.ts'
 import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
 import { createNoJournal, type KnownMarks } from '../../src/journal/index.ts'
+import { partner } from '../partners/partner.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from './planned-record.ts'
 import { createWriteContext } from './write-context.ts'
 
 const record = nestedRecord(1)
 const receivedMs = Date.parse(record.RecordedOn ?? '')
-const nothing: KnownMarks = { confirmedAt: () => [], newer: 'none' }
+const nothing: KnownMarks = { confirmedAt: () => [], lost: [], newer: 'none' }
 const read = (...value: object[]): ReadOutcome => ({ kind: 'read', json: { value } })
 const applied = read({ ...record, ExternalID: guid(77) })
 const absent = read()
@@ -63,6 +64,7 @@ async function find(
   })
   const resolve = createResolveUnknown(context, {
     batch: 1,
+    partner: partner('acme', { any: true }),
     wasOnV2: false,
     spacingMs: [10, 20],
     leftMs: () => 10_000,

@@ -20,7 +20,7 @@ export const defects = {
     {
       module: 'writes/resolve-unknown.js',
       from: 'await knownMarks(task)',
-      to: "{ confirmedAt: () => [], newer: 'none' }",
+      to: "{ confirmedAt: () => [], lost: [], newer: 'none' }",
     },
   ],
   /** Keeps what V2 serves in the order of its records, and does not know it again when it comes to V3. */

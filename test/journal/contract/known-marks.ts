@@ -55,6 +55,27 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
+    promise('knows older records of the key that are lost, since the last confirmed one', async (journal) => {
+      const lost = (position: number): Settled => ({
+        position,
+        state: 'unknown',
+        answer: undefined,
+        retry: 1,
+      })
+      const first = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(first, [lost(0), { ...lost(1), superseded: true, retry: undefined }])
+      const second = await beginNew(journal, batchOf(['a', 'c']))
+      await journal.settle(second, [at(0, 'm', START_MS), lost(1)])
+      const third = await beginNew(journal, batchOf(['a', 'a', 'b', 'c']))
+      await journal.settle(third, [lost(0), lost(2)])
+      const ask = async (position: number): Promise<unknown> =>
+        (await journal.knownMarks({ batch: third, position })).lost.map((one) => [one.batch, one.position])
+      expect(await ask(0)).toEqual([])
+      expect(await ask(1)).toEqual([[third, 0]])
+      expect(await ask(2)).toEqual([[first, 1]])
+      expect(await ask(3)).toEqual([[second, 1]])
+    })
+
     promise(
       'counts what came since a moment as newer, where a batch takes the place of an older one',
       async (journal) => {
