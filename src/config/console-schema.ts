@@ -26,6 +26,10 @@ export const consoleSchema = z.strictObject({
     'Further names under which browsers reach the console, such as the one of a proxy; requests for other names are refused.',
     z.array(hostName).default([]),
   ),
+  runs: key(
+    'Folder with the runs of comparison that the console shows (--dir of compare run).',
+    z.string().min(1).default('./data/compare'),
+  ),
   trustedProxies: key(
     'Addresses or ranges (10.0.0.0/8) of proxies in front whose X-Forwarded-Proto and identity header are trusted.',
     z.array(address).default([]),

@@ -1,3 +1,6 @@
+import type { TrendDay } from '../compare/evidence/read-evidence.ts'
+import type { ListedRun, UnfinishedRun } from '../compare/run/index.ts'
+import type { RunDocument } from '../compare/run-document.ts'
 import type { Actor } from '../rollout/operators.ts'
 import type { Stage } from '../rollout/stage.ts'
 import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'
@@ -7,12 +10,32 @@ import type { ConsoleData } from './data/port.ts'
 export interface ConsolePorts {
   readonly data: ConsoleData
   readonly stages: StageDesk
+  readonly comparison: ComparisonDesk
   /** What would become of a recorded batch of a partner: the function of `markbridge check`. */
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
   /** Which rule made what of a record; undefined: there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
   /** Undefined: none runs beside the adapter. */
   readonly sandbox: SandboxControl | undefined
+}
+
+/** What comparisons have found, by the functions of `markbridge compare`. */
+export interface ComparisonDesk {
+  /** The runs of the folder, the newest first, and the files that are none. Error: `ADP_USAGE` for a folder that cannot be read. */
+  runs(): Promise<readonly ListedRun[]>
+  /** Runs that have not ended. */
+  unfinished(): Promise<readonly UnfinishedRun[]>
+  /** A run of the folder by its id. Error: `ADP_USAGE` where there is none, or no run in its file. */
+  run(id: string): Promise<RunDocument>
+  /** What live comparison has found of one partner or of each, at its latest stage and share. */
+  live(partner?: string): Promise<readonly LiveResult[]>
+}
+
+/** What live comparison has found of a partner. */
+export interface LiveResult {
+  readonly partner: string
+  readonly document: RunDocument
+  readonly trend: readonly TrendDay[]
 }
 
 /** The stand-in service. */
@@ -164,6 +187,8 @@ export interface PartnerStage {
   /** Undefined: it is at its last stage, or its stage is damaged. */
   readonly next: Stage | undefined
   readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
+  /** What live comparison found day by day; empty: nothing yet. */
+  readonly trend: readonly TrendDay[]
 }
 
 export interface PartnerDetails extends PartnerStage {

@@ -20,7 +20,7 @@ import { readUpload } from './upload.ts'
 
 /** What the console is made of. */
 export interface ConsoleOptions {
-  readonly settings: Omit<ConsoleConfig, 'port'>
+  readonly settings: Omit<ConsoleConfig, 'port' | 'runs'>
   /** Those of the configuration as it is now; none: the user of the system enters by a link. */
   readonly operators: () => readonly ListedOperator[]
   readonly systemUser: string
@@ -324,6 +324,11 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       const shown = await show(visit, ports)
       if (wantsJson(request)) {
         response.json(shown.json)
+        return
+      }
+      if (shown.document !== undefined) {
+        const { html, policy } = shown.document
+        response.set('Content-Security-Policy', `${policy}; frame-ancestors 'none'`).send(html)
         return
       }
       response.send(renderPage(shown, { ...placeOf(request, visit), notice: takeNotice(visit) }))

@@ -17,7 +17,12 @@ export {
 } from './evidence/evidence-store.ts'
 export { createEvidenceKeeper, type EvidenceKeeper } from './evidence/keep-evidence.ts'
 export { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence/periods.ts'
-export { checkBits, type EvidenceScope, type KeptEvidence } from './evidence/read-kept.ts'
+export {
+  checkBits,
+  type CountedEvidence,
+  type EvidenceScope,
+  type KeptEvidence,
+} from './evidence/read-kept.ts'
 export { createLiveGuards, type LiveGuards, noGuards } from './guards/live-guards.ts'
 export type { TrialResult } from './guards/trial-windows.ts'
 export type { KeptStages } from './live/known-stages.ts'

@@ -6,6 +6,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { RUN, RUNNING } from '../console/support/sample-comparison.ts'
 import { type RunningConsole, startConsole, tokenOf } from '../console/support/start-console.ts'
 import { isLongRun } from '../support/long-run.ts'
 import { startBrowser } from './start-browser.ts'
@@ -17,6 +18,11 @@ const pages = {
   batches: '/batches',
   batch: '/batches/42',
   record: '/batches/42/5',
+  comparison: '/comparison',
+  run: `/comparison/${RUN}`,
+  running: `/comparison/${RUNNING}`,
+  live: '/comparison/live:acme',
+  report: `/comparison/${RUN}/report`,
   tryIt: '/try',
   sandbox: '/sandbox',
   deadLetters: '/letters',

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { RUN, RUNNING } from './support/sample-comparison.ts'
 import { people, type RunningConsole, settingsOf, startConsole, tokenOf } from './support/start-console.ts'
 
 let running: RunningConsole
@@ -17,6 +18,7 @@ const names = people.map(({ name }) => name)
 /** What each person gets: olga and otto are operators, anna approves, vera looks; zoe (operator) and zack (viewer) see zenith only. */
 const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
 const ofAcme = { ...all, zoe: 404, zack: 404 }
+const nowhere = { ...Object.fromEntries(names.map((name) => [name, 404])), nobody: 401 }
 const nobodyMay = { olga: 403, otto: 403, anna: 403, vera: 403, zoe: 403, zack: 403, nobody: 401 }
 const operators = { ...all, anna: 403, vera: 403, zoe: 400, zack: 403 }
 
@@ -27,14 +29,25 @@ describe('route × role × partner', () => {
     ['/partners', all],
     ['/partners/acme', ofAcme],
     ['/partners/zenith', all],
-    ['/partners/none', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/partners/none', nowhere],
     ['/batches', all],
     ['/batches/42', ofAcme],
     ['/batches/41', all],
-    ['/batches/9', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/batches/9', nowhere],
     ['/batches/42/1', ofAcme],
     ['/batches/41/1', all],
-    ['/batches/42/31', { ...all, ...Object.fromEntries(names.map((name) => [name, 404])) }],
+    ['/batches/42/31', nowhere],
+    ['/comparison', all],
+    ['/comparison/live:acme', ofAcme],
+    ['/comparison/live:zenith', all],
+    ['/comparison/live:zenith/report', all],
+    ['/comparison/live:acme/report', ofAcme],
+    [`/comparison/${RUN}`, ofAcme],
+    [`/comparison/${RUN}/report`, ofAcme],
+    [`/comparison/${RUNNING}`, ofAcme],
+    ['/comparison/run-20260327-160000-0000', nowhere],
+    ['/comparison/live:none', nowhere],
+    ['/comparison/..%2F..%2Fpackage', nowhere],
     ['/try', all],
     ['/sandbox', ofAcme],
     ['/letters', all],
@@ -70,16 +83,23 @@ describe('route × role × partner', () => {
     expect(Object.fromEntries(statuses)).toEqual(expected)
   })
 
-  test.each(['/', '/partners', '/batches', '/batches?contentId=5', '/letters', '/try', '/audit'])(
-    '%s shows those who see one partner nothing of another',
-    async (path) => {
-      for (const accept of ['text/html', 'application/json'])
-        for (const name of ['zoe', 'zack']) {
-          const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
-          expect(text).not.toContain('acme')
-        }
-    },
-  )
+  test.each([
+    '/',
+    '/partners',
+    '/batches',
+    '/batches?contentId=5',
+    '/letters',
+    '/comparison',
+    '/try',
+    '/audit',
+  ])('%s shows those who see one partner nothing of another', async (path) => {
+    for (const accept of ['text/html', 'application/json'])
+      for (const name of ['zoe', 'zack']) {
+        const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
+        expect(text).not.toContain('acme')
+        expect(text).not.toContain(RUN)
+      }
+  })
 
   test('an unknown partner and one outside the scope look the same', async () => {
     const [one, other] = await Promise.all(
@@ -422,6 +442,9 @@ describe('stored markup', () => {
     '/batches/42',
     '/letters',
     '/letters?kind=parked',
+    '/comparison',
+    `/comparison/${RUN}`,
+    `/comparison/${RUN}/report`,
     '/audit',
   ])('is text on %s', async (path) => {
     const olga = await running.enter('olga')

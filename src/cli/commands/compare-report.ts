@@ -1,17 +1,10 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-
 import { type Command, Option } from 'commander'
 
-import { isCompared, toRunDocument } from '../../compare/evidence/read-evidence.ts'
+import { latestRuns } from '../../compare/evidence/read-evidence.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
-import {
-  MAX_DOCUMENT_BYTES,
-  outcomeOf,
-  readRunDocument,
-  type RunDocument,
-} from '../../compare/run-document.ts'
-import { AdapterError, describeFileError } from '../../errors.ts'
+import { isRunId, openRuns, readRunFile } from '../../compare/run/index.ts'
+import type { RunDocument } from '../../compare/run-document.ts'
+import { AdapterError } from '../../errors.ts'
 import { readStore } from '../rollout/open-store.ts'
 import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
 import { configOption, type Target } from '../options.ts'
@@ -82,20 +75,17 @@ async function runCompareReport(
   }
 }
 
-const unusable = (what: string, cause: unknown, more = ''): AdapterError =>
-  new AdapterError('ADP_USAGE', `${what}: ${describeFileError(cause)}.${more}`, { cause })
-
 async function listAnswer(folder: string): Promise<Answer> {
-  const runs = await listRuns(folder)
-  const rows = runs.map(({ name, document, fault }) => ({
-    run: name,
-    partner: document?.partner ?? null,
-    from: document?.from ?? null,
-    to: document?.to ?? null,
-    outcome: document === undefined ? null : outcomeOf(document),
-    complete: document?.complete ?? null,
-    ended: document?.endedAt ?? null,
-    fault: fault ?? null,
+  const runs = await openRuns(folder).list()
+  const rows = runs.map(({ run, summary, fault }) => ({
+    run,
+    partner: summary?.partner ?? null,
+    from: summary?.from ?? null,
+    to: summary?.to ?? null,
+    outcome: summary?.outcome ?? null,
+    complete: summary?.complete ?? null,
+    ended: summary?.endedAt ?? null,
+    fault: fault === undefined ? null : `not a run: ${formatGivenText(fault)}`,
   }))
   const table = (): string =>
     formatTable(rows, [
@@ -114,16 +104,6 @@ async function listAnswer(folder: string): Promise<Answer> {
   }
 }
 
-/** A file of a folder of runs; `fault` says why it is not a run. */
-interface FoundRun {
-  readonly name: string
-  readonly document?: RunDocument
-  readonly fault?: string
-}
-
-/** Names that `compare run` gives. A name with a folder, or with another end, is a path. */
-const runId = /^[\w][\w.-]*$/
-
 const LIVE = 'live:'
 
 /**
@@ -132,53 +112,18 @@ const LIVE = 'live:'
  */
 async function readRun(run: string, folder: string, target: Target): Promise<RunDocument> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
-  if (run === 'latest') {
-    const [newest] = (await listRuns(folder)).flatMap(({ document }) => document ?? [])
-    if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
-    return newest
-  }
-  const isId = runId.test(run) && !run.endsWith('.json')
-  return readFrom(isId ? join(folder, `${run}.json`) : run, isId ? `The run ${run}` : run)
-}
-
-/** The runs of a folder, the newest first, then the files that are none. A folder that does not exist has no runs. */
-async function listRuns(folder: string): Promise<readonly FoundRun[]> {
-  const files = await readdir(folder).catch((cause: unknown) => {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
-    throw unusable(`${folder} cannot be read`, cause)
-  })
-  const found: FoundRun[] = []
-  for (const file of files.sort()) {
-    if (!file.endsWith('.json') || file.endsWith('.checkpoint.json')) continue
-    const name = basename(file, '.json')
-    try {
-      found.push({ name, document: await readFrom(join(folder, file), name) })
-    } catch (cause) {
-      if (!(cause instanceof AdapterError)) throw cause
-      const why = cause.message.replace(/^.* cannot be read: /, '')
-      found.push({ name, fault: `not a run: ${formatGivenText(why)}` })
-    }
-  }
-  const endOf = ({ document }: FoundRun): number => Date.parse(document?.endedAt ?? '1970-01-01')
-  return found.sort((one, other) => endOf(other) - endOf(one))
-}
-
-async function readFrom(path: string, name: string): Promise<RunDocument> {
-  const fail = (cause: unknown): never => {
-    const more = ' compare report --list shows the runs there are.'
-    throw unusable(`${name} cannot be read from ${path}`, cause, more)
-  }
-  const { size } = await stat(path).catch(fail)
-  if (size > MAX_DOCUMENT_BYTES)
-    throw new AdapterError('ADP_USAGE', `${name} cannot be read: it is larger than a run can be (64 MiB).`)
-  return readRunDocument(await readFile(path, 'utf8').catch(fail), name)
+  const runs = openRuns(folder)
+  if (run !== 'latest') return isRunId(run) ? runs.read(run) : readRunFile(run, run)
+  const newest = (await runs.list()).find(({ summary }) => summary !== undefined)
+  if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
+  return runs.read(newest.run)
 }
 
 /** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
 async function readLiveRun(partner: string, target: Target): Promise<RunDocument> {
-  const kept = await readStore(await loadTarget(target), ({ evidence }) => evidence.read(partner))
-  const [latest] = kept.filter(isCompared).toSorted((one, other) => other.lastMs - one.lastMs)
-  if (latest !== undefined) return toRunDocument(latest)
+  const counted = await readStore(await loadTarget(target), ({ evidence }) => evidence.counts(partner))
+  const [latest] = latestRuns(counted)
+  if (latest !== undefined) return latest
   throw new AdapterError(
     'ADP_USAGE',
     'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',

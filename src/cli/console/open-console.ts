@@ -10,6 +10,7 @@ import { createEvents, framesOf } from '../../observability/events.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
+import { createComparisonDesk } from './comparison-desk.ts'
 import { explainRecord } from './explain.ts'
 import { createSandboxControl } from './sandbox-control.ts'
 import { createStageDesk } from './stage-desk.ts'
@@ -62,6 +63,7 @@ export async function openConsole(
     onError: (error) => events.internalError(describeError(error)),
     ports: {
       stages: createStageDesk(current, store.open, stopping.signal),
+      comparison: createComparisonDesk(settings.runs, store.open),
       data,
       sandbox: sandbox === undefined ? undefined : createSandboxControl(sandbox),
       tryBatch: (partner, file) => tryBatch(current(), partner, file),

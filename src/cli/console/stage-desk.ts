@@ -1,3 +1,4 @@
+import { toTrend } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { printPartner } from '../../config/yaml.ts'
 import type { PartnerDetails, PartnerStage, StageDesk, Step, StepResult } from '../../console/ports.ts'
@@ -18,7 +19,8 @@ export function createStageDesk(
 ): StageDesk {
   const describe = async (view: StageView, snapshot: RolloutSnapshot, store: OpenedRolloutStore) => {
     const advice = await giveAdvice(view, config(), snapshot, store)
-    return { stage: toStage(view, advice), advice }
+    const trend = toTrend(await store.evidence.counts(view.partner))
+    return { stage: { ...toStage(view, advice), trend }, advice }
   }
   const read = async () => {
     const store = await openStore()
@@ -65,7 +67,7 @@ function take(desk: Desk, partner: string, step: Step) {
   }
 }
 
-function toStage(view: StageView, advice: PartnerStage['advice']): PartnerStage {
+function toStage(view: StageView, advice: PartnerStage['advice']): Omit<PartnerStage, 'trend'> {
   const { partner, setting, stored, source, revision, sinceMs, by, reason, pending } = view
   return {
     ...{ partner, source, revision, sinceMs, by, reason },

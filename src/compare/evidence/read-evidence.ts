@@ -3,6 +3,7 @@ import jstat from 'jstat'
 import {
   checkBits,
   type ComparisonFigures,
+  type CountedEvidence,
   type Counts,
   countsOf,
   type EvidenceThresholds,
@@ -10,6 +11,7 @@ import {
   MAX_PAIRS,
   type NeededCheck,
 } from '../../rollout/index.ts'
+import { roundCount } from '../report/format.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Counted, delayBounds, toDocument } from '../tally.ts'
 
@@ -131,9 +133,43 @@ export function cappedSum(pairs: readonly number[], share: number): number {
 /** Counts are whole, shares are not. */
 const EPSILON = 1e-6
 
-/** Whether anything of live comparison is among the evidence. */
-export function isCompared({ counts }: KeptEvidence): boolean {
-  return countsOf(counts, 'exchange').length > 0
+/** What live comparison has found of each partner at its latest stage and share, as documents of runs. */
+export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDocument[] {
+  const compared = counted.filter(({ counts }) => countsOf(counts, 'exchange').length > 0)
+  const newestFirst = compared.toSorted((one, other) => other.lastMs - one.lastMs)
+  return [...Map.groupBy(newestFirst, ({ scope }) => scope.partner).values()].flatMap(([latest]) =>
+    latest === undefined ? [] : [toRunDocument(latest)],
+  )
+}
+
+/** What live comparison found on one day (UTC), at whatever stages and shares. Counts are multiples of 5, as in reports. */
+export interface TrendDay {
+  readonly day: string
+  /** Records of which both sides were known. */
+  readonly compared: number
+  readonly differing: number
+}
+
+/** The days of a partner on which anything was compared, oldest first. */
+export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[] {
+  const days = new Map<string, { compared: number; differing: number }>()
+  for (const {
+    fields: [day = '', verdict = ''],
+    count,
+  } of counted.flatMap(({ counts }) => countsOf(counts, 'comparedOn'))) {
+    if (verdict === 'unknown') continue
+    const own = days.get(day) ?? { compared: 0, differing: 0 }
+    own.compared += count
+    if (verdict !== 'same' && verdict !== 'equivalent') own.differing += count
+    days.set(day, own)
+  }
+  return [...days]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([day, { compared, differing }]) => ({
+      day,
+      compared: roundCount(compared),
+      differing: Math.min(roundCount(compared), roundCount(differing)),
+    }))
 }
 
 /** Groups of evidence that a run counts in the same way, and what it calls them. */
@@ -149,7 +185,7 @@ const sections = [
  * Evidence as the document of a run of the kind `live`. `skipped` counts requests, whose records are not known: those that were sampled and
  * not compared. Repeated requests count once. A rule of the partner's own shows among the equivalences, by its name.
  */
-export function toRunDocument({ scope, counts, sinceMs, lastMs }: KeptEvidence): RunDocument {
+function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner, stage, revision } = scope
   const verdicts = countsOf(counts, 'verdict').map(
     ({ fields: [kind = '', check = '', verdict = ''], count }): Counted => [

@@ -5,6 +5,11 @@ export function formatCount(count: number): string {
   return numbers.format(count)
 }
 
+/** A count as reports print it, a multiple of 5: a small one may point to a single child. Only 0 becomes 0. */
+export function roundCount(count: number): number {
+  return count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5)
+}
+
 /** A share in percent, never rounded up to all nor down to nothing: `93.8 %`, `< 0.1 %`; undefined of nothing. */
 export function formatShare(part: number, whole: number): string | undefined {
   if (whole === 0) return undefined

@@ -8,7 +8,7 @@ import {
 } from '../run-document.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { explain, type Explanation, gravities, type Gravity, gravityOf } from './explanations.ts'
-import { formatCount, formatShare } from './format.ts'
+import { formatCount, formatShare, roundCount } from './format.ts'
 
 /** A class of differences, or of records that one side lacks, or that could not be compared. */
 export interface ReportedClass {
@@ -66,8 +66,6 @@ function publish(value: unknown, name: string, exact: boolean): unknown {
     Object.entries(value).map(([member, one]) => [member, publish(one, member, exact)]),
   )
 }
-
-const roundCount = (count: number): number => (count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5))
 
 const MAX_SHOWN = 300
 /** Control characters, marks that hide or turn the direction of text, separators of lines, and halves of surrogate pairs. */

@@ -1,3 +1,4 @@
+export { isRunId, type ListedRun, openRuns, readRunFile, type UnfinishedRun } from './read-runs.ts'
 export { isRunName, openRunFiles, type Checkpoint, type RunFiles } from './run-files.ts'
 export { listLearners, parseLearnerList } from './queries.ts'
 export {

@@ -61,17 +61,26 @@ export async function runComparison(options: RunOptions, signal: AbortSignal): P
   const resumed = checkpoint?.resumed
   const run = resumed?.run ?? newRunName(clock.wallMs())
   const startedAt = resumed?.startedAt ?? formatMoment(clock.wallMs())
+  const began = startedAt.slice(0, 10)
   const tally = createTally()
   tally.merge(resumed?.counts ?? [])
   let records = 0
   const save = async (): Promise<void> => {
     const place = source.position?.()
+    const progress = source.progress()
     if (place !== undefined && checkpoint !== undefined)
       await files.writeCheckpoint({
-        ...{ run, startedAt, options: checkpoint.options, ...place },
-        counts: tally.counts(),
+        ...{
+          run,
+          startedAt,
+          partner: header.partner,
+          from: header.from ?? began,
+          to: header.to ?? began,
+          progress,
+        },
+        ...{ options: checkpoint.options, ...place, counts: tally.counts() },
       })
-    onProgress({ ...source.progress(), records })
+    onProgress({ ...progress, records })
   }
   await save()
   const steps = source.steps(signal)

@@ -25,9 +25,15 @@ export const isRunName = (text: string): boolean => RUN.test(text)
 const count = z.int().nonnegative()
 const kind = z.enum(['marks', 'registrations'])
 const checkpointForm = z.object({
-  schema: z.literal(3),
+  schema: z.literal(4),
   run: z.string().regex(RUN),
   startedAt: z.string(),
+  partner: z.string().nullable(),
+  /** First and last day, `YYYY-MM-DD`. */
+  from: z.string(),
+  to: z.string(),
+  /** Days. */
+  progress: z.object({ done: count, total: count }),
   /** SHA-256 over the options: another selection of records cannot be added to this one. */
   options: z.string(),
   position: z.object({ kind, list: count, fromMs: count, days: count }),
@@ -41,7 +47,8 @@ export type Checkpoint = z.infer<typeof checkpointForm>
 
 export type RunFiles = ReturnType<typeof openRunFiles>
 
-const CHECKPOINT = '.checkpoint.json'
+/** The end of the name of a checkpoint. */
+export const CHECKPOINT = '.checkpoint.json'
 
 /**
  * Opens the files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. The
@@ -62,7 +69,7 @@ export function openRunFiles(folder: string) {
     /** Writes the document of a run and returns its path. */
     writeDocument: (run: string, text: string) => write(`${run}.json`, text),
     writeCheckpoint: async (checkpoint: Omit<Checkpoint, 'schema'>): Promise<void> => {
-      await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 3, ...checkpoint }))
+      await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 4, ...checkpoint }))
     },
     removeCheckpoint: (run: string) => rm(join(folder, run + CHECKPOINT), { force: true }),
     /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */

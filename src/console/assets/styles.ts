@@ -31,7 +31,7 @@ main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:
 main.narrow{max-width:32rem}
 .narrow .field input{width:100%}
 section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
-[data-live]{display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
+[data-live],.stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
 .columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}
 .soft,.empty,dt,figcaption,caption{color:var(--soft)}
 .empty{padding:.25rem 0}
@@ -51,7 +51,7 @@ th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(-
 tbody th{font-weight:500}
 td,tbody th{overflow-wrap:break-word;min-width:4rem}
 thead th{color:var(--soft);white-space:nowrap}
-td time,th time{white-space:nowrap}
+td time,th time,.name{white-space:nowrap}
 .n{text-align:right;white-space:nowrap;min-width:0}
 .chart{display:grid;gap:.5rem}
 .plot{min-height:0}
@@ -61,6 +61,8 @@ details[open]>summary{margin-bottom:.5rem}
 .way{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem}
 .way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
+.trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}.trend progress{accent-color:var(--link)}
+td .trend{min-width:14rem}
 .findings{padding-left:1.4rem;display:grid;gap:1rem}.findings li{display:grid;gap:.3rem;overflow-wrap:anywhere}.findings pre{white-space:pre-wrap;overflow-wrap:anywhere}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}

@@ -1,5 +1,6 @@
 import { audit } from './audit.tsx'
 import { batch, batches } from './batches.tsx'
+import { comparison, report, run } from './comparison.tsx'
 import { letters } from './letters.tsx'
 import { record } from './record.tsx'
 import { sandbox } from './sandbox.tsx'
@@ -17,6 +18,9 @@ export const pages: readonly Page[] = [
   batch,
   record,
   letters,
+  comparison,
+  run,
+  report,
   tryIt,
   sandbox,
   audit,

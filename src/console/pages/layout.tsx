@@ -25,6 +25,7 @@ const places = [
   ['/partners', 'Partners'],
   ['/batches', 'Batches'],
   ['/letters', 'Dead letters'],
+  ['/comparison', 'Comparison'],
   ['/try', 'Try it'],
   ['/sandbox', 'Sandbox'],
   ['/audit', 'Audit trail'],

@@ -8,6 +8,8 @@ export interface Shown {
   readonly title: string
   readonly body: ComponentChildren
   readonly json: unknown
+  /** In place of `body`: a whole page with the Content-Security-Policy that it needs. */
+  readonly document?: { readonly html: string; readonly policy: string }
 }
 
 /** What became of an action: said on the page that follows, unless it is empty, and the answer for a program. */

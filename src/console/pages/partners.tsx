@@ -6,6 +6,7 @@ import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
 import { History } from './audit.tsx'
 import type { Page } from './page.ts'
 import { Badge, Form, Live, Reason, Table, Time, type Tone } from './parts.tsx'
+import { Trend, TrendTable } from './trend.tsx'
 
 /** All partners with their stages. */
 export const partners: Page = {
@@ -42,7 +43,10 @@ export const partner: Page = {
           <Facts details={details} />
           <div class="columns">
             <Steps visit={visit} details={details} />
-            <Evidence details={details} />
+            <div class="stack">
+              <Evidence details={details} />
+              <Differences details={details} />
+            </div>
           </div>
           <section>
             <h2>History</h2>
@@ -75,6 +79,7 @@ export const partner: Page = {
 }
 
 const HISTORY = 50
+const TREND_DAYS = 30
 
 /** The step that a form asks for. Error: `ADP_USAGE`. */
 function stepOf(visit: Visit): Step {
@@ -148,6 +153,7 @@ function Stages({ partners: shown }: { readonly partners: readonly PartnerStage[
               </>
             ),
         },
+        { heading: 'Differences', cell: ({ trend }) => <Trend days={trend} /> },
         { heading: 'What is missing', cell: ({ advice }) => advice.missing[0] ?? '' },
       ]}
       empty="There is no partner that you may see."
@@ -236,6 +242,22 @@ function Evidence({ details: { next, advice, evidence } }: { readonly details: P
           ))}
         </ul>
       )}
+    </section>
+  )
+}
+
+function Differences({ details: { partner: id, trend } }: { readonly details: PartnerDetails }) {
+  return (
+    <section>
+      <h2>Differences by day</h2>
+      <p>
+        <Trend days={trend} />
+      </p>
+      {trend.length > 0 && <a href={`/comparison/live:${encodeURIComponent(id)}`}>What differs</a>}
+      <details>
+        <summary>Figures by day</summary>
+        <TrendTable days={trend.slice(-TREND_DAYS)} />
+      </details>
     </section>
   )
 }

@@ -69,6 +69,21 @@ export function Table<Row>({ caption, rows, columns, empty }: TableProps<Row>) {
   )
 }
 
+/** Names with their values; a value of `false` is left out with its name. */
+export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
+  const shown = of.filter(([, value]) => value !== false)
+  return (
+    <dl class="facts">
+      {shown.map(([name, value]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
 /** A word with a colour; the word alone says what the colour does. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>

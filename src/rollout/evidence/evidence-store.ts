@@ -4,7 +4,7 @@ import type { JournalDatabase } from '../../journal/index.ts'
 import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.ts'
-import { COMPARED, type EvidenceScope, readKept } from './read-kept.ts'
+import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept.ts'
 
 /**
  * Creates the store of evidence in the database of a journal: what was seen of a partner and compared, over all instances, as counts and keyed
@@ -19,6 +19,8 @@ export function createEvidenceStore(database: JournalDatabase) {
       database.ask(() => addEntries(database, period, entries)),
     /** The evidence of a partner, the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
+    /** The counts of a partner, or of all, the newest revision first. */
+    counts: (partner?: string) => database.ask(() => readCounted(database, partner)),
     /** Destroys keys that are older than 90 days, and deletes their hashes; returns how many. */
     destroyExpired: () => database.ask(() => destroyPeriods(database)),
   }

@@ -35,13 +35,17 @@ const pairCounts = z.strictObject({
 /** What the hashes of one period add up to. */
 type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
-/** All evidence of one scope. */
-export interface KeptEvidence {
+/** What was counted in one scope. */
+export interface CountedEvidence {
   readonly scope: EvidenceScope
   /** When the first and the last of it came; milliseconds since the epoch by the clock of the database. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts
+}
+
+/** All evidence of one scope. */
+export interface KeptEvidence extends CountedEvidence {
   readonly periods: readonly PairCounts[]
   /** True: rows are not as they were written; what they said is left out. */
   readonly damaged: boolean
@@ -61,6 +65,43 @@ export function readKept({ db }: JournalDatabase, partner: string): Promise<read
       if (found !== undefined) kept.push(found)
     }
     return kept
+  })
+}
+
+interface CountRow {
+  readonly partner: string
+  readonly stage: string
+  readonly revision: number
+  readonly sinceMs: number
+  readonly lastMs: number
+  readonly name: string
+  readonly count: number
+}
+
+/** The counts of one partner or of all by scope, the newest revision first. Hashes, of which there are many, are not read. */
+export async function readCounted(
+  { db }: JournalDatabase,
+  partner: string | undefined,
+): Promise<readonly CountedEvidence[]> {
+  const rows = await rowsOf(
+    db,
+    sql<CountRow>`select p.partner, p.stage, p.revision, p.since_ms as "sinceMs", p.last_ms as "lastMs", c.name, c.count
+      from evidence_periods p join evidence_counts c on c.period = p.id
+      where ${partner === undefined ? sql`1 = 1` : sql`p.partner = ${partner}`} order by p.revision desc, p.id`,
+  )
+  const scopes = Map.groupBy(rows, (row) => `${row.revision} ${row.stage} ${row.partner}`)
+  return [...scopes.values()].flatMap((own): readonly CountedEvidence[] => {
+    const [first, last] = [own[0], own.at(-1)]
+    const stage = stages.find((known) => known === first?.stage)
+    if (first === undefined || last === undefined || stage === undefined) return []
+    const counts = new Map<string, number>()
+    const sound = own.filter(({ count: times }) => Number.isSafeInteger(times) && times >= 0)
+    addCounts(
+      counts,
+      sound.map(({ name, count: times }) => [name, times] as const),
+    )
+    const { revision, sinceMs } = first
+    return [{ scope: { partner: first.partner, stage, revision }, sinceMs, lastMs: last.lastMs, counts }]
   })
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
-import { toFigures, toRunDocument } from '../../../src/compare/evidence/read-evidence.ts'
+import { latestRuns, toFigures, toTrend } from '../../../src/compare/evidence/read-evidence.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
 import {
@@ -152,13 +152,22 @@ describe('the evidence of live comparison', () => {
       await live.stop()
       database.nowMs += DAY_MS
     }
-    const [kept] = await store.read('acme')
-    const { from, to, days } = kept === undefined ? expect.fail() : toRunDocument(kept)
+    const counted = await store.counts('acme')
+    expect(counted.map(({ counts }) => counts)).toEqual(
+      (await store.read('acme')).map(({ counts }) => counts),
+    )
+    expect(latestRuns(await store.counts())).toEqual(latestRuns(counted))
+    const [{ from, to, days } = expect.fail()] = latestRuns(counted)
     expect([from, to]).toEqual(['2026-11-02', '2026-11-04'])
     expect(days.map(({ name, verdicts }) => [name, verdicts.same, verdicts.differs])).toEqual([
       ['2026-11-02', 1, 1],
       ['2026-11-03', 1, 1],
       ['2026-11-04', 2, 0],
+    ])
+    expect(toTrend(counted)).toEqual([
+      { day: '2026-11-02', compared: 5, differing: 5 },
+      { day: '2026-11-03', compared: 5, differing: 5 },
+      { day: '2026-11-04', compared: 5, differing: 0 },
     ])
   })
 

@@ -7,6 +7,7 @@ import type { ConsoleOptions } from '../../../src/console/server.ts'
 import { createConsole } from '../../../src/console/server.ts'
 import type { Explained, PartnerDetails, StageDesk, TriedBatch } from '../../../src/console/ports.ts'
 import type { ListedOperator } from '../../../src/rollout/operators.ts'
+import { sampleComparison, trendOf } from './sample-comparison.ts'
 import { createSampleData, MARKUP, NOW_MS } from './sample-data.ts'
 
 export const tokenOf = (name: string): string => `token of ${name}`.replaceAll(' ', '-')
@@ -54,6 +55,7 @@ const stageOf = (partner: string): PartnerDetails => ({
     missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],
   },
   canary: { percent: 20, always: ['3001', '3002'], never: [] },
+  trend: trendOf(partner),
   evidence: [
     'at this stage: 5 days',
     'seen: about 1,240 different records in 130 batches of about 12 schools, with 6 attendance codes',
@@ -192,6 +194,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}) {
     ports: {
       data,
       stages: createSampleStages(calls),
+      comparison: sampleComparison,
       tryBatch: async (partner, file) => {
         calls.push(`try ${file.byteLength} of ${partner}`)
         return triedBatch(file)

@@ -5,13 +5,16 @@ import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
 import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
-import { toEvidenceKey } from '../../../src/rollout/index.ts'
+import { type CountedEvidence, toEvidenceKey } from '../../../src/rollout/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { keyOf, rowsIn, run } from '../store/open-stores.ts'
 import { addTo, DAY_MS, entryOf, openEvidence, scope, START_MS } from './open-evidence.ts'
 
 const databases = eachDatabase()
+
+const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
+  JSON.stringify(one.scope) < JSON.stringify(other.scope) ? -1 : 1
 
 type KeyRow = { readonly hash_key: Uint8Array; readonly sealed: number }
 
@@ -72,7 +75,14 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
       await store.add(key.period, [entryOf(key, ['ann/02'])])
     }
     expect(hashes.size).toBe(3)
-    expect((await store.read('acme')).map(({ scope: own }) => [own.revision, own.stage])).toEqual([
+    const kept = await store.read('acme')
+    expect((await store.counts()).toSorted(byScope)).toEqual(
+      kept
+        .map(({ scope: own, sinceMs, lastMs, counts }) => ({ scope: own, sinceMs, lastMs, counts }))
+        .toSorted(byScope),
+    )
+    expect(await store.counts('other')).toEqual([])
+    expect(kept.map(({ scope: own }) => [own.revision, own.stage])).toEqual([
       [4, 'shadow'],
       [3, expect.any(String)],
       [3, expect.any(String)],

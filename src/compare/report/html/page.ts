@@ -63,7 +63,7 @@ section,footer{margin-top:7mm}h2,h3,figcaption,.lead{break-after:avoid}.classes 
 `
 
 /** Nothing may be loaded, run or sent: the one style sheet is known by its digest. */
-const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
+export const reportPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
 
 /** Byte for byte what the digest is of. */
 const styleSheet = new Markup(`<style>${styles}</style>`)
@@ -100,7 +100,7 @@ export function toHtml(report: Report): string {
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
-      <meta http-equiv="Content-Security-Policy" content="${policy}" />
+      <meta http-equiv="Content-Security-Policy" content="${reportPolicy}" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <meta name="color-scheme" content="light dark" />
       <meta name="referrer" content="no-referrer" />

@@ -1,0 +1,27 @@
+import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
+import { openRuns } from '../../compare/run/index.ts'
+import type { ComparisonDesk } from '../../console/ports.ts'
+import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
+
+/** Creates what the console shows of comparisons: the runs of a folder, and what live comparison keeps in the journal. */
+export function createComparisonDesk(
+  folder: string,
+  openStore: () => Promise<Pick<OpenedRolloutStore, 'evidence'>>,
+): ComparisonDesk {
+  const runs = openRuns(folder)
+  return {
+    runs: () => runs.list(),
+    unfinished: () => runs.listUnfinished(),
+    run: (id) => runs.read(id),
+    live: async (wanted) => {
+      const counted = await (await openStore()).evidence.counts(wanted)
+      return latestRuns(counted).map((document) => {
+        const partner = document.partner ?? ''
+        return {
+          ...{ partner, document },
+          trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
+        }
+      })
+    },
+  }
+}

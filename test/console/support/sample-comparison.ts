@@ -1,0 +1,57 @@
+import { outcomeOf, type RunDocument } from '../../../src/compare/run-document.ts'
+import type { ComparisonDesk, LiveResult } from '../../../src/console/ports.ts'
+import { liveRun, readyRun, stoppedRun, termRun } from '../../compare/report/sample-runs.ts'
+import { MARKUP, NOW_MS } from './sample-data.ts'
+
+export const RUN = 'run-20260327-160000-9f3c'
+export const RUNNING = 'run-20261126-090000-0001'
+
+const runs: readonly RunDocument[] = [
+  {
+    ...termRun(),
+    run: RUN,
+    differences: [
+      ...termRun().differences,
+      { path: MARKUP, kind: 'value', v2Class: MARKUP, v3Class: 'code:present', count: 1 },
+    ],
+  },
+  { ...readyRun(), run: 'run-20260301-160000-0002', endedAt: '2026-03-01T16:10:00Z' },
+]
+
+/** Twenty days, of which the last ones are better. */
+export const trendOf = (partner: string): LiveResult['trend'] =>
+  Array.from({ length: 20 }, (_, at) => ({
+    day: new Date(NOW_MS - (19 - at) * 86_400_000).toISOString().slice(0, 10),
+    compared: 1_200,
+    differing: partner === 'zenith' || at === 15 ? 0 : Math.max(5, 60 - at * 3),
+  }))
+
+/** What comparisons of two partners have found. */
+export const sampleComparison: ComparisonDesk = {
+  runs: async () => [
+    ...runs.map((document) => ({
+      run: document.run,
+      summary: { ...document, outcome: outcomeOf(document) },
+    })),
+    { run: 'notes', fault: `it is not valid JSON. ${MARKUP}` },
+  ],
+  unfinished: async () => [
+    {
+      ...{ run: RUNNING, progress: { done: 40, total: 80 }, lastStepMs: NOW_MS - 12_000 },
+      document: { ...stoppedRun(), run: RUNNING },
+    },
+  ],
+  run: async (id) => {
+    const found = runs.find(({ run }) => run === id)
+    if (found === undefined) throw new TypeError('The page asks for a run that the list does not have.')
+    return found
+  },
+  live: async (wanted) =>
+    ['acme', 'zenith']
+      .filter((partner) => (wanted ?? partner) === partner)
+      .map((partner) => ({
+        partner,
+        document: { ...liveRun(), run: `live-${partner}-shadow-7`, partner },
+        trend: trendOf(partner),
+      })),
+}
