@@ -4,7 +4,7 @@ import type { Partner } from '../partners/partner.ts'
 import { decideReadBack, type ReadBack, readMarks, toReadBackFilter } from '../translate/index.ts'
 import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
-import { planAgain } from './plan.ts'
+import { type Plan, planAgain } from './plan.ts'
 
 /** Of which batch the records are that are read back, and with what. */
 interface ReadBackOptions {
@@ -55,8 +55,8 @@ type ResolveUnknown = (
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
   readBackAfterMs.length > 0
 
-/** Of so many batches, the newest, are older records looked at whose outcome is unknown too. */
-const LOST_BATCHES = 16
+/** Of older batches with records whose outcome is unknown too so many records are held, of the newest: as many as a batch may have. */
+const LOST_RECORDS = 20_000
 /** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
 const unclear: ReadBack = { kind: 'unclear' }
@@ -70,6 +70,7 @@ export function createResolveUnknown(
   { batch, partner, wasOnV2, spacingMs, leftMs, read }: ReadBackOptions,
 ): ResolveUnknown {
   const { journal, echoes, clock, nowMs, onVisible } = context
+  const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
   /** One that takes the place of a batch on V2 counts from the time of that one. Undefined: the journal cannot be reached. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
@@ -96,7 +97,7 @@ export function createResolveUnknown(
       })
     const seen = decide([])
     if (seen.kind !== 'unclear' && seen.kind !== 'overwritten') return seen
-    return known.lost.length === 0 ? seen : decide(await readLost(context, known.lost, partner))
+    return known.lost.length === 0 ? seen : decide(await readLost(known.lost))
   }
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const readUntilSure = async (task: ReadBackTask, sent: Sent, sureMs: number): Promise<ReadBack> => {
@@ -154,23 +155,30 @@ export function createResolveUnknown(
 }
 
 /**
- * Older records of the key whose outcome is unknown too, as they were posted. Those of another partner, whose rules are not known here, are
- * left out.
+ * Creates what reads older records whose outcome is unknown too, as they were posted; their batches are read once. Those of another partner,
+ * whose rules are not known here, are left out.
  */
-async function readLost(
-  { journal, slicing }: WriteContext,
-  lost: KnownMarks['lost'],
-  partner: Partner,
-): Promise<readonly V3Record[]> {
-  const newest = [...Map.groupBy(lost, ({ batch }) => batch)].slice(-LOST_BATCHES)
-  const records: V3Record[] = []
-  for (const [batch, refs] of newest) {
+function createLostReading({ journal, slicing }: WriteContext, partner: Partner) {
+  const plans = new Map<number, Promise<Plan | undefined>>()
+  let room = LOST_RECORDS
+  const read = async (batch: number): Promise<Plan | undefined> => {
     const stored = await journal.load(batch).catch(unlessUnreachable)
-    if (stored?.partner !== partner.id) continue
-    const planned = await planAgain(stored, partner, slicing.open())
-    records.push(...refs.flatMap(({ position }) => planned?.plan.records[position]?.record ?? []))
+    if (stored?.partner !== partner.id) return undefined
+    room -= stored.records.length
+    return (await planAgain(stored, partner, slicing.open()))?.plan
   }
-  return records
+  return async (lost: KnownMarks['lost']): Promise<readonly V3Record[]> => {
+    const records: V3Record[] = []
+    for (const { batch, position } of lost.toReversed()) {
+      const known = plans.get(batch)
+      if (known === undefined && room <= 0) continue
+      const reading = known ?? read(batch)
+      plans.set(batch, reading)
+      const record = (await reading)?.records[position]?.record
+      if (record !== undefined) records.push(record)
+    }
+    return records
+  }
 }
 
 function unlessUnreachable(cause: unknown): undefined {

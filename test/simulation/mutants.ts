@@ -40,6 +40,12 @@ export const mutants: readonly Mutant[] = [
     to: 'const isPast = true',
   },
   {
+    name: 'does not know the mark of an older lost record',
+    module: 'writes/resolve-unknown.ts',
+    from: 'known.lost.length === 0 ? seen',
+    to: 'true ? seen',
+  },
+  {
     name: 'makes all reads again at each retry',
     module: 'writes/settlement-policy.ts',
     from: 'reason !== undefined && readBackInVain.has(reason)',
