@@ -110,7 +110,7 @@ export function openWriteSession(
       writes.withdraw()
       withdraw(undefined)
     })
-    const readBack = createResolveUnknown(context, {
+    const resolveUnknown = createResolveUnknown(context, {
       batch,
       partner,
       wasOnV2,
@@ -140,19 +140,19 @@ export function openWriteSession(
       const fromMs = clock.nowMs()
       const outcome = first === 'post' ? check(record, await writes.post(body)) : undefined
       if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
-      else report(position, await resolve(task, body, outcome?.reason, fromMs))
+      else report(position, await readBack(task, body, outcome?.reason, fromMs))
     }
     /** Reads the record back: it may have been applied before this run, or just now (`lost`). */
-    const resolve = (
+    const readBack = (
       task: WriteTask,
       body: string,
       lost: UnknownReason | undefined,
       fromMs: number,
     ): Promise<PostOutcome> => {
       const again = async (): Promise<PostOutcome> => check(task.record, await writes.post(body))
-      if (lost !== undefined) return readBack(task, again, lost, { how: 'now', fromMs })
+      if (lost !== undefined) return resolveUnknown(task, again, lost, { how: 'now', fromMs })
       if (task.first === 'check') return postUnlessNewer(task, again)
-      return readBack(task, again, 'connectionLost', {
+      return resolveUnknown(task, again, 'connectionLost', {
         how: 'before',
         toMs: background?.sinceMs,
         isPast: task.isPast,
@@ -165,7 +165,7 @@ export function openWriteSession(
     ): Promise<PostOutcome> => {
       let posted: Promise<PostOutcome> | undefined
       const postNoted = (): Promise<PostOutcome> => (posted = post())
-      const outcome = await readBack(task, postNoted, 'connectionLost', { how: 'never' })
+      const outcome = await resolveUnknown(task, postNoted, 'connectionLost', { how: 'never' })
       if (posted !== undefined || outcome.kind !== 'unknown') return outcome
       return outcome.reason === 'overwritten' || outcome.reason === 'superseded'
         ? outcome

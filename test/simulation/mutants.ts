@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retries an unknown outcome without a read-back',
     module: 'writes/write-session.ts',
-    from: "if (lost !== undefined) return readBack(task, again, lost, { how: 'now', fromMs })",
+    from: "if (lost !== undefined) return resolveUnknown(task, again, lost, { how: 'now', fromMs })",
     to: 'if (lost !== undefined) return again()',
   },
   {
