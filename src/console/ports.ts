@@ -38,12 +38,31 @@ export interface LiveResult {
   readonly trend: readonly TrendDay[]
 }
 
+/** What of the stand-in service can be set while it runs; each is a control route of it. */
+export type SandboxSetting = 'faults' | 'values' | 'differences'
+
 /** The stand-in service. */
 interface SandboxControl {
-  /** What it has accepted, oldest first, and how many faults are on. */
-  read(): Promise<{ readonly effects: readonly SandboxEffect[]; readonly faults: number }>
-  /** Replaces all faults. */
-  setFaults(faults: readonly object[]): Promise<void>
+  read(): Promise<SandboxState>
+  /** Replaces a setting; undefined restores its default. */
+  set(setting: SandboxSetting, value: object | undefined): Promise<void>
+}
+
+export interface SandboxState {
+  /** What it has accepted, oldest first. */
+  readonly effects: readonly SandboxEffect[]
+  /** As its control routes show them; of faults those that were put. */
+  readonly settings: Readonly<Record<SandboxSetting, unknown>>
+  readonly school: SandboxSchool
+}
+
+/** Ids to try; `from` and `to` are the weeks that the events are in. */
+export interface SandboxSchool {
+  readonly learners: readonly string[]
+  readonly events: readonly string[]
+  readonly codes: readonly { readonly id: string; readonly code: string }[]
+  readonly from: string
+  readonly to: string
 }
 
 /** A mark that the stand-in service has accepted. */

@@ -167,6 +167,25 @@ describe.skipIf(browser === undefined)('the console in Chromium', () => {
       await use.submit('form[aria-label=Retry] button')
       return ['note retry by otto: acme: batch 42, what waits: V3 is back', 'retry 42']
     }],
+    ['breaks the sandbox, and mends it', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/sandbox`)
+      await use.submit('[value=missing]')
+      expect(await page.locator('[role=status]').textContent()).toBe('Differences of V3: Missing marks.')
+      await use.submit('[value=agree]')
+      return [
+        'note sandbox by otto: Differences of V3: Missing marks.',
+        'set differences {"face":"V3","share":0.01,"kinds":["missing"]}',
+        'note sandbox by otto: Differences of V3: V2 and V3 agree.',
+        'set differences undefined',
+      ]
+    }],
+    ['follows a partner from the list of comparison to the whole report', async (page: Page, use: Use) => {
+      await page.goto(`${running.url}/comparison`)
+      await use.submit('a[href="/comparison/live%3Aacme"]')
+      await use.submit('a[href="/comparison/live%3Aacme/report"]')
+      expect(await page.locator('h1').textContent()).toBe('Differs')
+      return []
+    }],
     ['signs out', async (page: Page, use: Use) => {
       await page.goto(running.url)
       await use.submit('.who button')

@@ -314,6 +314,34 @@ test('values are masked until somebody who may see them gives a reason, which is
   expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
 })
 
+describe('the switches of the sandbox', () => {
+  const on = async (): Promise<readonly string[]> => {
+    const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
+    return [...text.matchAll(/<p class="row">([^<]+)<span class="badge/g)].map(([, label = '']) => label)
+  }
+  const defaults = ['Nothing broken', 'As they are sent', 'V2 and V3 agree']
+
+  test('say what is on, each of its kind, and are noted before they are set', async () => {
+    const olga = await running.enter('olga')
+    expect(await on()).toEqual(defaults)
+    const before = running.calls.length
+    for (const name of ['blind', 'comments', 'missing'])
+      expect((await olga.ask('/sandbox', { form: { switch: name } })).status).toBe(303)
+    expect(await on()).toEqual([
+      'Answers get lost, and reads fail',
+      'Comments trimmed and cut',
+      'Missing marks',
+    ])
+    expect(running.calls.slice(before, before + 2)).toEqual([
+      'note sandbox by olga: Faults: Answers get lost, and reads fail.',
+      'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"method":"GET","face":"V3"}]',
+    ])
+    for (const name of ['off', 'asSent', 'agree']) await olga.ask('/sandbox', { form: { switch: name } })
+    expect(await on()).toEqual(defaults)
+    expect((await olga.ask('/sandbox', { form: { switch: 'none' } })).status).toBe(400)
+  })
+})
+
 describe('a batch that is tried', () => {
   const upload = (fields: Readonly<Record<string, string>>, file: string, name = 'batch.txt') => {
     const parts = Object.entries(fields).map(([field, value]) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`) // prettier-ignore

@@ -13,6 +13,15 @@ const effects = z.array(
   }),
 )
 
+const samples = z.object({
+  learners: z.array(z.string()),
+  events: z.array(z.string()),
+  codes: z.array(z.object({ id: z.string(), code: z.string() })),
+  from: z.string(),
+  to: z.string(),
+})
+const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
+
 /** Creates the switches of a sandbox by its control routes, which any program on this machine may call. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
   const ask = async (
@@ -31,12 +40,18 @@ export function createSandboxControl(url: string): NonNullable<ConsolePorts['san
   }
   return {
     read: async () => {
-      const [accepted, faults] = await Promise.all([ask('effects'), ask('faults')])
-      return { effects: effects.parse(accepted), faults: z.array(z.unknown()).parse(faults).length }
+      const [accepted, school, set, values, differences] = await Promise.all(
+        ['effects', 'samples', 'faults', 'values', 'differences'].map((path) => ask(path)),
+      )
+      return {
+        effects: effects.parse(accepted),
+        school: samples.parse(school),
+        settings: { faults: faults.parse(set), values, differences },
+      }
     },
-    setFaults: async (faults) => {
-      await ask('faults', 'DELETE')
-      if (faults.length > 0) await ask('faults', 'PUT', faults)
+    set: async (setting, value) => {
+      await ask(setting, 'DELETE')
+      if (value !== undefined) await ask(setting, 'PUT', value)
     },
   }
 }

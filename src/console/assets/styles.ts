@@ -71,7 +71,7 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
 .json{background:none;padding:0}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
-.switch{display:grid;gap:.2rem;justify-items:start}
+.switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
 .row .field{width:auto}
 .check{display:flex;gap:.5rem;align-items:center}

@@ -1,11 +1,18 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 
 import { request } from 'undici'
 
 import type { ConsoleOptions } from '../../../src/console/server.ts'
 import { createConsole } from '../../../src/console/server.ts'
-import type { Explained, PartnerDetails, StageDesk, TriedBatch } from '../../../src/console/ports.ts'
+import type {
+  ConsolePorts,
+  Explained,
+  PartnerDetails,
+  SandboxSetting,
+  StageDesk,
+  TriedBatch,
+} from '../../../src/console/ports.ts'
 import type { ListedOperator } from '../../../src/rollout/operators.ts'
 import { sampleComparison, trendOf } from './sample-comparison.ts'
 import { createSampleData, MARKUP, NOW_MS } from './sample-data.ts'
@@ -160,10 +167,18 @@ export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleO
   ...given,
 })
 
+/** As the stand-in service shows its settings. */
+const defaults = {
+  faults: [],
+  values: { times: 'keep', clock: 'client', offsetMs: 0, comments: [], nulls: [], echo: 'stored' },
+  differences: null,
+}
+
 /** A console over a real socket, with parts that only say what they were asked. */
-export async function startConsole(options: Partial<ConsoleOptions> = {}) {
+export async function startConsole(options: Partial<ConsoleOptions> = {}, ports: Partial<ConsolePorts> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
+  const settings: Record<SandboxSetting, unknown> = { ...defaults }
   /** Questions about one batch. */
   const asked: unknown[] = []
   let broken: Error | undefined
@@ -202,13 +217,21 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}) {
       sandbox: {
         read: async () => ({
           effects: [{ seq: 1, face: 'V3', learner: 'learner', event: 'event', externalId: MARKUP }],
-          faults: 0,
+          settings,
+          school: {
+            learners: Array.from({ length: 30 }, () => randomUUID()),
+            events: Array.from({ length: 20 }, () => randomUUID()),
+            codes: [{ id: randomUUID(), code: MARKUP }],
+            ...{ from: '2026-03-02T00:00:00Z', to: '2026-03-16T00:00:00Z' },
+          },
         }),
-        setFaults: async (faults) => {
-          calls.push(`faults ${faults.length}`)
+        set: async (setting, value) => {
+          calls.push(`set ${setting} ${JSON.stringify(value)}`)
+          settings[setting] = value ?? defaults[setting]
         },
       },
       explain: async (_batch, position, isRevealed) => explained(position, isRevealed),
+      ...ports,
     },
     ...options,
   })
