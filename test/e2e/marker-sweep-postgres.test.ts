@@ -2,7 +2,6 @@ import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { Client } from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
 
 import { Secret } from '../../src/config/index.ts'
@@ -12,37 +11,13 @@ import { readSamples } from '../support/read-samples.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 import { filesBelow, findMarkers, type Output, textOutput } from './support/find-markers.ts'
+import { readTables } from './support/read-tables.ts'
 import { clientHeaders, ownFolder, startService } from './support/swept-service.ts'
 
 const postgres = missingPostgres() === undefined ? await startPostgres() : undefined
 afterAll(() => postgres?.close())
 
 const journalKey = 'ab'.repeat(32)
-
-/** Every row of every table, and how many each has. */
-async function readTables(url: string) {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    const tables = await client.query<{ name: string }>(
-      `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'`,
-    )
-    const outputs: Output[] = []
-    const counts = new Map<string, number>()
-    for (const { name } of tables.rows) {
-      const { rows } = await client.query<Record<string, unknown>>(`SELECT * FROM "${name}"`)
-      const values = rows.flatMap((row) => Object.values(row))
-      const bytes = values.map((value) =>
-        Buffer.isBuffer(value) ? value : Buffer.from(`${JSON.stringify(value)}\n`),
-      )
-      outputs.push({ name: `table ${name}`, bytes: Buffer.concat(bytes) })
-      counts.set(name, rows.length)
-    }
-    return { outputs, counts }
-  } finally {
-    await client.end()
-  }
-}
 
 async function post(
   adapter: Adapter,
