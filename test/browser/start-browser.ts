@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
 
 import chromium from '@sparticuz/chromium'
 import { type Browser, chromium as playwright } from 'playwright-core'
@@ -14,7 +15,7 @@ export async function startBrowser(): Promise<Browser | undefined> {
   try {
     const executablePath = await chromium.executablePath()
     if (!existsSync(executablePath)) throw new Error(`${executablePath} is missing`)
-    return await playwright.launch({ executablePath, args, headless: true, timeout: 30_000 })
+    return await launch(executablePath)
   } catch (cause) {
     if (process.env['CI'] !== undefined) throw cause
     const [reason = ''] = String(cause).split('\n')
@@ -22,3 +23,16 @@ export async function startBrowser(): Promise<Browser | undefined> {
     return undefined
   }
 }
+
+/** Another file of tests may be unpacking the program: as long as it is written, it cannot run. */
+async function launch(executablePath: string): Promise<Browser> {
+  for (;;)
+    try {
+      return await playwright.launch({ executablePath, args, headless: true, timeout: 30_000 })
+    } catch (cause) {
+      if (!String(cause).includes('ETXTBSY')) throw cause
+      await wait(UNPACKING_MS)
+    }
+}
+
+const UNPACKING_MS = 200

@@ -17,7 +17,7 @@ h2{font-size:1.2rem;line-height:1.3}
 h3{font-size:1rem}
 code,pre,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.86em}
 code{background:var(--code);border-radius:4px;padding:.1em .3em;overflow-wrap:anywhere}
-pre{margin:0;overflow:auto;background:var(--code);border-radius:8px;padding:.9rem;line-height:1.45;max-height:32rem}
+pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:8px;padding:.9rem;line-height:1.45}
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem 1.5rem;padding:.6rem 1.5rem;border-bottom:1px solid var(--line);background:var(--panel)}
 .brand{font-weight:700;color:var(--fg);text-decoration:none}
@@ -27,7 +27,7 @@ nav a:hover{text-decoration:underline}
 nav a[aria-current]{background:var(--link);color:var(--on)}
 .who{display:flex;align-items:center;gap:.75rem;margin-left:auto;color:var(--soft);font-size:.9rem}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.4rem .8rem;z-index:1}
-main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
+main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);overflow-wrap:anywhere}
 main.narrow{max-width:32rem}
 .narrow .field input{width:100%}
 section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
@@ -50,6 +50,7 @@ table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 tbody th{font-weight:500}
 td,tbody th{overflow-wrap:break-word;min-width:4rem}
+td code:not(.json),th code{overflow-wrap:break-word}
 thead th{color:var(--soft);white-space:nowrap}
 td time,th time,.name{white-space:nowrap}
 .n{text-align:right;white-space:nowrap;min-width:0}
@@ -63,13 +64,13 @@ details[open]>summary{margin-bottom:.5rem}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
 .trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}.trend progress{accent-color:var(--link)}
 td .trend{min-width:14rem}
-.findings{padding-left:1.4rem;display:grid;gap:1rem}.findings li{display:grid;gap:.3rem;overflow-wrap:anywhere}.findings pre{white-space:pre-wrap;overflow-wrap:anywhere}
+.findings{padding-left:1.4rem;display:grid;gap:1rem}.findings li{display:grid;gap:.3rem}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
-.json{background:none;padding:0}
+.json{background:none;padding:0;display:inline-block;min-width:18rem}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
 .switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}

@@ -206,7 +206,13 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
               ? `${statusIn(otherwise)}, whatever V3 does`
               : `${statusIn(ifAccepted)} if V3 accepts it, else ${statusIn(otherwise)}`}
           </summary>
-          {ifAccepted !== undefined && <pre>{marked(ifAccepted, v3Id)}</pre>}
+          {ifAccepted !== undefined && (
+            <>
+              <p>If V3 accepts it:</p>
+              <pre>{marked(ifAccepted, v3Id)}</pre>
+              <p>If V3 refuses it:</p>
+            </>
+          )}
           <pre>{otherwise.trimEnd()}</pre>
         </details>
       ))}

@@ -84,25 +84,19 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
 
   const samples = await sandbox.samples()
   let used = 0
-  /** A mark of a learner who has none yet. */
+  /** A mark of a learner and a session that have none yet. */
   const mark = (members: object = {}) => {
+    const { learners, events } = samples
+    const [at, session] = [used % learners.length, Math.floor(used / learners.length)]
     used += 1
-    return { ...sampleMark(samples, used, { Comment: `${HUSH} ${used}`, MinutesLate: 7 }), ...members }
+    const own = { AttendableEvent: events[session], Comment: `${HUSH} ${used}`, MinutesLate: 7 }
+    return { ...sampleMark(samples, at, own), ...members }
   }
   const post = (batch: BatchText) => postBatch(adapter, batch, credentials)
-  /** Posts records as a batch of its own; with `mismatch` its client gets 200 for all of them. */
-  const postMarks = (
-    records: readonly (object | string)[],
-    given: { mismatch?: boolean; inner?: string[] } = {},
-  ) => {
+  /** Posts records as a batch of its own; with `isMismatch` its client gets 200 for all of them. */
+  const postMarks = (records: readonly (object | string)[], isMismatch = false) => {
     const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
-    return post(
-      batchOf(records, {
-        batch,
-        boundary: given.mismatch === true ? boundary : batch,
-        inner: given.inner ?? [],
-      }),
-    )
+    return post(batchOf(records, { batch, boundary: isMismatch ? boundary : batch }))
   }
   const setFaults = async (...faults: readonly object[]): Promise<void> => {
     await sandbox.request('DELETE', '/_sandbox/faults')
@@ -123,9 +117,9 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     /** A record that waits, and one that nobody tries again: each in a batch whose client got 200. V3 is down from then on. */
     leaveBehind: async (): Promise<void> => {
       await setFaults()
-      await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], { mismatch: true })
+      await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], true)
       await setFaults({ kind: 'status', status: 503, face: 'V3' })
-      await postMarks([mark()], { mismatch: true })
+      await postMarks([mark()], true)
     },
     /** Waits until the console has counted and indexed all that was posted. */
     isIndexed: (batches: number): Promise<void> =>

@@ -182,7 +182,6 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
   /** Questions about one batch. */
   const asked: unknown[] = []
   let broken: Error | undefined
-  let received = 0
   const sample = createSampleData(calls)
   const batch: typeof sample.batch = async (...given) => {
     asked.push(given)
@@ -191,13 +190,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
   }
   const overview: typeof sample.overview = async (...given) => {
     if (broken !== undefined) throw broken
-    const found = await sample.overview(...given)
-    const balances = found.balances.map((one) => ({
-      ...one,
-      received: one.received + received,
-      confirmed: one.confirmed + received,
-    }))
-    return { ...found, balances }
+    return sample.overview(...given)
   }
   const data = { ...sample, overview, batch }
   const { server, createLink } = createConsole({
@@ -267,7 +260,6 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
   return {
     ...{ url, calls, errors, asked, ask, enter, createLink },
     breakData: (error: Error) => (broken = error),
-    addReceived: (records: number) => (received += records),
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

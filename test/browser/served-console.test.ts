@@ -1,0 +1,294 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { serveConsole, type ServedConsole, tokenOf } from '../console/support/serve-console.ts'
+import { batchOf, guid } from '../support/batch-request.ts'
+import { atEndOfFile } from '../support/end-of-file.ts'
+import { startBrowser } from './start-browser.ts'
+
+/** What a client can write into a batch, and an operator into a reason. */
+const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
+const REGISTER = 'fixtures/class-register/body.txt'
+
+const onEnd = atEndOfFile()
+const browser: Browser | undefined = await startBrowser()
+let served: ServedConsole
+/** The ids of the learners of the first batch. */
+let learners: readonly string[] = []
+beforeAll(async () => {
+  served = await serveConsole(onEnd)
+  const { mark, post, postMarks, setFaults, ask } = served
+  const register = Array.from({ length: 27 }, () => mark())
+  learners = register.map(({ Learner }) => String(Learner))
+  const { headers, body } = batchOf([...register, mark({ SchoolAttendanceCode: guid(5) }), '{"Learner":"'])
+  const first = await post({ headers, body: body.replace('Content-ID: 29', `Content-ID: ${MARKUP}`) })
+  await setFaults({ kind: 'reset', apply: true, method: 'POST', face: 'V3' }, { kind: 'status', status: 503, method: 'GET', face: 'V3' }) // prettier-ignore
+  const second = await postMarks([mark(), mark()])
+  expect([first.status, second.status, second.text]).toEqual([200, 200, expect.stringContaining('504')])
+  await served.leaveBehind()
+  const proposed = await ask('otto', '/partners/acme', { step: 'set', stage: 'shadow', reason: MARKUP })
+  expect(proposed).toMatchObject({ status: 200 })
+  await served.isIndexed(4)
+})
+afterAll(() => browser?.close())
+
+/** Each page, and what is done to see it; `then`: keys and clicks after it is open. */
+const pages: readonly (readonly [name: string, path: string, then?: (page: Page) => Promise<void>])[] = [
+  ['overview', '/'],
+  ['partners', '/partners'],
+  ['partner', '/partners/acme'],
+  ['batches', '/batches'],
+  ['records', '/batches?contentId=1'],
+  ['batch', '/batches/1'],
+  ['record', '/batches/1/1'],
+  ['refused-record', '/batches/1/28'],
+  ['revealed-record', '/batches/1/2', (page) => reveal(page, 'a parent asks')],
+  ['try-it', '/try'],
+  ['tried', '/try', (page) => tryFile(page, REGISTER)],
+  ['tried-in-vain', '/try', (page) => tryFile(page, 'package.json')],
+  ['comparison', '/comparison'],
+  ['sandbox', '/sandbox'],
+  ['dead-letters', '/letters'],
+  ['parked', '/letters?kind=parked'],
+  ['audit', '/audit'],
+  ['not-found', '/nowhere'],
+  ['login', '/login'],
+]
+
+async function reveal(page: Page, reason: string): Promise<void> {
+  await page.locator('#reveal-reason').fill(reason)
+  await Promise.all([page.waitForEvent('load'), page.locator('form[aria-label="Show the values"] button').click()]) // prettier-ignore
+}
+
+async function tryFile(page: Page, path: string): Promise<void> {
+  await page.locator('#batch').setInputFiles(path)
+  await Promise.all([page.waitForEvent('load'), page.locator('form[aria-label="Try a batch"] button').click()]) // prettier-ignore
+}
+
+interface Opened {
+  readonly page: Page
+  /** What the browser complained about, and what it asked others for. */
+  readonly events: readonly string[]
+}
+
+async function open(name: string | undefined, look: BrowserContextOptions = {}): Promise<Opened> {
+  if (browser === undefined) throw new Error('skipped')
+  const size = { width: 1280, height: 900 }
+  const context = await browser.newContext({ locale: 'en-GB', viewport: size, baseURL: served.url, ...look })
+  const page = await context.newPage()
+  const events: string[] = []
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${served.url}/`)) events.push(`request ${request.url()}`)
+  })
+  page.on('console', (message) => {
+    if (!message.text().includes('404')) events.push(`console ${message.text()}`)
+  })
+  page.on('pageerror', (error) => events.push(`error ${error.message}`))
+  page.on('dialog', (dialog) => events.push(`dialog ${dialog.message()}`))
+  if (name !== undefined) {
+    await page.goto('/login')
+    await page.locator('#token').fill(tokenOf(name))
+    await Promise.all([page.waitForEvent('load'), page.locator('.act button').click()])
+  }
+  return { page, events }
+}
+
+describe.skipIf(browser === undefined)('the console in Chromium, over the adapter and the sandbox', () => {
+  test('has no fault that axe finds on any page, in both themes, and asks nobody else', async () => {
+    const { page, events } = await open('olga')
+    const faults: unknown[] = []
+    for (const [name, path, then] of pages) {
+      await page.emulateMedia({ colorScheme: 'light' })
+      await page.goto(path)
+      await then?.(page)
+      await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+      if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
+      const light = await new AxeBuilder({ page }).setLegacyMode().analyze()
+      await page.emulateMedia({ colorScheme: 'dark' })
+      const dark = await new AxeBuilder({ page }).setLegacyMode().withRules(['color-contrast']).analyze()
+      for (const { id, nodes } of [...light.violations, ...dark.violations])
+        faults.push([name, id, nodes[0]?.html])
+    }
+    expect({ faults, events }).toEqual({ faults: [], events: [] })
+    await page.context().close()
+  })
+
+  test.each([360, 1280, 2560])(
+    'is not wider than a window of %i px, and its markup is text',
+    async (width) => {
+      const { page } = await open('olga', { viewport: { width, height: 900 } })
+      const pictures = process.env['MARKBRIDGE_PICTURES']
+      if (pictures !== undefined) await mkdir(pictures, { recursive: true })
+      for (const [name, path, then] of pages) {
+        await page.goto(path)
+        await then?.(page)
+        const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        const isInjected = await page.evaluate<boolean>('document.title === "injected"')
+        expect({ name, wide: Math.max(0, wide), isInjected }).toEqual({ name, wide: 0, isInjected: false })
+        if (pictures === undefined) continue
+        if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
+        await page.screenshot({ path: join(pictures, `${name}-${width}.png`), fullPage: true })
+      }
+      await page.context().close()
+    },
+  )
+
+  /** How a page is used: by keyboard alone. */
+  interface Use {
+    readonly page: Page
+    readonly fill: (selector: string, text: string) => Promise<void>
+    readonly check: (selector: string) => Promise<void>
+    readonly submit: (selector: string) => Promise<void>
+  }
+  const enter = async ({ page, fill, submit }: Use, name: string, path: string): Promise<void> => {
+    await page.context().clearCookies()
+    await page.goto(path)
+    await fill('#token', tokenOf(name))
+    await submit('.act button')
+    expect(new URL(page.url()).pathname).toBe(path)
+  }
+
+  /** What is done, and the newest lines of the audit trail after it. */
+  const steps = [
+    ['takes a partner forward, after a look at what would happen', async (use: Use) => {
+      await enter(use, 'otto', '/partners/zenith')
+      await use.submit('form[aria-label="Forward to shadow"] button.quiet')
+      await use.fill('#shadow-reason', 'V3 is ready')
+      await use.submit('form[aria-label="Forward to shadow"] button:not(.quiet)')
+      return ['propose zenith otto V3 is ready']
+    }],
+    ['approves', async (use: Use) => {
+      await enter(use, 'anna', '/partners/zenith')
+      await use.fill('#approve-reason', 'seen')
+      await use.submit('form[aria-label="Approve the step"] button')
+      expect(await use.page.locator('[aria-current=step]').textContent()).toBe('shadow')
+      return ['approve zenith anna seen', 'commit zenith otto V3 is ready']
+    }],
+    ['goes back', async (use: Use) => {
+      await use.fill('#back-reason', 'V3 fails')
+      await use.submit('form[aria-label="Back to legacy"] button')
+      expect(await use.page.locator('[role=status]').textContent()).toContain('legacy')
+      return ['back zenith anna V3 fails']
+    }],
+    ['searches a learner and opens the record', async (use: Use) => {
+      await enter(use, 'olga', '/batches')
+      await use.fill('#search-learner', learners[20] ?? '')
+      await use.submit('form[aria-label=Search] button')
+      expect(new URL(use.page.url()).search).toMatch(/^\?learner=[0-9a-f]{13}$/)
+      await use.submit('tbody th a')
+      expect(new URL(use.page.url()).pathname).toBe('/batches/1/21')
+      expect(await use.page.content()).not.toContain(learners[20])
+      return []
+    }],
+    ['has the values of the record shown', async (use: Use) => {
+      await use.fill('#reveal-reason', 'a parent asks')
+      await use.submit('form[aria-label="Show the values"] button')
+      expect((await use.page.content()).split(`"${learners[20]}"`)).toHaveLength(3)
+      return ['reveal olga acme: batch 1, part 21: a parent asks']
+    }],
+    ['tries a batch', async (use: Use) => {
+      await use.page.goto('/try')
+      await use.page.locator('#batch').setInputFiles(REGISTER)
+      await use.submit('form[aria-label="Try a batch"] button')
+      expect(await use.page.locator('[role=status]').textContent()).toContain('30 records')
+      await use.submit('details:nth-of-type(2) summary')
+      expect(await use.page.locator('details[open]').count()).toBe(2)
+      return []
+    }],
+    ['clears dead letters', async (use: Use) => {
+      await use.page.goto('/letters')
+      await use.check('[name=record]')
+      await use.fill('#reason', 'sent anew')
+      await use.submit('form[aria-label=Clear] button')
+      expect(await use.page.locator('[role=status]').textContent()).toBe('1 dead letter cleared.')
+      return [expect.stringMatching(/^clear olga acme: batch \d+, parts 1: sent anew$/) as string]
+    }],
+    ['retries all that is parked', async (use: Use) => {
+      await use.page.goto('/letters?kind=parked')
+      await use.check('#all')
+      await use.fill('#reason', 'V3 is back')
+      await use.submit('form[aria-label=Retry] button')
+      return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, what waits: V3 is back$/)]) as string[]
+    }],
+    ['breaks the sandbox, and mends it', async (use: Use) => {
+      await use.page.goto('/sandbox')
+      await use.submit('button[value=slow]')
+      expect(await use.page.locator('[role=status]').textContent()).toBe('Faults: V3 is slow.')
+      await use.submit('button[value=off]')
+      return ['sandbox olga Faults: V3 is slow.', 'sandbox olga Faults: Nothing broken.']
+    }],
+    ['signs out', async ({ page, submit }: Use) => {
+      await submit('.who button')
+      expect(new URL(page.url()).pathname).toBe('/login')
+      return []
+    }],
+  ] as const // prettier-ignore
+
+  const readTrail = async (): Promise<readonly string[]> => {
+    const { text } = await served.ask('olga', '/audit')
+    const { entries } = JSON.parse(text) as {
+      entries: Record<'action' | 'partner' | 'by' | 'reason', string>[]
+    }
+    return entries
+      .map(({ action, partner, by, reason }) =>
+        [action, partner, by, reason].filter((word) => word !== '').join(' '),
+      ) // prettier-ignore
+      .toReversed()
+  }
+
+  test.each([true, false])(
+    'each action works by keyboard alone, with JavaScript: %s',
+    async (javaScriptEnabled) => {
+      await served.leaveBehind()
+      const { page, events } = await open(undefined, { javaScriptEnabled })
+      /** Presses Tab until the element has the focus. */
+      const reach = async (selector: string): Promise<void> => {
+        const focused = page.locator(`${selector}:focus`)
+        for (let at = 0; at < 80; at += 1) {
+          await page.keyboard.press('Tab')
+          if ((await focused.count()) > 0) return
+        }
+        throw new Error(`Tab does not reach ${selector}.`)
+      }
+      const use: Use = {
+        page,
+        fill: async (selector, text) => {
+          await reach(selector)
+          await page.keyboard.type(text)
+        },
+        check: async (selector) => {
+          await reach(selector)
+          await page.keyboard.press('Space')
+        },
+        submit: async (selector) => {
+          await reach(selector)
+          const isLink = (await page.locator(`summary:focus`).count()) > 0
+          await (isLink ? page.keyboard.press('Enter') : Promise.all([page.waitForEvent('load'), page.keyboard.press('Enter')])) // prettier-ignore
+        },
+      }
+      for (const [name, step] of steps) {
+        const before = await readTrail()
+        const expected = await step(use)
+        expect({ name, trail: (await readTrail()).slice(before.length) }).toEqual({ name, trail: expected })
+      }
+      expect(events).toEqual([])
+      await page.context().close()
+    },
+  )
+
+  test('a page is replaced where it has changed, and nowhere else', async () => {
+    const { page } = await open('olga')
+    await page.goto('/')
+    await page.locator('.plot canvas').nth(1).waitFor()
+    await page.evaluate(`for (const one of document.querySelectorAll('#state, h1')) one.dataset.marked = ''`)
+    await served.setFaults()
+    await served.postMarks([served.mark()])
+    await page.locator('#state:not([data-marked])').waitFor()
+    expect(await page.locator('h1[data-marked]').count()).toBe(1)
+    await page.context().close()
+  })
+})
