@@ -18,7 +18,7 @@ export type {
 } from './journal.ts'
 export { isDamagedBatch } from './store-error.ts'
 export { openJournalLater } from './late-journal.ts'
-export { recordStates, stateCodes, toRetry } from './lifecycle.ts'
+export { recordStates, stateCodes } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
@@ -58,8 +58,9 @@ export {
   type BatchSummary,
   type CheckedBalance,
   type JournalInspector,
+  fitTotals,
   openInspector,
-  remedyFor,
+  readRecordSummaries,
   type RecordSummary,
 } from './inspect.ts'
 

@@ -188,15 +188,28 @@ interface ListedRow extends RecordRef {
   readonly settledMs: number | null
 }
 
-async function listRecords(
+/** The records of a list: `r`, with their batches `b`. */
+const listed = sql`journal_records r join journal_batches b on b.id = r.batch`
+
+const listRecords = (
   db: Kysely<JournalTables>,
   condition: RawBuilder<unknown>,
   limit = Number.MAX_SAFE_INTEGER,
-): Promise<readonly RecordSummary[]> {
-  const { rows } = await sql<ListedRow>`select r.batch, r.position, b.partner, b.received_ms as "receivedMs",
-      r.state, r.reason, r.retry, r.attempts, r.superseded, r.dead_letter as "deadLetter", r.settled_ms as "settledMs"
-    from journal_records r join journal_batches b on b.id = r.batch
-    where ${condition} order by r.batch, r.position limit ${limit}`.execute(db)
+): Promise<readonly RecordSummary[]> =>
+  readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
+
+/** Reads records `r` with their batches `b`, which `from` has; `more` are further columns, as SQL that begins with a comma. */
+export async function readRecordSummaries<More extends object = object>(
+  db: Kysely<JournalTables>,
+  from: RawBuilder<unknown>,
+  rest: RawBuilder<unknown>,
+  more: RawBuilder<unknown> = sql``,
+): Promise<readonly (RecordSummary & More)[]> {
+  const { rows } = await sql<
+    ListedRow & More
+  >`select r.batch, r.position, b.partner, b.received_ms as "receivedMs",
+      r.state, r.reason, r.retry, r.attempts, r.superseded, r.dead_letter as "deadLetter", r.settled_ms as "settledMs" ${more}
+    from ${from} ${rest}`.execute(db)
   return rows.map((row) => {
     const state = recordStates[row.state] ?? 'unknown'
     const reason = row.reason ?? undefined
@@ -213,6 +226,10 @@ async function listRecords(
     }
   })
 }
+
+/** False where totals and the records that are kept contradict each other: of no state are more kept, and those in flight are all kept. */
+export const fitTotals = (totals: States, kept: States): boolean =>
+  kept.open === totals.open && recordStates.every((state) => kept[state] <= totals[state])
 
 /**
  * Checks at one moment that every record is counted once: nothing that is open was forgotten, and no state has more records
@@ -242,8 +259,7 @@ function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalan
         unknown: count('unknown'),
         parked: count('parked'),
       }
-      const fits = recordStates.every((state) => kept[state] <= balance[state])
-      return { ...balance, kept, holds: fits && kept.open === balance.open && !wrong.has(balance.partner) }
+      return { ...balance, kept, holds: fitTotals(balance, kept) && !wrong.has(balance.partner) }
     })
   })
 }
@@ -317,7 +333,7 @@ const remedies: Readonly<Record<string, string>> = {
 }
 
 /** The remedy for a record. */
-export function remedyFor(state: RecordState, reason: string | undefined): string {
+function remedyFor(state: RecordState, reason: string | undefined): string {
   const known = reason === undefined ? undefined : remedies[reason]
   if (known !== undefined) return known
   return state === 'unknown' ? sendNew : rightId('The service refused the record.')

@@ -18,7 +18,8 @@ interface CountedBatch extends StateCounts {
   readonly receivedMs: number
 }
 
-const none: StateCounts = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+/** Of no state a record. */
+export const none: StateCounts = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
 
 /** Creates what counts the records of batches by the time of receipt and by state, and follows them until they are final. */
 export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {

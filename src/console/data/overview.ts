@@ -1,6 +1,14 @@
 import { sql } from 'kysely'
 
-import { isLive, readBalances, type RecordState, recordStates, stateCodes } from '../../journal/index.ts'
+import {
+  fitTotals,
+  isLive,
+  readBalances,
+  type RecordState,
+  recordStates,
+  stateCodes,
+} from '../../journal/index.ts'
+import { none } from './count-batches.ts'
 import { readCounts } from './counts.ts'
 import { toFigures } from './figures.ts'
 import type { ConsoleDatabase } from './open-database.ts'
@@ -94,8 +102,8 @@ export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promi
       const { partner } = balance
       const own = kept.find((one) => one.partner === partner)
       const inFlight = open.find((one) => one.partner === partner)?.records ?? 0
-      const fits = recordStates.every((state) => state === 'open' || (own?.[state] ?? 0) <= balance[state])
-      return { partner, holds: fits && inFlight === balance.open ? 1 : 0 }
+      const counted = { ...(own ?? none), open: inFlight }
+      return { partner, holds: fitTotals(balance, counted) ? 1 : 0 }
     })
   })
   await exclusively(async (at) => {

@@ -1,4 +1,4 @@
-import type { RecordState } from '../../journal/index.ts'
+import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
  * What the console's pages ask of the journal and of all its instances. Every instance gives the same answers, since all that is
@@ -62,9 +62,7 @@ export interface Traffic {
 }
 
 /** The totals of a partner since the journal was created; `open`: in flight. */
-export interface PartnerBalance extends StateCounts {
-  readonly partner: string
-  readonly received: number
+export interface PartnerBalance extends Balance {
   /** False: totals and kept records contradict each other, so the journal is damaged. Undefined: not checked yet. */
   readonly holds: boolean | undefined
   /** When that was checked, ms since the epoch. */
@@ -151,15 +149,13 @@ export type SearchResult = { readonly next: string | undefined } & (
   | { readonly kind: 'records'; readonly records: readonly RecordRow[] }
 )
 
-export interface BatchRow {
-  readonly batch: number
-  readonly partner: string
-  readonly receivedMs: number
+export interface BatchRow extends Pick<
+  BatchSummary,
+  'batch' | 'partner' | 'receivedMs' | 'records' | 'states'
+> {
   /** Undefined: not read yet, or unreadable. */
   readonly boundary: string | undefined
   readonly servedBy: 'v2' | 'v3'
-  readonly records: number
-  readonly states: StateCounts
 }
 
 export interface BatchDetails extends BatchRow {
@@ -176,25 +172,10 @@ export interface BatchDetails extends BatchRow {
   readonly timeline: readonly Step[]
 }
 
-export interface RecordRow {
-  readonly batch: number
-  /** From 0; its part in the reply is one more. */
-  readonly position: number
-  readonly partner: string
-  readonly receivedMs: number
+export interface RecordRow extends RecordSummary {
   readonly contentId: string | undefined
-  readonly state: RecordState
-  /** A code of the outcome, of V2 or of V3; never a text of theirs. */
-  readonly reason: string | undefined
-  /** When it is tried again; `resend`: when its client sends the batch again. */
-  readonly retry: 'resend' | number | undefined
-  readonly attempts: number
-  readonly superseded: boolean
-  readonly deadLetter: boolean
-  readonly settledMs: number | undefined
+  /** The instance that may settle it. */
   readonly instance: number
-  /** What an operator can do about a dead letter. */
-  readonly remedy: string | undefined
 }
 
 export interface RecordsPage {

@@ -3,12 +3,12 @@ import { type RawBuilder, sql } from 'kysely'
 import {
   isDue,
   NO_KEY,
+  readRecordSummaries,
   type RecordState,
   recordStates,
-  remedyFor,
   stateCodes,
-  toRetry,
 } from '../../journal/index.ts'
+import { none } from './count-batches.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type {
   BatchDetails,
@@ -144,48 +144,19 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
 
 const toHash = (text: string): number => (/^[0-9a-f]{13}$/.test(text) ? Number.parseInt(text, 16) : -1)
 
-interface ListedRow {
-  readonly batch: number
-  readonly position: number
-  readonly partner: string
-  readonly receivedMs: number
-  readonly instance: number
-  readonly contentId: string | null
-  readonly state: number
-  readonly reason: string | null
-  readonly retry: number | null
-  readonly attempts: number
-  readonly superseded: number
-  readonly deadLetter: number
-  readonly settledMs: number | null
-}
-
 async function readRecords(
   db: Db,
   from: Condition,
   conditions: readonly Condition[],
   order: Condition,
 ): Promise<readonly RecordRow[]> {
-  const rows = await rowsOf(
+  const rows = await readRecordSummaries<{ instance: number; contentId: string | null }>(
     db,
-    sql<ListedRow>`select r.batch, r.position, b.partner, b.received_ms as "receivedMs", b.instance, k.content_id as "contentId",
-        r.state, r.reason, r.retry, r.attempts, r.superseded, r.dead_letter as "deadLetter", r.settled_ms as "settledMs"
-      from ${from} ${where(conditions)} ${order}`,
+    from,
+    sql`${where(conditions)} ${order}`,
+    sql`, b.instance, k.content_id as "contentId"`,
   )
-  return rows.map((row) => {
-    const state = recordStates[row.state] ?? 'unknown'
-    const reason = row.reason ?? undefined
-    const deadLetter = row.deadLetter === 1
-    return {
-      ...row,
-      ...{ state, reason, deadLetter },
-      contentId: row.contentId ?? undefined,
-      retry: toRetry(row.retry),
-      superseded: row.superseded === 1,
-      settledMs: row.settledMs ?? undefined,
-      remedy: deadLetter ? remedyFor(state, reason) : undefined,
-    }
-  })
+  return rows.map((row) => ({ ...row, contentId: row.contentId ?? undefined }))
 }
 
 const listed = sql`journal_records r join journal_batches b on b.id = r.batch
@@ -227,7 +198,7 @@ export async function readDetails(
       from journal_batches b left join console_batches c on c.batch = b.id ${where(conditions)}`,
   )
   if (row === undefined) return undefined
-  const counts = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+  const counts = { ...none }
   let deadLetters = 0
   const states = await rowsOf(
     db,
