@@ -35,14 +35,14 @@ export function History({ entries, withPartner = false }: HistoryProps) {
       caption="Audit trail"
       rows={entries}
       columns={[
-        { heading: 'Entry', cell: ({ entry }) => entry },
-        { heading: 'Time (UTC)', cell: ({ atMs }) => <Time ms={atMs} /> },
-        { heading: 'By', cell: ({ by }) => by },
-        ...(withPartner ? [{ heading: 'Partner', cell: ({ partner }: AuditEntry) => partner }] : []),
-        { heading: 'Action', cell: ({ action }) => action },
-        { heading: 'From', cell: ({ from }) => formatSetting(from) },
-        { heading: 'To', cell: ({ to }) => formatSetting(to) },
-        { heading: 'Reason', cell: ({ reason }) => reason },
+        ['Entry', ({ entry }) => entry],
+        ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+        ['By', ({ by }) => by],
+        withPartner && ['Partner', ({ partner }) => partner],
+        ['Action', ({ action }) => action],
+        ['From', ({ from }) => formatSetting(from)],
+        ['To', ({ to }) => formatSetting(to)],
+        ['Reason', ({ reason }) => reason],
       ]}
       empty="The audit trail has no entry."
     />

@@ -3,7 +3,22 @@ import { type RecordState, recordStates } from '../../journal/index.ts'
 import { notFound, numberOf, type Visit } from '../access/visit.ts'
 import type { BatchDetails, BatchRow, RecordRow, Search, SearchResult, Step, StepKind } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Form, formatCount, Live, Pager, Table, Time, type Tone } from './parts.tsx'
+import {
+  Badge,
+  counted,
+  Facts,
+  Form,
+  formatCount,
+  Id,
+  Live,
+  Pager,
+  PartnerLink,
+  Section,
+  Table,
+  Tabs,
+  Time,
+  type Tone,
+} from './parts.tsx'
 
 /** Finds batches and records. What is typed of a learner, an event or a mark becomes a hash before it is in an address. */
 export const batches: Page = {
@@ -173,16 +188,13 @@ function Found({ found, isSearch }: { readonly found: SearchResult; readonly isS
       caption="Batches, newest first"
       rows={found.batches}
       columns={[
-        { heading: 'Batch', cell: ({ batch }) => <a href={`/batches/${batch}`}>{batch}</a> },
-        { heading: 'Received (UTC)', cell: ({ receivedMs }) => <Time ms={receivedMs} /> },
-        { heading: 'Partner', cell: ({ partner }) => partner },
-        { heading: 'Served by', cell: ({ servedBy }) => servedBy.toUpperCase() },
-        { heading: 'Records', cell: ({ records }) => formatCount(records), isNumber: true },
-        { heading: 'Outcomes', cell: (batch) => <Outcomes batch={batch} /> },
-        {
-          heading: 'Batch id of the client',
-          cell: ({ boundary }) => (boundary === undefined ? '–' : <span class="mono">{boundary}</span>),
-        },
+        ['Batch', ({ batch }) => <a href={`/batches/${batch}`}>{batch}</a>],
+        ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
+        ['Partner', ({ partner }) => partner],
+        ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
+        ['Records', ({ records }) => formatCount(records), 'number'],
+        ['Outcomes', (batch) => <Outcomes batch={batch} />],
+        ['Batch id of the client', ({ boundary }) => <Id of={boundary} />],
       ]}
       empty={empty}
     />
@@ -240,30 +252,29 @@ export const batch: Page = {
       body: (
         <>
           <Live id="batch" of={[details, records]}>
-            <Facts details={details} />
-            <section>
-              <h2>Exceptional steps</h2>
+            <BatchFacts details={details} />
+            <Section title="Exceptional steps">
               <Timeline steps={details.timeline} />
-            </section>
-            <section>
-              <h2>Records</h2>
-              <nav class="tabs" aria-label="State">
-                <a href={`/batches/${number}`} aria-current={state === undefined ? 'true' : undefined}>
-                  all {formatCount(details.records)}
-                </a>
-                {recordStates
-                  .filter((one) => details.states[one] > 0)
-                  .map((one) => (
-                    <a
-                      href={`/batches/${number}?state=${one}`}
-                      aria-current={one === state ? 'true' : undefined}
-                    >
-                      {stateNames[one]} {formatCount(details.states[one])}
-                    </a>
-                  ))}
-              </nav>
+            </Section>
+            <Section title="Records">
+              <Tabs
+                label="State"
+                tabs={[
+                  [`/batches/${number}`, `all ${formatCount(details.records)}`, state === undefined],
+                  ...recordStates
+                    .filter((one) => details.states[one] > 0)
+                    .map(
+                      (one) =>
+                        [
+                          `/batches/${number}?state=${one}`,
+                          `${stateNames[one]} ${formatCount(details.states[one])}`,
+                          one === state,
+                        ] as const,
+                    ),
+                ]}
+              />
               <Records records={records} empty="No record is in this state." />
-            </section>
+            </Section>
           </Live>
           <Pager
             query={query}
@@ -278,30 +289,24 @@ export const batch: Page = {
   },
 }
 
-function Facts({ details }: { readonly details: BatchDetails }) {
+function BatchFacts({ details }: { readonly details: BatchDetails }) {
   const { partner, receivedMs, boundary, servedBy, answered, hasRequest, instance, deadLetters, unreadable } =
     details
-  const facts = [
-    ['Partner', <a href={`/partners/${encodeURIComponent(partner)}`}>{partner}</a>],
-    ['Received (UTC)', <Time ms={receivedMs} />],
-    ['Served by', servedBy.toUpperCase()],
-    ['Reply', answered ? 'written out whole' : 'not written out whole'],
-    ['Request', hasRequest ? 'kept' : 'not kept'],
-    ['Instance', instance],
-    ['Dead letters', formatCount(deadLetters)],
-    ['Batch id of the client', boundary === undefined ? '–' : <span class="mono">{boundary}</span>],
-  ] as const
   return (
     <section aria-label="Facts">
       <Outcomes batch={details} />
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts
+        of={[
+          ['Partner', <PartnerLink id={partner} />],
+          ['Received (UTC)', <Time ms={receivedMs} />],
+          ['Served by', servedBy.toUpperCase()],
+          ['Reply', answered ? 'written out whole' : 'not written out whole'],
+          ['Request', hasRequest ? 'kept' : 'not kept'],
+          ['Instance', instance],
+          ['Dead letters', formatCount(deadLetters)],
+          ['Batch id of the client', <Id of={boundary} />],
+        ]}
+      />
       {unreadable !== undefined && (
         <p class="soft">
           Its records are not found by learner, event or Content-ID: {unreadableTexts[unreadable]}.
@@ -336,11 +341,11 @@ function Timeline({ steps }: { readonly steps: readonly Step[] }) {
       caption="Exceptional steps, oldest first"
       rows={steps}
       columns={[
-        { heading: 'Time (UTC)', cell: ({ atMs }) => <Time ms={atMs} /> },
-        { heading: 'Step', cell: ({ kind }) => stepTexts[kind] },
-        { heading: 'Parts', cell: ({ positions }) => formatParts(positions) },
-        { heading: 'Reason', cell: ({ reason = '' }) => reason },
-        { heading: 'Instance', cell: ({ instance }) => instance ?? '–' },
+        ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+        ['Step', ({ kind }) => stepTexts[kind]],
+        ['Parts', ({ positions }) => formatParts(positions)],
+        ['Reason', ({ reason = '' }) => reason],
+        ['Instance', ({ instance }) => instance ?? '–'],
       ]}
       empty="None: it was answered straight away."
     />
@@ -359,31 +364,19 @@ function Records({ records, empty, withBatch = false }: RecordsProps) {
       caption="Records"
       rows={records}
       columns={[
-        {
-          heading: 'Part',
-          cell: ({ batch: number, position }) => (
-            <a href={`/batches/${number}/${position + 1}`}>{position + 1}</a>
-          ),
-        },
-        ...(withBatch
-          ? [
-              {
-                heading: 'Batch',
-                cell: ({ batch: number }: RecordRow) => <a href={`/batches/${number}`}>{number}</a>,
-              },
-              { heading: 'Partner', cell: ({ partner }: RecordRow) => partner },
-            ]
-          : []),
-        {
-          heading: 'Content-ID',
-          cell: ({ contentId }) => (contentId === undefined ? '–' : <span class="mono">{contentId}</span>),
-        },
-        { heading: 'State', cell: (record) => <State record={record} /> },
-        { heading: 'Reason', cell: ({ reason }) => reason ?? '' },
-        { heading: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-        { heading: 'Settled (UTC)', cell: ({ settledMs }) => <Time ms={settledMs} /> },
-        { heading: 'Next try (UTC)', cell: ({ retry }) => <Retry retry={retry} /> },
-        { heading: 'Instance', cell: ({ instance }) => instance, isNumber: true },
+        [
+          'Part',
+          ({ batch: number, position }) => <a href={`/batches/${number}/${position + 1}`}>{position + 1}</a>,
+        ],
+        withBatch && ['Batch', ({ batch: number }) => <a href={`/batches/${number}`}>{number}</a>],
+        withBatch && ['Partner', ({ partner }) => partner],
+        ['Content-ID', ({ contentId }) => <Id of={contentId} />],
+        ['State', (record) => <State record={record} />],
+        ['Reason', ({ reason }) => reason ?? ''],
+        ['Attempts', ({ attempts }) => attempts, 'number'],
+        ['Settled (UTC)', ({ settledMs }) => <Time ms={settledMs} />],
+        ['Next try (UTC)', ({ retry }) => <Retry retry={retry} />],
+        ['Instance', ({ instance }) => instance, 'number'],
       ]}
       empty={empty}
     />

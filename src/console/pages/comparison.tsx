@@ -4,12 +4,12 @@ import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
 import { isRunId, type ListedRun, type UnfinishedRun } from '../../compare/run/index.ts'
 import type { RunDocument, RunOutcome } from '../../compare/run-document.ts'
-import { type Verdict, verdicts, verdictTexts } from '../../compare/verdict.ts'
+import { verdicts, verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Chart, Facts, formatCount, Live, Table, Time, type Tone } from './parts.tsx'
+import { Badge, Chart, Facts, formatCount, Live, Section, Table, Time, type Tone } from './parts.tsx'
 import { Trend } from './trend.tsx'
 
 /** As reports are printed: a small count may point to a single child. */
@@ -36,23 +36,20 @@ export const comparison: Page = {
       },
       body: (
         <>
-          <section>
-            <h2>Live comparison</h2>
+          <Section title="Live comparison">
             <p class="soft">What the traffic of each partner has shown at its stage and share.</p>
             <LiveResults found={found} />
-          </section>
+          </Section>
           {!isLimited && (
             <Live id="runs" of={[unfinished, newest]}>
               {unfinished.length > 0 && (
-                <section>
-                  <h2>Runs that have not ended</h2>
+                <Section title="Runs that have not ended">
                   <Unfinished runs={unfinished} />
-                </section>
+                </Section>
               )}
-              <section>
-                <h2>Runs</h2>
+              <Section title="Runs">
                 <Runs runs={newest} />
-              </section>
+              </Section>
             </Live>
           )}
         </>
@@ -81,14 +78,14 @@ function LiveResults({ found }: { readonly found: readonly (LiveResult & { reado
       caption="Live comparison of each partner"
       rows={found}
       columns={[
-        { heading: 'Partner', cell: ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a> },
-        { heading: 'Outcome', cell: ({ report: { outcome } }) => <Outcome outcome={outcome} /> },
-        { heading: 'Since (UTC)', cell: ({ document }) => <Time ms={Date.parse(document.startedAt)} /> },
-        { heading: 'Last (UTC)', cell: ({ document }) => <Time ms={Date.parse(document.endedAt)} /> },
-        { heading: 'Compared', cell: ({ report }) => formatCount(report.run.compared), isNumber: true },
-        { heading: 'Coverage', cell: ({ report }) => coverageOf(report.run), isNumber: true },
-        { heading: 'Largest difference', cell: ({ report }) => largestOf(report) },
-        { heading: 'Trend', cell: ({ trend }) => <Trend days={trend} /> },
+        ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
+        ['Outcome', ({ report: { outcome } }) => <Outcome outcome={outcome} />],
+        ['Since (UTC)', ({ document }) => <Time ms={Date.parse(document.startedAt)} />],
+        ['Last (UTC)', ({ document }) => <Time ms={Date.parse(document.endedAt)} />],
+        ['Compared', ({ report }) => formatCount(report.run.compared), 'number'],
+        ['Coverage', ({ report }) => coverageOf(report.run), 'number'],
+        ['Largest difference', ({ report }) => largestOf(report)],
+        ['Trend', ({ trend }) => <Trend days={trend} />],
       ]}
       empty="Live comparison has found nothing yet. It runs at shadow, and later with partners[].check.v2."
     />
@@ -114,10 +111,10 @@ function Unfinished({ runs }: { readonly runs: readonly UnfinishedRun[] }) {
       caption="Runs that have not ended"
       rows={runs}
       columns={[
-        { heading: 'Run', cell: ({ run }) => <RunLink run={run} /> },
-        { heading: 'Partner', cell: ({ document }) => document.partner ?? '–' },
-        { heading: 'Progress', cell: (run) => <Progress run={run} /> },
-        { heading: 'Last step (UTC)', cell: ({ lastStepMs }) => <Time ms={lastStepMs} /> },
+        ['Run', ({ run }) => <RunLink run={run} />],
+        ['Partner', ({ document }) => document.partner ?? '–'],
+        ['Progress', (run) => <Progress run={run} />],
+        ['Last step (UTC)', ({ lastStepMs }) => <Time ms={lastStepMs} />],
       ]}
       empty=""
     />
@@ -143,22 +140,15 @@ function Runs({ runs }: { readonly runs: readonly ListedRun[] }) {
       caption="Runs, the newest first"
       rows={runs}
       columns={[
-        {
-          heading: 'Run',
-          cell: ({ run, summary }) => (summary && isRunId(run) ? <RunLink run={run} /> : run),
-        },
-        { heading: 'Partner', cell: ({ summary }) => summary?.partner ?? '–' },
-        { heading: 'Days', cell: ({ summary }) => (summary ? daysOf(summary) : '–') },
-        {
-          heading: 'Outcome',
-          cell: ({ summary, fault }) =>
-            summary ? <Outcome outcome={summary.outcome} /> : `no run: ${fault}`,
-        },
-        { heading: 'Coverage', cell: ({ summary }) => (summary ? coverageOf(summary) : ''), isNumber: true },
-        {
-          heading: 'Ended (UTC)',
-          cell: ({ summary }) => <Time ms={summary && Date.parse(summary.endedAt)} />,
-        },
+        ['Run', ({ run, summary }) => (summary && isRunId(run) ? <RunLink run={run} /> : run)],
+        ['Partner', ({ summary }) => summary?.partner ?? '–'],
+        ['Days', ({ summary }) => (summary ? daysOf(summary) : '–')],
+        [
+          'Outcome',
+          ({ summary, fault }) => (summary ? <Outcome outcome={summary.outcome} /> : `no run: ${fault}`),
+        ],
+        ['Coverage', ({ summary }) => (summary ? coverageOf(summary) : ''), 'number'],
+        ['Ended (UTC)', ({ summary }) => <Time ms={summary && Date.parse(summary.endedAt)} />],
       ]}
       empty="There is none in the folder of console.runs. markbridge compare run makes one."
     />
@@ -211,13 +201,12 @@ export const run: Page = {
               <ByDay run={shown} />
             </div>
           </Live>
-          <section>
-            <h2>Differences</h2>
+          <Section title="Differences">
             <p class="soft">
               By what they mean for a school, the gravest first; those of one kind by number.
             </p>
             <Classes classes={classes} />
-          </section>
+          </Section>
         </>
       ),
     }
@@ -265,20 +254,19 @@ async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePo
 
 function Verdicts({ run: { verdicts: counts, compared } }: { readonly run: RunDocument }) {
   return (
-    <section>
-      <h2>Verdicts</h2>
+    <Section title="Verdicts">
       <Table
         caption="Records by verdict"
         rows={verdicts}
         columns={[
-          { heading: 'Verdict', cell: (verdict) => verdictTexts[verdict].label },
-          { heading: 'Records', cell: (verdict) => formatCount(counts[verdict]), isNumber: true },
-          { heading: 'Share', cell: (verdict) => formatShare(counts[verdict], compared), isNumber: true },
-          { heading: 'Meaning', cell: (verdict) => verdictTexts[verdict].meaning },
+          ['Verdict', (verdict) => verdictTexts[verdict].label],
+          ['Records', (verdict) => formatCount(counts[verdict]), 'number'],
+          ['Share', (verdict) => formatShare(counts[verdict], compared), 'number'],
+          ['Meaning', (verdict) => verdictTexts[verdict].meaning],
         ]}
         empty=""
       />
-    </section>
+    </Section>
   )
 }
 
@@ -287,7 +275,7 @@ const drawn = [
   ['onlyV2', '--parked', [12, 4, 2, 4]],
   ['onlyV3', '--unknown', [2, 3]],
   ['unknown', '--open', [4, 4]],
-] as const satisfies readonly (readonly [Verdict, string, readonly number[] | undefined])[]
+] as const
 
 function ByDay({ run: { days, kind } }: { readonly run: RunDocument }) {
   const dated = days.filter(({ name }) => /^\d{4}-\d\d-\d\d$/.test(name))
@@ -296,14 +284,13 @@ function ByDay({ run: { days, kind } }: { readonly run: RunDocument }) {
   const byDay = new Map(dated.map(({ name, verdicts: counts }) => [Date.parse(name), counts]))
   const all = Array.from({ length: (last - first) / DAY_MS + 1 }, (_, at) => byDay.get(first + at * DAY_MS))
   const series = drawn.map(([verdict, color, dash]) => ({
-    ...{ label: verdictTexts[verdict].label, color, ...(dash && { dash }) },
+    ...{ label: verdictTexts[verdict].label, color, dash },
     values: all.map((counts) => counts?.[verdict] ?? null),
   }))
   return (
-    <section>
-      <h2>{kind === 'live' ? 'By day of comparison' : 'By day of the records'}</h2>
+    <Section title={kind === 'live' ? 'By day of comparison' : 'By day of the records'}>
       <Chart title="Records that are not the same" fromMs={first} stepMs={DAY_MS} series={series} />
-    </section>
+    </Section>
   )
 }
 

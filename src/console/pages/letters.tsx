@@ -5,7 +5,7 @@ import type { RecordRow, WaitingFilter } from '../data/port.ts'
 import type { ConsolePorts } from '../ports.ts'
 import { countRecords, Retry, State } from './batches.tsx'
 import type { Page } from './page.ts'
-import { counted, Form, formatCount, Live, Pager, Reason, Table, Time } from './parts.tsx'
+import { counted, Form, formatCount, Live, Pager, Reason, Table, Tabs, Time } from './parts.tsx'
 
 type Kind = WaitingFilter['kind']
 
@@ -28,29 +28,30 @@ export const letters: Page = {
       json: { filter, ...found },
       body: (
         <>
-          <nav class="tabs" aria-label="Kind">
-            {kinds.map(([kind, name]) => (
-              <a href={`/letters?kind=${kind}`} aria-current={kind === filter.kind ? 'true' : undefined}>
-                {name}
-              </a>
-            ))}
-          </nav>
+          <Tabs
+            label="Kind"
+            tabs={kinds.map(([kind, name]) => [`/letters?kind=${kind}`, name, kind === filter.kind])}
+          />
           <p class="soft">
             {isDead
               ? 'These are no longer tried, and their clients do not know the outcome. Do what the remedy says, then clear them.'
               : 'The background tries these again by itself. Retry makes them due at once.'}
           </p>
           {found.reasons.length > 0 && (
-            <nav class="tabs" aria-label="Reason">
-              <a href={href({})} aria-current={filter.reason === undefined ? 'true' : undefined}>
-                all reasons
-              </a>
-              {found.reasons.map(({ reason, records }) => (
-                <a href={href({ reason })} aria-current={reason === filter.reason ? 'true' : undefined}>
-                  {reason === '' ? 'no reason' : reason} {formatCount(records)}
-                </a>
-              ))}
-            </nav>
+            <Tabs
+              label="Reason"
+              tabs={[
+                [href({}), 'all reasons', filter.reason === undefined],
+                ...found.reasons.map(
+                  ({ reason, records }) =>
+                    [
+                      href({ reason }),
+                      `${reason || 'no reason'} ${formatCount(records)}`,
+                      reason === filter.reason,
+                    ] as const,
+                ),
+              ]}
+            />
           )}
           {visit.actor.role === 'operator' && found.records.length > 0 ? (
             <Form
@@ -58,7 +59,7 @@ export const letters: Page = {
               action={`/letters?${visit.query.toString()}`}
               label={isDead ? 'Clear' : 'Retry'}
             >
-              <Choices records={found.records} isDead={isDead} />
+              <List records={found.records} isDead={isDead} withChoice />
               <p class="check">
                 <input id="all" type="checkbox" name="all" value="1" data-selects="[name=record]" />
                 <label for="all">All of this page ({countRecords(found.records.length)})</label>
@@ -68,7 +69,7 @@ export const letters: Page = {
             </Form>
           ) : (
             <Live id="letters" of={found.records}>
-              <Listed records={found.records} isDead={isDead} />
+              <List records={found.records} isDead={isDead} />
             </Live>
           )}
           <Pager
@@ -152,45 +153,44 @@ async function change(
   return isDead ? data.dismiss(batch, positions) : data.retry(batch)
 }
 
-const where = {
-  heading: 'Part',
-  cell: ({ batch, position }: RecordRow) => (
-    <a href={`/batches/${batch}/${position + 1}`}>{`${position + 1} of batch ${batch}`}</a>
-  ),
-}
-
-const columnsOf = (isDead: boolean) => [
-  { heading: 'Partner', cell: ({ partner }: RecordRow) => partner },
-  { heading: 'Received (UTC)', cell: ({ receivedMs }: RecordRow) => <Time ms={receivedMs} /> },
-  { heading: 'State', cell: (record: RecordRow) => <State record={{ ...record, deadLetter: false }} /> },
-  { heading: 'Cause', cell: ({ reason }: RecordRow) => reason ?? '' },
-  { heading: 'Attempts', cell: ({ attempts }: RecordRow) => attempts, isNumber: true },
-  isDead
-    ? { heading: 'Remedy', cell: ({ remedy }: RecordRow) => remedy ?? '' }
-    : { heading: 'Next try (UTC)', cell: ({ retry }: RecordRow) => <Retry retry={retry} /> },
-]
-
 interface ListProps {
   readonly records: readonly RecordRow[]
   readonly isDead: boolean
+  /** Each row has a box to choose it. */
+  readonly withChoice?: boolean
 }
 
-function Listed({ records, isDead }: ListProps) {
-  const empty = isDead ? 'There is no dead letter.' : 'Nothing waits.'
-  return <Table caption="Records" rows={records} columns={[where, ...columnsOf(isDead)]} empty={empty} />
-}
-
-function Choices({ records, isDead }: ListProps) {
-  const choice = {
-    heading: 'Choose',
-    cell: (record: RecordRow) => (
-      <input
-        type="checkbox"
-        name="record"
-        value={nameOf(record)}
-        aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
-      />
-    ),
-  }
-  return <Table caption="Records" rows={records} columns={[choice, where, ...columnsOf(isDead)]} empty="" />
+function List({ records, isDead, withChoice = false }: ListProps) {
+  const choice = (record: RecordRow) => (
+    <input
+      type="checkbox"
+      name="record"
+      value={nameOf(record)}
+      aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
+    />
+  )
+  return (
+    <Table
+      caption="Records"
+      rows={records}
+      columns={[
+        withChoice && ['Choose', choice],
+        [
+          'Part',
+          ({ batch, position }) => (
+            <a href={`/batches/${batch}/${position + 1}`}>{`${position + 1} of batch ${batch}`}</a>
+          ),
+        ],
+        ['Partner', ({ partner }) => partner],
+        ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
+        ['State', (record) => <State record={{ ...record, deadLetter: false }} />],
+        ['Cause', ({ reason }) => reason ?? ''],
+        ['Attempts', ({ attempts }) => attempts, 'number'],
+        isDead
+          ? ['Remedy', ({ remedy }) => remedy ?? '']
+          : ['Next try (UTC)', ({ retry }) => <Retry retry={retry} />],
+      ]}
+      empty={isDead ? 'There is no dead letter.' : 'Nothing waits.'}
+    />
+  )
 }

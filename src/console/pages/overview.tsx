@@ -10,7 +10,22 @@ import type {
 } from '../data/port.ts'
 import type { PartnerStage } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Chart, counted, formatCount, formatMs, Live, Table, Time, type Tone } from './parts.tsx'
+import {
+  Badge,
+  Chart,
+  type Column,
+  counted,
+  Facts,
+  formatCount,
+  formatMs,
+  Live,
+  PartnerLink,
+  Section,
+  Table,
+  Tabs,
+  Time,
+  type Tone,
+} from './parts.tsx'
 
 const ranges = [
   ['live', 'Live', '10 minutes'],
@@ -36,19 +51,12 @@ export const overview: Page = {
         <>
           <Live id="state" of={[alarms, found.balances, found.instances]}>
             <Alarms alarms={alarms} />
-            <section>
-              <h2>Balance</h2>
+            <Section title="Balance">
               <p class="soft">Every record that was received is in exactly one of these states.</p>
               <Balances balances={found.balances} />
-            </section>
+            </Section>
           </Live>
-          <nav class="tabs" aria-label="Time">
-            {ranges.map(([id, name]) => (
-              <a href={`/?range=${id}`} aria-current={id === range ? 'true' : undefined}>
-                {name}
-              </a>
-            ))}
-          </nav>
+          <Tabs label="Time" tabs={ranges.map(([id, name]) => [`/?range=${id}`, name, id === range])} />
           <Live id="traffic" of={[found.traffic, found.figures]}>
             <div class="columns">
               <Marks traffic={found.traffic} />
@@ -56,10 +64,9 @@ export const overview: Page = {
             </div>
           </Live>
           <Live id="instances" of={found.instances}>
-            <section>
-              <h2>Instances</h2>
+            <Section title="Instances">
               <Instances instances={found.instances} />
-            </section>
+            </Section>
           </Live>
         </>
       ),
@@ -78,51 +85,37 @@ function alarmsOf(
   { balances, instances, index }: Overview,
   stages: readonly PartnerStage[],
 ): readonly Alarm[] {
-  const bad = (text: string, href?: string): Alarm => ({ tone: 'bad', text, href })
-  const note = (text: string, href?: string): Alarm => ({ tone: 'note', text, href })
-  return [
-    ...balances
-      .filter(({ holds }) => holds === false)
-      .map(({ partner }) =>
-        bad(`The balance of ${partner} does not hold: the journal is damaged. Run markbridge journal check.`),
-      ),
-    ...stages
-      .filter(({ stage }) => stage === 'damaged')
-      .map(({ partner }) =>
-        bad(`The stage of ${partner} in the journal is damaged.`, `/partners/${encodeURIComponent(partner)}`),
-      ),
-    ...instances
-      .filter(({ state }) => state !== 'live')
-      .map(({ instance, host, state }) =>
-        bad(`Instance ${instance} on ${host} ${state === 'lost' ? 'was lost' : 'does not renew its lease'}.`),
-      ),
-    ...balances
-      .filter(({ unknown }) => unknown > 0)
-      .map(({ partner, unknown }) =>
-        note(`${partner}: the outcome of ${counted(unknown, 'record')} is unknown.`),
-      ),
-    ...balances
-      .filter(({ deadLetters }) => deadLetters > 0)
-      .map(({ partner, deadLetters }) =>
-        note(
-          `${partner}: ${counted(deadLetters, 'dead letter')}.`,
-          `/letters?partner=${encodeURIComponent(partner)}`,
-        ),
-      ),
-    ...stages.flatMap(({ partner, pending }) =>
-      pending?.needsApproval === true
-        ? [
-            note(
-              `${partner}: a step by ${pending.by} waits for an approval.`,
-              `/partners/${encodeURIComponent(partner)}`,
-            ),
-          ]
-        : [],
-    ),
-    ...(index.lostSteps > 0
-      ? [note(`${counted(index.lostSteps, 'step')} of timelines could not be kept.`)]
-      : []),
-  ]
+  const [bad, note] = [[], []] as [Alarm[], Alarm[]]
+  const add = (to: Alarm[], text: string, href?: string): void =>
+    void to.push({ tone: to === bad ? 'bad' : 'note', text, href })
+  for (const { partner, holds, unknown, deadLetters } of balances) {
+    if (holds === false)
+      add(
+        bad,
+        `The balance of ${partner} does not hold: the journal is damaged. Run markbridge journal check.`,
+      )
+    if (unknown > 0) add(note, `${partner}: the outcome of ${counted(unknown, 'record')} is unknown.`)
+    if (deadLetters > 0)
+      add(
+        note,
+        `${partner}: ${counted(deadLetters, 'dead letter')}.`,
+        `/letters?partner=${encodeURIComponent(partner)}`,
+      )
+  }
+  for (const { partner, stage, pending } of stages) {
+    const href = `/partners/${encodeURIComponent(partner)}`
+    if (stage === 'damaged') add(bad, `The stage of ${partner} in the journal is damaged.`, href)
+    if (pending?.needsApproval === true)
+      add(note, `${partner}: a step by ${pending.by} waits for an approval.`, href)
+  }
+  for (const { instance, host, state } of instances)
+    if (state !== 'live')
+      add(
+        bad,
+        `Instance ${instance} on ${host} ${state === 'lost' ? 'was lost' : 'does not renew its lease'}.`,
+      )
+  if (index.lostSteps > 0) add(note, `${counted(index.lostSteps, 'step')} of timelines could not be kept.`)
+  return [...bad, ...note]
 }
 
 function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
@@ -145,20 +138,17 @@ function stateOf(balance: PartnerBalance): readonly [Tone, string] {
 }
 
 function Balances({ balances }: { readonly balances: readonly PartnerBalance[] }) {
-  const count = (heading: string, of: (balance: PartnerBalance) => number) => ({
+  const count = (heading: string, of: (balance: PartnerBalance) => number): Column<PartnerBalance> => [
     heading,
-    cell: (balance: PartnerBalance) => formatCount(of(balance)),
-    isNumber: true,
-  })
+    (balance: PartnerBalance) => formatCount(of(balance)),
+    'number',
+  ]
   return (
     <Table
       caption="Balance of each partner"
       rows={balances}
       columns={[
-        {
-          heading: 'Partner',
-          cell: ({ partner }) => <a href={`/partners/${encodeURIComponent(partner)}`}>{partner}</a>,
-        },
+        ['Partner', ({ partner }) => <PartnerLink id={partner} />],
         count('Received', ({ received }) => received),
         count('= Confirmed', ({ confirmed }) => confirmed),
         count('+ Refused', ({ refused }) => refused),
@@ -166,14 +156,14 @@ function Balances({ balances }: { readonly balances: readonly PartnerBalance[] }
         count('+ Parked', ({ parked }) => parked),
         count('+ In flight', ({ open }) => open),
         count('Dead letters', ({ deadLetters }) => deadLetters),
-        {
-          heading: 'Balance',
-          cell: (balance) => {
+        [
+          'Balance',
+          (balance) => {
             const [tone, word] = stateOf(balance)
             return <Badge tone={tone}>{word}</Badge>
           },
-        },
-        { heading: 'Checked (UTC)', cell: ({ checkedMs }) => <Time ms={checkedMs} /> },
+        ],
+        ['Checked (UTC)', ({ checkedMs }) => <Time ms={checkedMs} />],
       ]}
       empty="No record was received yet."
     />
@@ -194,24 +184,20 @@ function Marks({ traffic: { fromMs, stepMs, points, series } }: { readonly traff
     const values = Array.from({ length: points }, (_, at) =>
       own.reduce((sum, { counts }) => sum + (counts[at] ?? 0), 0),
     )
-    return { label, color: `--${state}`, ...(dash === undefined ? {} : { dash }), values }
+    return { label, color: `--${state}`, dash, values }
   })
   return (
-    <section>
-      <h2>Marks by time of receipt</h2>
+    <Section title="Marks by time of receipt">
       <Chart title={`Marks by outcome, ${unitOf(stepMs)}`} fromMs={fromMs} stepMs={stepMs} series={shown} />
-    </section>
+    </Section>
   )
 }
 
-const unitOf = (stepMs: number): string =>
-  stepMs < 60_000
-    ? `each ${stepMs / 1_000} s`
-    : stepMs < 3_600_000
-      ? stepMs === 60_000
-        ? 'each minute'
-        : `each ${stepMs / 60_000} minutes`
-      : 'each hour'
+function unitOf(stepMs: number): string {
+  if (stepMs < 60_000) return `each ${stepMs / 1_000} s`
+  if (stepMs >= 3_600_000) return 'each hour'
+  return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
+}
 
 const classes = [
   ['2xx', 'Answered 2xx', '--confirmed', undefined],
@@ -231,8 +217,7 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
   const at = (index: number): Figures | undefined =>
     figures.find(({ atMs }) => Math.round((atMs - fromMs) / step) === index)
   const series = classes.map(([own, label, color, dash]) => ({
-    ...{ label, color },
-    ...(dash === undefined ? {} : { dash }),
+    ...{ label, color, dash },
     values: Array.from({ length: points }, (_, index) =>
       (at(index)?.calls ?? [])
         .filter(({ status }) => classOf(status) === own)
@@ -242,35 +227,27 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
   const refused = figures.reduce((sum, { refusedCalls }) => sum + refusedCalls, 0)
   const last = figures.at(-1)
   return (
-    <section>
-      <h2>Calls to V3</h2>
+    <Section title="Calls to V3">
       <Chart title={`Calls by answer, ${unitOf(step)}`} fromMs={fromMs} stepMs={step} series={series} />
-      <dl class="facts">
-        <Fact name="Batch to answer" of={last?.batchMs} />
-        <Fact name="Call to V3" of={last?.callMs} />
-        <Fact name="Wait for the rate limit" of={last?.queueMs} />
-        <div>
-          <dt>Calls turned away by the rate limit</dt>
-          <dd>{formatCount(refused)}</dd>
-        </div>
-      </dl>
+      <Facts
+        of={[
+          ['Batch to answer', formatTimes(last?.batchMs)],
+          ['Call to V3', formatTimes(last?.callMs)],
+          ['Wait for the rate limit', formatTimes(last?.queueMs)],
+          ['Calls turned away by the rate limit', formatCount(refused)],
+        ]}
+      />
       <p class="soft">
         {last === undefined
           ? 'No instance has written its figures yet.'
           : 'Upper bounds of the median, 95th and 99th percentile in the latest interval.'}
       </p>
-    </section>
+    </Section>
   )
 }
 
-function Fact({ name, of }: { readonly name: string; readonly of: Percentiles | undefined }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{of === undefined ? '–' : [of.p50, of.p95, of.p99].map(formatMs).join(' · ')}</dd>
-    </div>
-  )
-}
+const formatTimes = (times: Percentiles | undefined): string =>
+  times === undefined ? '–' : [times.p50, times.p95, times.p99].map(formatMs).join(' · ')
 
 const instanceTone = { live: 'good', expired: 'note', lost: 'bad' } as const
 
@@ -280,12 +257,12 @@ function Instances({ instances }: { readonly instances: readonly Instance[] }) {
       caption="Instances and their leases"
       rows={instances}
       columns={[
-        { heading: 'Instance', cell: ({ instance }) => instance },
-        { heading: 'Host', cell: ({ host }) => host },
-        { heading: 'Process', cell: ({ pid }) => pid, isNumber: true },
-        { heading: 'State', cell: ({ state }) => <Badge tone={instanceTone[state]}>{state}</Badge> },
-        { heading: 'Lease until (UTC)', cell: ({ leaseUntilMs }) => <Time ms={leaseUntilMs} /> },
-        { heading: 'Open batches', cell: ({ openBatches }) => formatCount(openBatches), isNumber: true },
+        ['Instance', ({ instance }) => instance],
+        ['Host', ({ host }) => host],
+        ['Process', ({ pid }) => pid, 'number'],
+        ['State', ({ state }) => <Badge tone={instanceTone[state]}>{state}</Badge>],
+        ['Lease until (UTC)', ({ leaseUntilMs }) => <Time ms={leaseUntilMs} />],
+        ['Open batches', ({ openBatches }) => formatCount(openBatches), 'number'],
       ]}
       empty="No instance has a lease."
     />

@@ -5,7 +5,7 @@ import { notFound, reasonOf, type Visit, visiblePartner } from '../access/visit.
 import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
 import { History } from './audit.tsx'
 import type { Page } from './page.ts'
-import { Badge, Form, Live, Reason, Table, Time, type Tone } from './parts.tsx'
+import { Badge, Facts, Form, Live, PartnerLink, Reason, Section, Table, Time, type Tone } from './parts.tsx'
 import { Trend, TrendTable } from './trend.tsx'
 
 /** All partners with their stages. */
@@ -40,7 +40,7 @@ export const partner: Page = {
       json: { ...details, history },
       body: (
         <>
-          <Facts details={details} />
+          <StageFacts details={details} />
           <div class="columns">
             <Steps visit={visit} details={details} />
             <div class="stack">
@@ -48,12 +48,10 @@ export const partner: Page = {
               <Differences details={details} />
             </div>
           </div>
-          <section>
-            <h2>History</h2>
+          <Section title="History">
             <History entries={history} />
-          </section>
-          <section>
-            <h2>Configuration</h2>
+          </Section>
+          <Section title="Configuration">
             {details.configuration === undefined ? (
               <p class="empty">The configuration file has no such partner.</p>
             ) : (
@@ -61,7 +59,7 @@ export const partner: Page = {
                 {details.configuration}
               </pre>
             )}
-          </section>
+          </Section>
         </>
       ),
     }
@@ -126,21 +124,14 @@ function Stages({ partners: shown }: { readonly partners: readonly PartnerStage[
       caption="Partners and their stages"
       rows={shown}
       columns={[
-        {
-          heading: 'Partner',
-          cell: ({ partner: id }) => <a href={`/partners/${encodeURIComponent(id)}`}>{id}</a>,
-        },
-        { heading: 'Stage', cell: ({ stage }) => <StageName stage={stage} /> },
-        {
-          heading: 'Share on V3',
-          cell: ({ percent }) => (percent === undefined ? '–' : `${percent} %`),
-          isNumber: true,
-        },
-        { heading: 'Since (UTC)', cell: ({ sinceMs }) => <Time ms={sinceMs} /> },
-        { heading: 'By', cell: ({ by }) => by ?? 'configuration' },
-        {
-          heading: 'Next step',
-          cell: ({ next, advice, pending }) =>
+        ['Partner', ({ partner: id }) => <PartnerLink id={id} />],
+        ['Stage', ({ stage }) => <StageName stage={stage} />],
+        ['Share on V3', ({ percent }) => (percent === undefined ? '–' : `${percent} %`), 'number'],
+        ['Since (UTC)', ({ sinceMs }) => <Time ms={sinceMs} />],
+        ['By', ({ by }) => by ?? 'configuration'],
+        [
+          'Next step',
+          ({ next, advice, pending }) =>
             pending !== undefined ? (
               <Badge tone="note">
                 {pending.needsApproval ? 'waits for approval' : 'waits for instances'}
@@ -152,9 +143,9 @@ function Stages({ partners: shown }: { readonly partners: readonly PartnerStage[
                 {next} <Badge tone={verdictTones[advice.verdict] ?? 'note'}>{advice.verdict}</Badge>
               </>
             ),
-        },
-        { heading: 'Differences', cell: ({ trend }) => <Trend days={trend} /> },
-        { heading: 'What is missing', cell: ({ advice }) => advice.missing[0] ?? '' },
+        ],
+        ['Differences', ({ trend }) => <Trend days={trend} />],
+        ['What is missing', ({ advice }) => advice.missing[0] ?? ''],
       ]}
       empty="There is no partner that you may see."
     />
@@ -165,7 +156,7 @@ function StageName({ stage }: { readonly stage: PartnerStage['stage'] }) {
   return stage === 'damaged' ? <Badge tone="bad">damaged</Badge> : <strong>{stage}</strong>
 }
 
-function Facts({ details }: { readonly details: PartnerDetails }) {
+function StageFacts({ details }: { readonly details: PartnerDetails }) {
   const { stage, percent, sinceMs, by, reason, revision, notes, canary } = details
   return (
     <section aria-label="Stage">
@@ -174,42 +165,17 @@ function Facts({ details }: { readonly details: PartnerDetails }) {
           <li aria-current={one === stage ? 'step' : undefined}>{one}</li>
         ))}
       </ol>
-      <dl class="facts">
-        <div>
-          <dt>Share on V3</dt>
-          <dd>{percent === undefined ? '–' : `${percent} %`}</dd>
-        </div>
-        <div>
-          <dt>Since (UTC)</dt>
-          <dd>
-            <Time ms={sinceMs} />
-          </dd>
-        </div>
-        <div>
-          <dt>By</dt>
-          <dd>{by ?? 'configuration'}</dd>
-        </div>
-        <div>
-          <dt>Reason</dt>
-          <dd>{reason === undefined || reason === '' ? '–' : reason}</dd>
-        </div>
-        <div>
-          <dt>Revision</dt>
-          <dd>{revision}</dd>
-        </div>
-        {canary.always.length > 0 && (
-          <div>
-            <dt>Always on V3</dt>
-            <dd>{canary.always.join(', ')}</dd>
-          </div>
-        )}
-        {canary.never.length > 0 && (
-          <div>
-            <dt>Never on V3</dt>
-            <dd>{canary.never.join(', ')}</dd>
-          </div>
-        )}
-      </dl>
+      <Facts
+        of={[
+          ['Share on V3', percent === undefined ? '–' : `${percent} %`],
+          ['Since (UTC)', <Time ms={sinceMs} />],
+          ['By', by ?? 'configuration'],
+          ['Reason', reason === undefined || reason === '' ? '–' : reason],
+          ['Revision', revision],
+          ['Always on V3', canary.always.length > 0 && canary.always.join(', ')],
+          ['Never on V3', canary.never.length > 0 && canary.never.join(', ')],
+        ]}
+      />
       {notes.map((text) => (
         <p class="notice note">{text}</p>
       ))}
@@ -219,8 +185,7 @@ function Facts({ details }: { readonly details: PartnerDetails }) {
 
 function Evidence({ details: { next, advice, evidence } }: { readonly details: PartnerDetails }) {
   return (
-    <section>
-      <h2>Evidence for {next ?? 'a next step'}</h2>
+    <Section title={`Evidence for ${next ?? 'a next step'}`}>
       {next === undefined ? (
         <p class="empty">There is no next step.</p>
       ) : (
@@ -242,14 +207,13 @@ function Evidence({ details: { next, advice, evidence } }: { readonly details: P
           ))}
         </ul>
       )}
-    </section>
+    </Section>
   )
 }
 
 function Differences({ details: { partner: id, trend } }: { readonly details: PartnerDetails }) {
   return (
-    <section>
-      <h2>Differences by day</h2>
+    <Section title="Differences by day">
       <p>
         <Trend days={trend} />
       </p>
@@ -258,7 +222,7 @@ function Differences({ details: { partner: id, trend } }: { readonly details: Pa
         <summary>Figures by day</summary>
         <TrendTable days={trend.slice(-TREND_DAYS)} />
       </details>
-    </section>
+    </Section>
   )
 }
 
@@ -269,16 +233,14 @@ function Steps({ visit, details }: { readonly visit: Visit; readonly details: Pa
   const action = `/partners/${encodeURIComponent(id)}`
   if (role === 'viewer')
     return (
-      <section>
-        <h2>Steps</h2>
+      <Section title="Steps">
         <p class="empty">Your role is viewer: others change the stage.</p>
-      </section>
+      </Section>
     )
   const back = stage === 'damaged' ? 'shadow' : backOf(stage)
   const canGoBack = stage === 'damaged' || placeOf(back) < placeOf(stage) || pending !== undefined
   return (
-    <section>
-      <h2>Steps</h2>
+    <Section title="Steps">
       {canGoBack && (
         <Form visit={visit} action={action} label={`Back to ${back}`}>
           <input type="hidden" name="step" value="back" />
@@ -305,7 +267,7 @@ function Steps({ visit, details }: { readonly visit: Visit; readonly details: Pa
           )}
         </>
       )}
-    </section>
+    </Section>
   )
 }
 

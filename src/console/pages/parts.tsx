@@ -21,16 +21,13 @@ export const formatMs = (ms: number | undefined): string =>
   ms === undefined ? '–' : ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 
 /** What a column shows; `number`: aligned to the right. */
-interface Column<Row> {
-  readonly heading: string
-  readonly cell: (row: Row) => ComponentChildren
-  readonly isNumber?: boolean
-}
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren, align?: 'number']
 
 interface TableProps<Row> {
   readonly caption: string
   readonly rows: readonly Row[]
-  readonly columns: readonly Column<Row>[]
+  /** `false`: a column that is not shown. */
+  readonly columns: readonly (Column<Row> | false)[]
   /** Shown in place of a table without a row. */
   readonly empty: string
 }
@@ -38,14 +35,15 @@ interface TableProps<Row> {
 /** A table; the first column names its rows. It scrolls on its own where it is too wide, by keyboard too. */
 export function Table<Row>({ caption, rows, columns, empty }: TableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>
+  const shown = columns.filter((column) => column !== false)
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
       <table>
         <caption class="hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ heading, isNumber }) => (
-              <th scope="col" class={isNumber === true ? 'n' : ''}>
+            {shown.map(([heading, , align]) => (
+              <th scope="col" class={align && 'n'}>
                 {heading}
               </th>
             ))}
@@ -54,12 +52,8 @@ export function Table<Row>({ caption, rows, columns, empty }: TableProps<Row>) {
         <tbody>
           {rows.map((row) => (
             <tr>
-              {columns.map(({ cell, isNumber }, at) =>
-                at === 0 ? (
-                  <th scope="row">{cell(row)}</th>
-                ) : (
-                  <td class={isNumber === true ? 'n' : ''}>{cell(row)}</td>
-                ),
+              {shown.map(([, cell, align], at) =>
+                at === 0 ? <th scope="row">{cell(row)}</th> : <td class={align && 'n'}>{cell(row)}</td>,
               )}
             </tr>
           ))}
@@ -83,6 +77,48 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
     </dl>
   )
 }
+
+/** A part of a page below a heading of its own. */
+export function Section({ title, children }: SectionProps) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+interface SectionProps {
+  readonly title: string
+  readonly children: ComponentChildren
+}
+
+interface TabsProps {
+  readonly label: string
+  readonly tabs: readonly (readonly [href: string, name: ComponentChildren, isCurrent?: boolean])[]
+}
+
+/** Links to other views of the same page. */
+export function Tabs({ label, tabs }: TabsProps) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(([href, name, isCurrent = false]) => (
+        <a href={href} aria-current={isCurrent ? 'true' : undefined}>
+          {name}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** A link to the page of a partner. */
+export const PartnerLink = ({ id }: { readonly id: string }) => (
+  <a href={`/partners/${encodeURIComponent(id)}`}>{id}</a>
+)
+
+/** An id, or that there is none. */
+export const Id = ({ of }: { readonly of: string | undefined }) =>
+  of === undefined ? <>–</> : <span class="mono">{of}</span>
 
 /** A word with a colour; the word alone says what the colour does. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
@@ -156,13 +192,12 @@ export function Chart({ title, fromMs, stepMs, series }: ChartProps) {
           caption={title}
           rows={shown}
           columns={[
-            { heading: 'from (UTC)', cell: ({ ms }) => <Time ms={ms} /> },
-            ...series.map(({ label }, at) => ({
-              heading: label,
-              cell: ({ values }: { readonly values: readonly (number | null)[] }) =>
-                formatCount(values[at] ?? 0),
-              isNumber: true,
-            })),
+            ['from (UTC)', ({ ms }) => <Time ms={ms} />],
+            ...series.map(({ label }, at): Column<Point> => [
+              label,
+              ({ values }) => formatCount(values[at] ?? 0),
+              'number',
+            ]),
           ]}
           empty="Nothing in this time."
         />
@@ -172,6 +207,11 @@ export function Chart({ title, fromMs, stepMs, series }: ChartProps) {
 }
 
 const MAX_ROWS = 100
+
+interface Point {
+  readonly ms: number
+  readonly values: readonly (number | null)[]
+}
 
 interface ChartProps {
   readonly title: string
@@ -184,7 +224,7 @@ interface Series {
   readonly label: string
   /** Name of a colour of the style sheet. */
   readonly color: string
-  readonly dash?: readonly number[]
+  readonly dash?: readonly number[] | undefined
   readonly values: readonly (number | null)[]
 }
 
@@ -206,10 +246,7 @@ export function Pager({ query, path, name, next, isFirst }: PagerProps) {
     if (value !== undefined) changed.set(name, value)
     return `${path}?${changed.toString()}`
   }
-  return (
-    <nav class="tabs" aria-label="Pages of the list">
-      {!isFirst && <a href={to(undefined)}>First page</a>}
-      {next !== undefined && <a href={to(next)}>Next page</a>}
-    </nav>
-  )
+  const first = [to(undefined), 'First page'] as const
+  const following = next === undefined ? [] : [[to(next), 'Next page'] as const]
+  return <Tabs label="Pages of the list" tabs={[...(isFirst ? [] : [first]), ...following]} />
 }

@@ -5,7 +5,7 @@ import type { RecordRow } from '../data/port.ts'
 import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
 import { State } from './batches.tsx'
 import type { Page, Shown } from './page.ts'
-import { Form, Reason, Table, Time } from './parts.tsx'
+import { Facts, Form, Reason, Section, Table, Time } from './parts.tsx'
 
 /** One record: its outcome, and which rule made what of it. */
 export const record: Page = {
@@ -46,16 +46,14 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
     json: { ...row, explained: explained ?? null },
     body: (
       <>
-        <Facts row={row} />
-        <section>
-          <h2>Body for V3</h2>
+        <RecordFacts row={row} />
+        <Section title="Body for V3">
           <Body explained={explained} />
-        </section>
-        <section>
-          <h2>Part of the reply</h2>
+        </Section>
+        <Section title="Part of the reply">
           <p>{replyOf(row)}</p>
           <KeptPart explained={explained} />
-        </section>
+        </Section>
         {visit.actor.reveal && !isRevealed && hasMasked(explained) && (
           <Form visit={visit} action={`/batches/${batch}/${part}`} label="Show the values">
             <Reason id="reveal-reason" />
@@ -72,29 +70,23 @@ function hasMasked(explained: Explained | undefined): boolean {
   return explained.kind === 'posted' || (explained.reply?.fields ?? []).some(({ isMasked }) => isMasked)
 }
 
-function Facts({ row }: { readonly row: RecordRow }) {
+function RecordFacts({ row }: { readonly row: RecordRow }) {
   const { batch, partner, receivedMs, settledMs, contentId, reason, attempts, instance, remedy } = row
-  const facts = [
-    ['Batch', <a href={`/batches/${batch}`}>{batch}</a>],
-    ['Partner', partner],
-    ['State', <State record={row} />],
-    ['Reason', reason ?? '–'],
-    ['Content-ID', contentId ?? '–'],
-    ['Received (UTC)', <Time ms={receivedMs} />],
-    ['Settled (UTC)', <Time ms={settledMs} />],
-    ['Attempts', attempts],
-    ['Instance', instance],
-  ] as const
   return (
     <section aria-label="Facts">
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts
+        of={[
+          ['Batch', <a href={`/batches/${batch}`}>{batch}</a>],
+          ['Partner', partner],
+          ['State', <State record={row} />],
+          ['Reason', reason ?? '–'],
+          ['Content-ID', contentId ?? '–'],
+          ['Received (UTC)', <Time ms={receivedMs} />],
+          ['Settled (UTC)', <Time ms={settledMs} />],
+          ['Attempts', attempts],
+          ['Instance', instance],
+        ]}
+      />
       {remedy !== undefined && <p class="notice note">{remedy}</p>}
     </section>
   )
@@ -180,13 +172,10 @@ function Fields({ caption, source, fields }: FieldsProps) {
       caption={caption}
       rows={fields}
       columns={[
-        { heading: 'Member', cell: ({ path }) => <code>{path}</code> },
-        { heading: source, cell: ({ from }) => (from === undefined ? '–' : <code>{from}</code>) },
-        { heading: 'Rule', cell: ({ rule }) => rule },
-        {
-          heading: 'Value',
-          cell: ({ value, isMasked }) => (isMasked ? <em class="soft">{value}</em> : <code>{value}</code>),
-        },
+        ['Member', ({ path }) => <code>{path}</code>],
+        [source, ({ from }) => (from === undefined ? '–' : <code>{from}</code>)],
+        ['Rule', ({ rule }) => rule],
+        ['Value', ({ value, isMasked }) => (isMasked ? <em class="soft">{value}</em> : <code>{value}</code>)],
       ]}
       empty="The body has no member."
     />

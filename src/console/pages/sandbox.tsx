@@ -2,7 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import { expectOperator, notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, SandboxEffect, SandboxSchool, SandboxSetting, SandboxState } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, Form, formatCount, Live, Table, Time } from './parts.tsx'
+import { Badge, counted, Facts, Form, formatCount, Id, Live, Section, Table, Time } from './parts.tsx'
 
 /** One value of a setting. */
 interface Switch {
@@ -156,14 +156,13 @@ export const sandbox: Page = {
             </div>
           </Live>
           <Live id="effects" of={newest}>
-            <section>
-              <h2>Accepted marks</h2>
+            <Section title="Accepted marks">
               <p class="soft">
                 The service has accepted {counted(effects.length, 'mark')}; the newest {SHOWN} are shown. Its
                 learners are made up.
               </p>
               <Effects effects={newest} />
-            </section>
+            </Section>
           </Live>
           <School school={school} />
         </>
@@ -234,8 +233,7 @@ function Switches({ visit, group: { setting, title, untouched, switches }, setti
     </div>
   ))
   return (
-    <section>
-      <h2>{title}</h2>
+    <Section title={title}>
       {on === undefined && <p class="notice note">Something else is set, by a control route.</p>}
       {isOperator ? (
         <Form visit={visit} action="/sandbox" label={title}>
@@ -244,7 +242,7 @@ function Switches({ visit, group: { setting, title, untouched, switches }, setti
       ) : (
         <div class="act">{rows}</div>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -254,11 +252,11 @@ function Effects({ effects }: { readonly effects: readonly SandboxEffect[] }) {
       caption="Accepted marks, newest first"
       rows={effects}
       columns={[
-        { heading: 'Number', cell: ({ seq }) => seq },
-        { heading: 'Face', cell: ({ face }) => face },
-        { heading: 'Learner', cell: ({ learner }) => <span class="mono">{learner}</span> },
-        { heading: 'Event', cell: ({ event }) => <span class="mono">{event}</span> },
-        { heading: 'Mark', cell: ({ externalId }) => <span class="mono">{externalId}</span> },
+        ['Number', ({ seq }) => seq],
+        ['Face', ({ face }) => face],
+        ['Learner', ({ learner }) => <Id of={learner} />],
+        ['Event', ({ event }) => <Id of={event} />],
+        ['Mark', ({ externalId }) => <Id of={externalId} />],
       ]}
       empty="None yet."
     />
@@ -268,8 +266,7 @@ function Effects({ effects }: { readonly effects: readonly SandboxEffect[] }) {
 function School({ school: { learners, events, codes, from, to } }: { readonly school: SandboxSchool }) {
   const samples = learners.slice(0, SAMPLES).map((learner, at) => ({ learner, event: events[at] ?? '' }))
   return (
-    <section>
-      <h2>School</h2>
+    <Section title="School">
       <Facts
         of={[
           ['Learners', formatCount(learners.length)],
@@ -284,8 +281,8 @@ function School({ school: { learners, events, codes, from, to } }: { readonly sc
           caption="Learners and events to try"
           rows={samples}
           columns={[
-            { heading: 'Learner', cell: ({ learner }) => <span class="mono">{learner}</span> },
-            { heading: 'Event', cell: ({ event }) => <span class="mono">{event}</span> },
+            ['Learner', ({ learner }) => <Id of={learner} />],
+            ['Event', ({ event }) => <Id of={event} />],
           ]}
           empty="The school has no learner."
         />
@@ -293,12 +290,12 @@ function School({ school: { learners, events, codes, from, to } }: { readonly sc
           caption="Attendance codes"
           rows={codes}
           columns={[
-            { heading: 'Code', cell: ({ code }) => code },
-            { heading: 'Id', cell: ({ id }) => <span class="mono">{id}</span> },
+            ['Code', ({ code }) => code],
+            ['Id', ({ id }) => <Id of={id} />],
           ]}
           empty="The school has no code."
         />
       </div>
-    </section>
+    </Section>
   )
 }

@@ -43,14 +43,10 @@ export function TrendTable({ days }: { readonly days: readonly TrendDay[] }) {
       caption="Differences by day"
       rows={days.toReversed()}
       columns={[
-        { heading: 'Day (UTC)', cell: ({ day }) => formatLongDay(day) },
-        { heading: 'Compared', cell: ({ compared }) => formatCount(compared), isNumber: true },
-        { heading: 'Differ', cell: ({ differing }) => formatCount(differing), isNumber: true },
-        {
-          heading: 'Share',
-          cell: ({ differing, compared }) => formatShare(differing, compared),
-          isNumber: true,
-        },
+        ['Day (UTC)', ({ day }) => formatLongDay(day)],
+        ['Compared', ({ compared }) => formatCount(compared), 'number'],
+        ['Differ', ({ differing }) => formatCount(differing), 'number'],
+        ['Share', ({ differing, compared }) => formatShare(differing, compared), 'number'],
       ]}
       empty="Live comparison has found nothing yet. It runs at shadow, and later with check.v2."
     />

@@ -3,7 +3,7 @@ import { sees } from '../../rollout/operators.ts'
 import type { Visit } from '../access/visit.ts'
 import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Form, formatCount, Table } from './parts.tsx'
+import { Badge, counted, Form, formatCount, Id, Section, Table } from './parts.tsx'
 
 /** The largest recording that is taken: it is decoded at once. */
 const MAX_BYTES = 4 * 1_048_576
@@ -85,30 +85,26 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
   const refused = records.filter(({ v3 }) => v3 === undefined).length
   return (
     <>
-      <section>
-        <h2>Outcome</h2>
+      <Section title="Outcome">
         <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
           {isSound
             ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
             : 'The whole request would be refused, and nothing of it would be posted.'}
         </p>
-      </section>
-      <section>
-        <h2>Findings</h2>
+      </Section>
+      <Section title="Findings">
         <Findings findings={findings} file={file} hasOffsets={tried.isBody} />
-      </section>
+      </Section>
       {records.length > 0 && (
-        <section>
-          <h2>Records</h2>
+        <Section title="Records">
           <Records records={records.slice(0, SHOWN)} />
           {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
-        </section>
+        </Section>
       )}
       {reply && (
-        <section>
-          <h2>Reply</h2>
+        <Section title="Reply">
           <Reply reply={reply} />
-        </section>
+        </Section>
       )}
     </>
   )
@@ -163,16 +159,12 @@ function Records({ records }: { readonly records: readonly TriedRecord[] }) {
       caption="Records"
       rows={records}
       columns={[
-        { heading: 'Part', cell: ({ part }) => part },
-        {
-          heading: 'Content-ID',
-          cell: ({ contentId }) => (contentId === undefined ? '–' : <span class="mono">{contentId}</span>),
-        },
-        {
-          heading: 'Body for V3',
-          cell: ({ v3 }) =>
-            v3 === undefined ? 'none: the adapter refuses it' : <code class="json">{v3}</code>,
-        },
+        ['Part', ({ part }) => part],
+        ['Content-ID', ({ contentId }) => <Id of={contentId} />],
+        [
+          'Body for V3',
+          ({ v3 }) => (v3 === undefined ? 'none: the adapter refuses it' : <code class="json">{v3}</code>),
+        ],
       ]}
       empty="There is no record."
     />
