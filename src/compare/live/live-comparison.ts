@@ -8,7 +8,7 @@ import type { ProcessorShare } from '../processor-share.ts'
 import type { AskSide } from './ask-sides.ts'
 import { checkReadBack, checkVisible } from './check-marks.ts'
 import { checkAnswers } from './compare-answers.ts'
-import { compareReply } from './compare-reply.ts'
+import { type AcceptedMark, compareReply } from './compare-reply.ts'
 import { type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
 import { createLatestMarks } from './marks.ts'
 
@@ -89,8 +89,15 @@ interface Job {
 /** Jobs of one partner, and the memory of all of them. */
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
-/** What a mark that is followed holds in memory. */
-const MARK_BYTES = 1_500
+/** What a mark that is followed holds in memory, of both sides, and each state of its history, measured. */
+const [MARK_BYTES, STATE_BYTES] = [1_500, 1_040]
+
+function bytesOf(marks: readonly AcceptedMark[]): number {
+  return marks.reduce((sum, { mark }) => {
+    const history = mark?.['AttendanceHistorys']
+    return sum + MARK_BYTES + (Array.isArray(history) ? history.length * STATE_BYTES : 0)
+  }, 0)
+}
 
 /** Creates the engine: what needs no service runs in turns, and what waits for one runs beside others. */
 export function createComparisonEngine(options: ComparisonEngineOptions) {
@@ -157,7 +164,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
         }
         const { accepted } = result
         const run = (): Promise<CheckResult> => checkVisible(exchange, accepted, checking)
-        return { check: 'visible', bytes: accepted.length * MARK_BYTES, run }
+        return { check: 'visible', bytes: bytesOf(accepted), run }
       }
       const job = await share.inTurn(begin)
       if (job !== undefined)
