@@ -20,6 +20,15 @@ test('config check names the partners of a valid file', async () => {
   expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'], warnings: [] })
 })
 
+test.each(['check', 'print'])('config %s takes the file of --config, and that of an argument first', async (command) => {
+  const [path, other] = [await ownFile('own.yaml', good), await ownFile('other.yaml', 'listen: no\n')]
+  const environment = { ACME_V3_KEY: 'top-secret', MARKBRIDGE_CONFIG: other }
+  for (const args of [['--config', path], [path, '--config', other]]) {
+    const { status, stdout } = await runCommand(['config', command, ...args], environment)
+    expect([status, stdout]).toEqual([0, expect.stringContaining('acme')])
+  }
+}) // prettier-ignore
+
 test('config print shows defaults and never a secret', async () => {
   const path = await ownFile('print.yaml', good)
   const header = 'partners: [{ id: acme, match: { header: { name: X-Partner, value: top-secret } } }]\n'

@@ -4,16 +4,17 @@ import { systemClock } from '../../clock.ts'
 import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
 import { printConfig } from '../../config/yaml.ts'
 import { AdapterError } from '../../errors.ts'
-import { expectConfig } from '../options.ts'
+import { configOption, expectConfig } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
 Examples:
   markbridge config check
-  markbridge config print markbridge.yaml --json
+  markbridge config print --config acme.yaml --json
   markbridge config schema > markbridge.schema.json
 
-Without a file it is that of MARKBRIDGE_CONFIG, else ./markbridge.yaml.
+The file is an argument or that of --config, else that of MARKBRIDGE_CONFIG,
+else ./markbridge.yaml.
 Exit status: 0 when the file is valid, 2 when it is not.`
 
 /** Adds `config check`, `config print` and `config schema`. */
@@ -22,11 +23,13 @@ export function addConfig(config: Command, exitWith: (status: number) => void): 
   config
     .command('check [file]')
     .description('validate the file and its secrets, and list every fault')
+    .addOption(configOption('the file, where no argument names it'))
     .option('--json', 'print one JSON document')
     .action(answerWith(exitWith, checkConfigFile))
   config
     .command('print [file]')
     .description('print the whole configuration with its defaults; secrets are redacted')
+    .addOption(configOption('the file, where no argument names it'))
     .option('--json', 'print JSON instead of YAML')
     .action(printConfigFile)
   config
@@ -37,12 +40,13 @@ export function addConfig(config: Command, exitWith: (status: number) => void): 
 
 /** The flags of `config check` and `config print`. */
 interface ConfigOptions {
+  readonly config?: string
   readonly json?: boolean
 }
 
 /** Validates a file; status 2 with every fault where it is not valid. Error: that of `loadConfig`, unless faults are wanted as JSON. */
-async function checkConfigFile(given: string | undefined, { json }: ConfigOptions): Promise<Answer> {
-  const file = given ?? expectConfig()
+async function checkConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<Answer> {
+  const file = given ?? expectConfig(config)
   try {
     const loaded = await loadConfig(file)
     const partners = loaded.partners.map(({ id }) => id)
@@ -61,7 +65,7 @@ async function checkConfigFile(given: string | undefined, { json }: ConfigOption
 }
 
 /** Prints the configuration of a file with its defaults and without its secrets. */
-async function printConfigFile(file: string | undefined, { json }: ConfigOptions): Promise<void> {
-  const loaded = await loadConfig(file ?? expectConfig())
+async function printConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<void> {
+  const loaded = await loadConfig(given ?? expectConfig(config))
   console.log(json === true ? JSON.stringify(keysOf(loaded), null, 2) : printConfig(loaded).trimEnd())
 }
