@@ -66,6 +66,19 @@ test('init writes what doctor finds nothing wrong with, and asks for what no fla
   expect(examined.stdout).toMatch(/^ok +address of V3: its clock agrees with the one of this machine$/m)
 })
 
+test('init asks again for a key that cannot be read, and asks nothing where a flag names such a key', async () => {
+  const out = join(await makeFolder(), 'own.yaml')
+  const flags = ['init', '--out', out, '--partner', 'beta', '--v3', v3, '--v2', '']
+  const asked = await runCommand(flags, { BETA_KEY: 'secret' }, 'secret\nenv:NO_SUCH_KEY\nenv:BETA_KEY\n')
+  expect(asked.status).toBe(0)
+  expect(asked.stderr).toContain('It is env:NAME or file:path; a key is never given itself.\n')
+  expect(asked.stderr).toContain('env:NO_SUCH_KEY is not set, empty or cannot be read.\n')
+  expect(asked.stdout + asked.stderr).not.toContain('secret')
+  expect(await readFile(out, 'utf8')).toMatch(/subscriptionKeySha256: [0-9a-f]{64} /)
+  const given = await runCommand(['init', '--out', `${out}.2`, '--subscription-key', 'secret'])
+  expect(given).toEqual({ status: 2, stdout: '', stderr: 'markbridge: --subscription-key is env:NAME or file:path; a key is never given itself.\n' }) // prettier-ignore
+})
+
 test('init replaces no file without --force', async () => {
   const out = join(await makeFolder(), 'own.yaml')
   const flags = ['--partner', 'beta', '--v3', v3, '--v2', '', '--subscription-key', '']

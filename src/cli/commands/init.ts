@@ -7,6 +7,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 import { CONFIG_FILE } from '../../config/environment.ts'
 import { partnerSchema } from '../../config/partner-schema.ts'
+import { AdapterError } from '../../errors.ts'
 import { expectPlace, readKeySource, writeResult } from '../files.ts'
 import { readAs, readBase } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
@@ -55,10 +56,10 @@ const readAddress = (text: string): string => (text === '' ? '' : readBase(text)
 async function writeConfiguration(options: InitOptions): Promise<Answer> {
   const { out, force } = options
   await expectPlace(out, force)
-  const answers = await askForRest(options)
-  const source = answers.subscriptionKey
-  const key = source === '' ? undefined : await readKeySource(source, '--subscription-key')
-  const text = configurationOf(answers, key)
+  const { subscriptionKey } = options
+  const key = subscriptionKey === undefined ? undefined : await readKey(subscriptionKey, '--subscription-key')
+  const answers = await askForRest({ ...options, key })
+  const text = configurationOf(answers)
   await mkdir(dirname(out), { recursive: true })
   await writeResult(out, text, force)
   const { partner } = answers
@@ -74,17 +75,21 @@ interface Answers {
   readonly partner: string
   readonly v3: string
   readonly v2: string
-  readonly subscriptionKey: string
+  /** The partner's V2 key; empty: any. */
+  readonly key: string
 }
 
+const readKey = async (source: string, what: string): Promise<string> =>
+  source === '' ? '' : readKeySource(source, what)
+
 /** Asks what no flag has given, on standard error, until an answer can be read; the end of the input takes the defaults. */
-async function askForRest(given: InitOptions): Promise<Answers> {
+async function askForRest(given: InitOptions & { readonly key: string | undefined }): Promise<Answers> {
   const input = createInterface({ input: process.stdin, output: process.stderr })
   const lines = input[Symbol.asyncIterator]()
   const ask = async (
     known: string | undefined,
     question: string,
-    read: (text: string) => string,
+    read: (text: string) => string | Promise<string>,
     preset = '',
   ): Promise<string> => {
     if (known !== undefined) return known
@@ -94,9 +99,10 @@ async function askForRest(given: InitOptions): Promise<Answers> {
     if (!process.stdin.isTTY) process.stderr.write('\n')
     const answer = done === true ? '' : value.trim()
     try {
-      return read(answer === '' ? preset : answer)
+      return await read(answer === '' ? preset : answer)
     } catch (cause) {
-      if (!(cause instanceof InvalidArgumentError) || done === true) throw cause
+      const isRefused = cause instanceof InvalidArgumentError || cause instanceof AdapterError
+      if (!isRefused || done === true) throw cause
       console.error(cause.message)
       return ask(known, question, read, preset)
     }
@@ -106,10 +112,8 @@ async function askForRest(given: InitOptions): Promise<Answers> {
       partner: await ask(given.partner, 'Name of the partner', readId, 'acme'),
       v3: await ask(given.v3, 'Base address of V3', readAddress, 'http://127.0.0.1:4010'),
       v2: await ask(given.v2, 'Base address of V2 (empty: none)', readAddress),
-      subscriptionKey: await ask(
-        given.subscriptionKey,
-        "The partner's V2 key, as env:NAME or file:path (empty: any key)",
-        String,
+      key: await ask(given.key, "The partner's V2 key, as env:NAME or file:path (empty: any key)", (source) =>
+        readKey(source, 'It'),
       ),
     }
   } finally {
@@ -118,12 +122,12 @@ async function askForRest(given: InitOptions): Promise<Answers> {
 }
 
 /** The commented file. */
-function configurationOf({ partner, v3, v2 }: Answers, key: string | undefined): string {
+function configurationOf({ partner, v3, v2, key }: Answers): string {
   const [stage, upstreamV2] =
     v2 === ''
       ? ['v3', '  # v2: { baseUrl: https://v2.example } # for the stages legacy, shadow and canary']
       : ['legacy', `  v2: { baseUrl: ${JSON.stringify(v2)} } # serves at legacy, shadow and canary`]
-  const hash = key === undefined ? undefined : createHash('sha256').update(key).digest('hex')
+  const hash = key === '' ? undefined : createHash('sha256').update(key).digest('hex')
   const match =
     hash === undefined
       ? '{ any: true } # every subscription key; or { subscriptionKeySha256: <printf %s "$KEY" | sha256sum> }'
