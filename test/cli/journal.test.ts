@@ -84,6 +84,10 @@ test('dead letters have a remedy, and can be dismissed', async () => {
   expect(await json('ls', '--dead-letters')).toEqual({ deadLetters: [] })
 })
 
+test.each(['show', 'dismiss', 'reconcile'])('%s says that there is no such batch', async (command) => {
+  expect(await run(command, '999')).toMatchObject({ status: 1, stderr: 'markbridge: The journal has no batch 999.\n' })
+}) // prettier-ignore
+
 test('reconcile brings forward what waits', async () => {
   expect(await journal.due(Date.now(), 10)).toEqual([])
   expect((await run('reconcile')).stdout).toBe('1 record(s) of 1 batch(es) are due now.\n')

@@ -156,15 +156,22 @@ async function listBatches(inspector: JournalInspector, options: ListOptions): P
   }
 }
 
-/** Shows the state of each record of a batch. */
-async function showBatch(inspector: JournalInspector, batch: number): Promise<Answer> {
+/** The records of a batch. Error: `ADP_NOT_FOUND`. */
+async function expectBatch(inspector: JournalInspector, batch: number): Promise<BatchReport> {
   const report = await inspector.batch(batch)
   if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
+  return report
+}
+
+/** Shows the state of each record of a batch. */
+async function showBatch(inspector: JournalInspector, batch: number): Promise<Answer> {
+  const report = await expectBatch(inspector, batch)
   return { document: report, text: () => formatBatch(report) }
 }
 
 /** Makes waiting records due now, of one batch or of all. */
 async function reconcileBatches(inspector: JournalInspector, batch: number | undefined): Promise<Answer> {
+  if (batch !== undefined) await expectBatch(inspector, batch)
   const due = await inspector.makeDue(Date.now(), batch)
   const records = due.reduce((total, { positions }) => total + positions.length, 0)
   return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
@@ -176,6 +183,7 @@ async function dismissRecords(
   batch: number,
   parts: readonly number[] | undefined,
 ): Promise<Answer> {
+  await expectBatch(inspector, batch)
   const positions = parts?.length === 0 ? undefined : parts?.map((part) => part - 1)
   const dismissed = await inspector.dismiss(batch, positions)
   return { document: { dismissed }, text: () => `${dismissed} dead letter(s) dismissed.` }
@@ -396,8 +404,8 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     usable
       ? '- Stages of partners and their audit trail are those of this copy: what was changed since is lost.'
       : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
-    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to it. Compare markbridge',
-    '  rollout ls with what you expect before you start the adapter.',
+    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to it.',
+    '  Compare markbridge rollout ls with what you expect before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',
     'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
