@@ -109,7 +109,7 @@ test('SIGINT before any part of the reply says so', async () => {
 test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['accepted', [part(201), part(204), part(201), part(201)], 0, /\n4 accepted, 0 not accepted\n$/],
   ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
-  ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\n$/],
+  ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\nSend the same batch again later .*\n$/],
   ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts: the outcome of 3 of 4 records/],
 ])('the exit status follows the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))

@@ -92,7 +92,10 @@ async function readBatch(path: string, boundary: string | undefined): Promise<Po
   const { body, contentType, findings } = await openRecording(bytes, Infinity)
   if (body !== undefined && boundary === undefined && kindOf(bytes) === 'else')
     throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
-  if (body === undefined) throw new AdapterError('ADP_USAGE', `${path}: ${findings.at(-1)?.message ?? ''}`)
+  if (body === undefined) {
+    const { message = '', remedy = '' } = findings.at(-1) ?? {}
+    throw new AdapterError('ADP_USAGE', `${path}: ${message} ${remedy}`.trimEnd())
+  }
   return { body, contentType: boundary === undefined ? contentType : contentTypeOf(boundary) }
 }
 
@@ -232,7 +235,8 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
     lines.push(
       `${why}: the outcome of ${count} is unknown. Send the same batch again to get the answers: an adapter with a journal posts no record to V3 twice, but V2 may write what it has again.`,
     )
-  }
+  } else if (outcomes.some(({ errors }) => errors.some(({ code }) => code === UNKNOWN)))
+    lines.push('Send the same batch again later for the outcomes that are unknown.')
   return lines
 }
 
@@ -247,8 +251,11 @@ const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean
   ['not applied', ({ status, errors }) => status >= 500 && !isUnknown(status, errors)],
 ]
 
+/** The adapter is still finding out. */
+const UNKNOWN = 'ADP_OUTCOME_UNKNOWN'
+
 function isUnknown(status: number, errors: Outcome['errors']): boolean {
-  return status === 504 || errors.some(({ code }) => code === 'ADP_OUTCOME_UNKNOWN')
+  return status === 504 || errors.some(({ code }) => code === UNKNOWN)
 }
 
 /** The head of the table whose lines `formatOutcome` formats; `width` is that of the Content-IDs. */

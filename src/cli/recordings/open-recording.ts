@@ -50,8 +50,7 @@ const notABatch = (message: string, remedy: string): Finding => {
   return { severity: 'error', code: 'notABatch', message, remedy }
 }
 
-const BATCH_FORM =
-  'A batch is multipart/mixed with one JSON record in each part, as fixtures/class-register/body.txt shows'
+const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part, as the README shows'
 
 /** What a file is that cannot be a batch, instead of the faults that a decoder finds in it. */
 function findOther(bytes: Buffer): Finding | undefined {
@@ -67,6 +66,11 @@ function findOther(bytes: Buffer): Finding | undefined {
     return notABatch(
       'The file is JSON and not a batch.',
       `${BATCH_FORM}; one record alone is posted to AttendanceRecords.`,
+    )
+  if (/^--[^\r\n]*$/.test(bytes.toString('latin1')))
+    return notABatch(
+      'The file has no line ends, so no line of it is a boundary.',
+      'Keep the line ends: curl removes them with --data, and keeps them with --data-binary.',
     )
   return /^--/m.test(bytes.toString('latin1'))
     ? undefined
@@ -172,7 +176,7 @@ function findingOf(cause: unknown): Finding {
 
 /** Blank lines may precede it (RFC 9112 2.2). A faulty request line is accepted here, so that `check` can report its fault. */
 const REQUEST_LINE =
-  /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|\S+[ \t]+\S.*HTTP\/\d)/
+  /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
 /** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, or something `else`. */
 export function kindOf(bytes: Buffer): 'request' | 'body' | 'else' {
