@@ -1,7 +1,9 @@
 import type { BeginResult } from '../../src/journal/index.ts'
 import type { PartReply } from '../../src/v2/index.ts'
+import type { StageSetting } from '../../src/rollout/stage.ts'
 import type { Finding, Send, SentBatch, SentRecord } from './sent.ts'
 import { processName } from './fleet.ts'
+import { isAllOnV3 } from './operator.ts'
 import type { ServiceRequest } from './simulated-network.ts'
 import { type Effect, SEND_FIELD, type SimulatedService } from './simulated-service.ts'
 import type { SimulatedDatabase } from './simulated-database.ts'
@@ -14,6 +16,8 @@ interface ChecksOptions {
   readonly leaseOf: (actor: Actor) => number | undefined
   /** No clock is set, and the service keeps times as they are. */
   readonly areClocksSound: boolean
+  /** What the service makes of values is seen in its replies, or it cuts no comments. */
+  readonly areValuesShown: boolean
   /** The journal always answers in time, so V2's final reply is always found in it. */
   readonly isReplySure: boolean
 }
@@ -174,15 +178,25 @@ export class Checks {
       .map(({ pid, started }) => processName(pid, started))
   }
 
-  /** V2 is sent what the journal knows only under a lease, and while that is open. */
+  /** V2 is sent nothing once V3 serves all units, and what the journal knows only under a lease, and while that is open. */
   readonly leavesToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
     const send = this.sends[Number(headers[SEND_FIELD])]
-    if (method !== 'POST' || send?.begun === undefined || send.isUnrecorded) return
+    if (method !== 'POST' || send === undefined) return
+    if (this.isAllOnV3())
+      this.find('false', `batch ${send.batch.number}`, 'V2 is sent it, and V3 serves everything')
+    if (send.begun === undefined || send.isUnrecorded) return
     if (this.options.leaseOf(actor) === undefined)
       this.find('false', `batch ${send.batch.number}`, `${actor.name} sends V2 it without a lease`)
     const rows = this.stateOf(send.begun)
     if (rows.length > 0 && rows.every(({ state }) => state !== 0))
       this.find('false', `batch ${send.batch.number}`, 'V2 is sent it after another instance has ended it')
+  }
+
+  /** The stage that the store has now. */
+  private isAllOnV3(): boolean {
+    if (this.database.isChanging) return false
+    const [row] = this.database.all<{ content: string }>('select content from rollout_stages')
+    return row !== undefined && isAllOnV3((JSON.parse(row.content) as { state: StageSetting }).state)
   }
 
   /** V2 is sent a batch; it does not know it again, and its reply is another one each time. */
@@ -236,7 +250,6 @@ export class Checks {
   checkNotApplied(record: SentRecord, part: PartReply): void {
     if (part.status !== 503) return
     const { batch } = record
-    if (batch.atWork.length > 0) return
     const before = this.knownEffectsOf(record).length
     if (before > 0) this.find('false', record.name, 'told not applied, and the service has it')
     const check = (): void => {
@@ -312,12 +325,14 @@ export class Checks {
     return open.filter((record) => !isAmbiguous(record))
   }
 
-  /** V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell (docs/decisions/012). */
+  /**
+   * V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell; or the mark of an older record may be
+   * this one, cut to a length that replies do not show (docs/decisions/012).
+   */
   private mayStayUnknown(batch: SentBatch): boolean {
-    return (
-      !this.options.areClocksSound &&
-      this.sends.some((send) => send.batch === batch && send.entry?.side === 'v2')
-    )
+    const { areClocksSound, areValuesShown } = this.options
+    const wasOnV2 = this.sends.some((send) => send.batch === batch && send.entry?.side === 'v2')
+    return !areValuesShown || (!areClocksSound && wasOnV2)
   }
 
   /** What the journal must still settle. */
@@ -431,15 +446,18 @@ export class Checks {
 
   /** Marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    const rows = this.database.all<{ id: number; content: string; on_v2: number }>(
-      'select id, content, on_v2 from journal_batches',
+    // What V2 may have applied counts from then, when V3 takes the place of V2.
+    const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
+      'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )
-    const lastOnV3 = new Map<SentBatch, number>()
-    for (const { id, content, on_v2: isOnV2 } of rows) {
+    const onV3 = new Map<SentBatch, number>()
+    const onV2 = new Map<SentBatch, number>()
+    for (const { id, content, isOnV2, isApplied } of rows) {
       const batch = this.batchOfContent.get(content)
       if (batch === undefined) continue
       if (!batch.begun.includes(id)) batch.begun.push(id)
-      if (isOnV2 === 0) lastOnV3.set(batch, Math.max(id, lastOnV3.get(batch) ?? -1))
+      if (isOnV2 === 0) onV3.set(batch, onV2.get(batch) ?? id)
+      else if (isApplied === 1 && !onV2.has(batch)) onV2.set(batch, id)
     }
     const latest = new Map<
       string,
@@ -452,7 +470,7 @@ export class Checks {
       // After the time for which batches may come again the journal keeps no keys of what V2 is sent (docs/migration.md).
       const isKeyless = isOnV2 && this.sends[send]?.entry?.known !== 'keys'
       if (record === undefined || isKeyless || this.isUnknownTo(effect)) continue
-      const batch = isOnV2 ? this.sends[send]?.begun : lastOnV3.get(record.batch)
+      const batch = isOnV2 ? this.sends[send]?.begun : onV3.get(record.batch)
       if (batch === undefined) continue
       const place = batch * 1_000 + record.position
       const before = latest.get(key)

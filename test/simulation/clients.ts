@@ -25,6 +25,8 @@ interface ClientsOptions {
   readonly instances: readonly (SimulatedInstance | undefined)[]
   /** True once nothing fails any longer. */
   readonly isCalm: () => boolean
+  /** An adapter works on a batch that V2 serves. */
+  readonly onServedByV2: (adapter: Actor) => void
 }
 
 /** A request on its way. */
@@ -55,6 +57,7 @@ export class Clients {
   private readonly tokens: Set<string>
   private readonly instances: readonly (SimulatedInstance | undefined)[]
   private readonly isCalm: () => boolean
+  private readonly onServedByV2: (adapter: Actor) => void
   private names = 0
 
   constructor(options: ClientsOptions) {
@@ -67,6 +70,7 @@ export class Clients {
     this.tokens = options.tokens
     this.instances = options.instances
     this.isCalm = options.isCalm
+    this.onServedByV2 = options.onServedByV2
   }
 
   areDone(): boolean {
@@ -110,24 +114,25 @@ export class Clients {
   /** `ids`: what it is known by; undefined: its client uses the same ids for all of its batches. */
   private makeBatch(client: SimulatedClient, ids: string | undefined): SentBatch {
     const { random, scale } = this
-    const isHidden = scale.faults.has('otherIds') && random.chance(0.3)
+    const isSingle = scale.faults.has('singleRecords') && random.chance(0.5)
+    const isHidden = !isSingle && scale.faults.has('otherIds') && random.chance(0.3)
     const records: SentRecord[] = []
     const batch: SentBatch = {
       number: this.checks.batches.length,
       client,
-      request: { contentType: '', body: Buffer.alloc(0) },
+      request: { kind: isSingle ? 'record' : 'batch', contentType: '', body: Buffer.alloc(0) },
       records,
       atWork: [],
       sends: 0,
       lastSentMs: 0,
       begun: [],
       untilSent: new Set(),
-      hasOwnIds: ids !== undefined,
+      hasOwnIds: ids !== undefined && !isSingle,
       isHidden,
       isAbandoned: false,
       wasDenied: false,
     }
-    const flat = Array.from({ length: 1 + random.below(scale.maxRecords) }, (_, position) => {
+    const flat = Array.from({ length: isSingle ? 1 : 1 + random.below(scale.maxRecords) }, (_, position) => {
       const key = keyOf(client.school, random.below(scale.keys))
       const isBad = scale.faults.has('badRecords') && random.chance(0.2)
       const name = `${isBad ? 'bad' : 'm'}${(this.names += 1)}${client.name}`
@@ -137,6 +142,7 @@ export class Clients {
         name,
         `${name} late bus`,
         `${name}  two  blanks `,
+        `${name} two\nlines`,
         `${name} a long text that a service may cut`,
       ])
       return {
@@ -155,10 +161,10 @@ export class Clients {
       ...{ batch: `batch_${id}`, changeset: `changeset_${id}` },
       ...(isHidden ? { boundary: `other_${id}` } : {}),
     })
-    const sent = {
-      ...batch,
-      request: { contentType: text.headers['Content-Type'] ?? '', body: Buffer.from(text.body) },
-    }
+    const [contentType = '', body] = isSingle
+      ? ['application/json', JSON.stringify(flat[0])]
+      : [text.headers['Content-Type'], text.body]
+    const sent = { ...batch, request: { ...batch.request, contentType, body: Buffer.from(body) } }
     for (const [index, record] of records.entries()) records[index] = { ...record, batch: sent }
     this.checks.batches.push(sent)
     this.checks.records.push(...records)
@@ -198,7 +204,9 @@ export class Clients {
         else done()
         return
       }
-      if (!this.isCalm() && attempt > 3 && random.chance(0.1)) {
+      // A single record has no ids: it would be another one.
+      const isOther = batch.request.kind === 'record' && !/\b(?:401|403|429|503)\b/.test(what)
+      if (isOther || (!this.isCalm() && attempt > 3 && random.chance(0.1))) {
         batch.isAbandoned = true
         done()
         return
@@ -249,7 +257,8 @@ export class Clients {
         () => {
           batch.atWork.splice(batch.atWork.indexOf(actor), 1)
           send.isOver = true
-          for (const [record, part] of told) checks.checkNotApplied(record, part)
+          if (batch.atWork.length === 0)
+            for (const [record, part] of told) checks.checkNotApplied(record, part)
         },
         (cause: unknown) => checks.crash(actor.name, cause),
       )
@@ -274,6 +283,7 @@ export class Clients {
     return {
       entered: (entry) => {
         send.entry = entry
+        if (entry.side === 'v2') this.onServedByV2(send.instance)
         world.tell(() => `${batch.client.name} batch ${batch.number}: ${entry.side} serves at ${entry.stage}`)
       },
       begun: (content, result) => checks.begun(send, content, result),
@@ -301,7 +311,7 @@ export class Clients {
         // Of a batch that was sent before, it says nothing of what became of it then.
         if (status === 503 && batch.sends === 1) {
           checks.checkNotKept(batch)
-          for (const record of batch.records) told.push([record, { status: 503 } as PartReply])
+          for (const record of batch.records) checks.checkNotApplied(record, { status: 503 } as PartReply)
         }
         deliver(() => over(status === 200 ? ALL_IS_WELL : `${status} ${code}`))
         if (isLost) world.at(outside, 50, () => over('the reply was lost'))

@@ -165,6 +165,13 @@ export class Fleet {
     actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
   }
 
+  /** A process that has just begun something stands still soon, in a part of the cases. */
+  pauseSoon(actor: Actor, isCalm: () => boolean): void {
+    const { world, random, outside } = this.options
+    if (!random.chance(0.1)) return
+    world.at(outside, random.below(300), () => isCalm() || this.pause(this.actors.indexOf(actor)))
+  }
+
   /** Ends pauses, and sets all clocks right. */
   calmDown(): void {
     const { nowMs } = this.options.world

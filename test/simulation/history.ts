@@ -166,6 +166,7 @@ class History {
     const isWithout = (...kinds: FaultKind[]): boolean => kinds.every((kind) => !faults.has(kind))
     const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm })
     this.database = new SimulatedDatabase(world, weather)
+    const { echo, comments } = this.habits.values
     this.checks = new Checks(world, outside, this.service, this.database, {
       resendWindowMs: this.stages?.resendWindowMs ?? 0,
       leaseOf: (actor) =>
@@ -174,6 +175,7 @@ class History {
           .find((one) => one.actor === actor)
           ?.journal.lease(),
       areClocksSound: isWithout('wallSteps', 'serviceTimes', 'values', 'drift'),
+      areValuesShown: echo === 'stored' || !comments.some((rule) => typeof rule === 'object'),
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
     const serviceActor = createActor('service')
@@ -205,6 +207,7 @@ class History {
       tokens: this.habits.tokens,
       instances: this.fleet.instances,
       isCalm,
+      onServedByV2: (adapter) => has('pause') && this.fleet.pauseSoon(adapter, isCalm),
     })
     world.tell(
       () =>

@@ -77,9 +77,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'sends a record before older ones of its key have ended',
-    module: 'writes/write-session.ts',
-    from: 'if (after !== undefined && !(await after)) {',
-    to: 'if (after !== undefined && !(await after) && false) {',
+    module: 'writes/run.ts',
+    from: 'isPast, after: ready })',
+    to: 'isPast, after: undefined })',
   },
   {
     name: 'takes an older record for ended once the nearest has',
@@ -160,12 +160,6 @@ export const mutants: readonly Mutant[] = [
     to: 'return true',
   },
   {
-    name: 'sends V2 a write without asking once more who serves',
-    module: 'proxy/handle-legacy.ts',
-    from: 'beforeSend: () => {\n          expectCurrent(entry)',
-    to: 'beforeSend: () => {',
-  },
-  {
     name: 'sends V2 a write whose lease is lost',
     module: 'proxy/handle-legacy.ts',
     from: 'expectHeld?.()',
@@ -224,5 +218,11 @@ export const mutants: readonly Mutant[] = [
     module: 'translate/read-back.ts',
     from: "{ identity: ['confirmed', 'perhaps'], then: 'absent' },",
     to: "{ identity: ['confirmed', 'perhaps'], then: 'overwritten' },",
+  },
+  {
+    name: 'compares a mark with what was sent, not with what the service makes of that',
+    module: 'translate/read-back.ts',
+    from: "  if (profile.commentsOpaque) return 'alike'\n",
+    to: "  if (before !== '') return 'other'\n",
   },
 ]

@@ -23,9 +23,9 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
 
 export function drawStages(random: Random): StageHabits {
   return {
-    begin: settingOf(random.pick(['legacy', 'shadow', 'canary', 'v3', 'v3']), random.pick([0, 50, 100])),
+    begin: settingOf(random.pick(['legacy', 'shadow', 'shadow', 'canary', 'v3']), random.pick([0, 50, 100])),
     // At the end of a short one instances still have writes under way.
-    drainMs: random.pick([100, 500, 2_000]),
+    drainMs: random.pick([100, 500, 2_000, 4_000]),
     resendWindowMs: random.pick([500, 1_500]),
   }
 }
@@ -40,7 +40,7 @@ export function createOperator(
   onAllOnV3: () => void,
 ) {
   const drawNext = (from: StageSetting): StageSetting => {
-    const isForward = random.chance(0.6)
+    const isForward = random.chance(0.7)
     if (from.stage === 'canary' && random.chance(0.6))
       return settingOf('canary', random.pick(isForward ? [50, 100] : [50, 0]))
     return settingOf(
@@ -76,7 +76,7 @@ export function createOperator(
 }
 
 /** V3 serves every unit. */
-const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
+export const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
   placeOf(stage) > placeOf('canary') || (stage === 'canary' && percent === 100)
 
 const nameOf = ({ stage, percent }: StageSetting): string =>

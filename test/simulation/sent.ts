@@ -1,5 +1,6 @@
 import type { StageEntry } from '../../src/rollout/index.ts'
 import type { PartReply } from '../../src/v2/index.ts'
+import type { BatchRequest } from './simulated-instance.ts'
 import type { Actor } from './world.ts'
 
 /** A promise of the adapter that did not hold. */
@@ -47,7 +48,7 @@ export interface Send {
 export interface SentBatch {
   readonly number: number
   readonly client: SimulatedClient
-  readonly request: { readonly contentType: string; readonly body: Buffer }
+  readonly request: Pick<BatchRequest, 'kind' | 'contentType' | 'body'>
   readonly records: SentRecord[]
   /** The adapters that work on a request with it, one for each request. */
   atWork: Actor[]

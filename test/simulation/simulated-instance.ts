@@ -26,7 +26,13 @@ import {
   type StoredStages,
 } from '../../src/rollout/index.ts'
 import { createRateLimits, type OpenConnection } from '../../src/upstream/index.ts'
-import { noBatchLimits, type PartReply } from '../../src/v2/index.ts'
+import {
+  type BatchEncoder,
+  createBatchEncoder,
+  decodeBatchReply,
+  noBatchLimits,
+  type PartReply,
+} from '../../src/v2/index.ts'
 import { createV3Client, createV3Reader } from '../../src/v3/index.ts'
 import {
   answerWrites,
@@ -34,6 +40,7 @@ import {
   createEchoLearning,
   createPredecessorWatch,
   createRecovery,
+  type Plan,
   planWrites,
   type Reply,
   toWriteRequest,
@@ -46,6 +53,7 @@ import type { Actor, SteppedClock, World } from './world.ts'
 
 /** A request as a client sends it. */
 export interface BatchRequest {
+  readonly kind: 'batch' | 'record'
   readonly authorization: string
   /** The school. */
   readonly unit: string
@@ -264,7 +272,7 @@ export class SimulatedInstance {
   /** Serves one batch as the handler of writes does. */
   serve = async (sentRequest: BatchRequest, listener: ReplyListener): Promise<void> => {
     const { context, partner, clock } = this
-    const { authorization, contentType, body } = sentRequest
+    const { kind, authorization, contentType, body } = sentRequest
     const slices = context.slicing.open()
     const receivedMs = clock.wallMs()
     this.requests += 1
@@ -275,7 +283,7 @@ export class SimulatedInstance {
       const shown = { authorization, subscriptionKey: SUBSCRIPTION_KEY }
       const identity = identify(partner, shown)
       const client: Client = { partner, client: shown, owner: identity.owner, identity }
-      entry = await this.stages?.enter(partner, { kind: 'batch', unit: sentRequest.unit })
+      entry = await this.stages?.enter(partner, { kind, unit: sentRequest.unit })
       if (entry !== undefined) listener.entered(entry)
       if (entry?.side === 'v2') {
         const noteUnrecorded = (id: string): void => {
@@ -288,7 +296,7 @@ export class SimulatedInstance {
       }
       const authorisation = await authoriseClient(client, this.rateLimits)
       const request = toWriteRequest(
-        'batch',
+        kind,
         partner,
         { 'content-type': contentType },
         {
@@ -302,7 +310,12 @@ export class SimulatedInstance {
         { ...context, journal },
         authorisation,
         { request, body, receivedMs, plan, slices },
-        () => (plan.outcomesShown ? tellParts(plan.records.length, sent, listener) : tellNothing(listener)),
+        ({ layout, msgtypeResponse, recordsUrl }, newId) => {
+          if (kind === 'record') return tellRecord(sent, listener)
+          if (!plan.outcomesShown) return tellNothing(listener)
+          const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
+          return tellParts(plan, encoder, sent, listener)
+        },
         () => staged && expectCurrent(staged),
       )
       this.context.journal.answered(answered.batch)
@@ -332,15 +345,29 @@ export class SimulatedInstance {
   }
 }
 
-/** The reply to a batch: its parts in their order, as soon as those before are there. */
-function tellParts(count: number, sent: { hasLeft: boolean }, listener: ReplyListener): Reply {
+/** The reply to a batch: its parts in their order, as soon as those before are there. At its end its client decodes it as a whole. */
+function tellParts(
+  { records, changesets }: Plan,
+  encoder: BatchEncoder,
+  sent: { hasLeft: boolean },
+  listener: ReplyListener,
+): Reply {
   const parts = new Map<number, PartReply>()
+  let text = ''
   let next = 0
   const write = (): void => {
     for (let part = parts.get(next); part !== undefined; part = parts.get(next)) {
+      text += encoder.part(part)
       listener.part(next, part)
       next += 1
     }
+  }
+  const isWhole = (): boolean => {
+    const body = Buffer.from(text + encoder.close(changesets))
+    const read = decodeBatchReply(body, encoder.contentType).parts
+    const isSame = ({ status, body: json }: (typeof read)[number], position: number): boolean =>
+      status === parts.get(position)?.status && json === (parts.get(position)?.json ?? '')
+    return read.length === records.length && read.every(isSame)
   }
   return {
     begin: () => {
@@ -355,12 +382,27 @@ function tellParts(count: number, sent: { hasLeft: boolean }, listener: ReplyLis
     end: () => {
       sent.hasLeft = true
       write()
-      if (next < count) listener.whole(500, `unanswered ${next}`)
+      if (!isWhole()) listener.whole(500, `unreadable after ${next} parts`)
       listener.end()
       return Promise.resolve()
     },
   }
 }
+
+/** The reply to a single record: what its part would have been. */
+const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
+  begin: () => undefined,
+  hasLeft: () => sent.hasLeft,
+  settle: (position, part) => {
+    if (sent.hasLeft) return
+    sent.hasLeft = true
+    listener.part(position, part)
+  },
+  end: () => {
+    listener.end()
+    return Promise.resolve()
+  },
+})
 
 /** The reply to a batch whose ids differ: 200, whatever becomes of its records. */
 const tellNothing = (listener: ReplyListener): Reply => ({

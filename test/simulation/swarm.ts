@@ -8,7 +8,7 @@ const faultKinds = [
   'kill', 'pause', 'wallSteps', 'storeSteps', 'serviceTimes', 'values', 'stale',
   'storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown', 'failover', 'storm', 'appliedErrors',
   'otherWriters', 'impatience', 'lostReplies', 'constantIds', 'wrongTokens', 'renewedTokens', 'badRecords', 'drift',
-  'duplicates', 'lateRequests', 'otherIds',
+  'duplicates', 'lateRequests', 'otherIds', 'singleRecords',
 ] as const // prettier-ignore
 /** Those of histories in which V2 serves too: `flips` changes its stage. */
 const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
@@ -27,10 +27,16 @@ export interface Scale {
   /** How long clients wait between two batches, at most. */
   readonly thinkMs: number
   readonly faults: ReadonlySet<FaultKind>
+  /** How often a fault comes, where it exists: one of these is drawn for each kind. */
+  readonly rates: readonly [number, ...number[]]
+}
+
+interface Profile extends Partial<Scale> {
+  readonly without?: readonly FaultKind[]
 }
 
 /** What some histories have besides: faults that show a defect only together, in a world that is small enough for them to meet. */
-const profiles: readonly [Partial<Scale>, ...Partial<Scale>[]] = [
+const profiles: readonly [Profile, ...Profile[]] = [
   // One that stands still for longer than its lease, while it has something to send.
   {
     faults: new Set(['pause', 'slowRate', 'lostReplies', 'duplicates']),
@@ -51,6 +57,23 @@ const profiles: readonly [Partial<Scale>, ...Partial<Scale>[]] = [
     faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
     ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
   },
+  // V2 is sent two marks of a key at once and the reply to the older one is lost, before V3 serves it again.
+  {
+    faults: new Set(['flips', 'lostV2Replies', 'slowV2']),
+    without: ['wallSteps', 'serviceTimes', 'values', 'drift'],
+    ...{ instances: 1, clients: 4, schools: 1, keys: 1, batchesPerClient: 1, maxRecords: 1, thinkMs: 100 },
+    rates: [0.3],
+  },
+  // So few calls that a batch of unknown outcomes is read back over several retries.
+  {
+    faults: new Set(['slowRate', 'lostAfter', 'lostBefore']),
+    ...{ instances: 1, clients: 2, schools: 1, keys: 6, batchesPerClient: 2, maxRecords: 12, thinkMs: 100 },
+  },
+  // Replies that repeat what was posted, while comments are cut.
+  {
+    faults: new Set(['values', 'lostAfter']),
+    ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 8, maxRecords: 1 },
+  },
   // Numbers of instances that a database has forgotten.
   { faults: new Set(['failover', 'kill', 'pause']), instances: 2, batchesPerClient: 5 },
 ]
@@ -58,9 +81,10 @@ const profiles: readonly [Partial<Scale>, ...Partial<Scale>[]] = [
 /** Draws which faults a history has at all, and how large it is. */
 export function drawScale(random: Random): Scale {
   const density = random.pick([0.1, 0.25, 0.5])
-  const profile = random.chance(0.3) ? random.pick(profiles) : undefined
-  const wanted = profile?.faults ?? new Set()
+  const { without = [], ...profile } = random.chance(0.3) ? random.pick(profiles) : {}
+  const wanted = profile.faults ?? new Set()
   const faults = new Set<FaultKind>(faultKinds.filter((kind) => random.chance(density) || wanted.has(kind)))
+  for (const kind of without) faults.delete(kind)
   // What another program wrote is known by its time alone, so a clock that goes back in the middle hides it (docs/decisions/012).
   if (faults.has('otherWriters'))
     for (const kind of ['serviceTimes', 'values', 'wallSteps'] as const) faults.delete(kind)
@@ -74,15 +98,16 @@ export function drawScale(random: Random): Scale {
     batchesPerClient: random.pick([1, 2, 3, 5]),
     maxRecords: random.pick([1, 2, 3, 6]),
     thinkMs: random.pick([10, 100, 1_500]),
+    rates: profile.faults === undefined ? ([0.02, 0.1, 0.3] as const) : ([0.1, 0.3] as const),
     ...profile,
     faults,
   }
-  const isStaged = profile === undefined ? random.chance(0.4) : wanted.has('flips')
+  const isStaged = profile.faults === undefined ? random.chance(0.4) : wanted.has('flips')
   if (isStaged && !faults.has('otherWriters') && !faults.has('failover'))
     for (const kind of stagedKinds)
       if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
-  // V2 has a way of its own with such batches.
-  if (faults.has('flips')) faults.delete('otherIds')
+  // V2 has a way of its own with them.
+  if (faults.has('flips')) for (const kind of ['otherIds', 'singleRecords'] as const) faults.delete(kind)
   return scale
 }
 
@@ -105,8 +130,8 @@ export interface Rates {
   readonly lostV2Replies: number
 }
 
-export function drawRates(random: Random, { faults }: Scale): Rates {
-  const rate = (kind: keyof Rates): number => (faults.has(kind) ? random.pick([0.02, 0.1, 0.3]) : 0)
+export function drawRates(random: Random, { faults, rates }: Scale): Rates {
+  const rate = (kind: keyof Rates): number => (faults.has(kind) ? random.pick(rates) : 0)
   return {
     lostBefore: rate('lostBefore'),
     lostAfter: rate('lostAfter'),
@@ -133,12 +158,9 @@ export function drawValues(random: Random, { faults }: Scale): ServiceHabits['va
     const comments = [
       [],
       ['trim'],
-      ['trimEnd'],
       ['collapse'],
-      ['nfc'],
-      ['nfd'],
-      ['crlfToLf'],
       ['lfToCrlf'],
+      [{ cut: 12 }],
       [{ cut: 12 }],
       ['trim', { cut: 20 }],
     ]
@@ -153,7 +175,15 @@ export function drawValues(random: Random, { faults }: Scale): ServiceHabits['va
     values['comments'] = comments[random.below(comments.length)]
     values['nulls'] = nulls[random.below(nulls.length)]
     values['echo'] = random.pick(['stored', 'posted'])
-    values['times'] = random.pick(['keep', 'keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes'])
+    values['times'] = random.pick([
+      'keep',
+      'keep',
+      'keep',
+      'seconds',
+      'roundSeconds',
+      'sqlDatetime',
+      'minutes',
+    ])
     values['clock'] = random.pick(['client', 'client', 'server'])
   }
   return valueRulesSchema.parse(values)

@@ -41,6 +41,12 @@ export function startTrouble(options: TroubleOptions): void {
   const any = (): number => random.below(scale.instances)
   every('kill', 3_000, () => fleet.kill(any()))
   every('pause', 2_500, () => fleet.pause(any()))
+  const operator = stages && createOperator(world, world.random('operator'), stages, options.onAllOnV3)
+  const flip = (): void => {
+    const instance = fleet.instances[any()]
+    if (instance !== undefined) world.at(instance.actor, 0, () => void operator?.change(instance))
+  }
+  every('flips', 1_500, flip)
   // The moments around a write are those that matter.
   service.onEffect = () => {
     if (isCalm()) return
@@ -49,6 +55,7 @@ export function startTrouble(options: TroubleOptions): void {
       world.at(outside, soonMs, () => isCalm() || fleet.kill(any()))
     if (scale.faults.has('pause') && random.chance(0.15))
       world.at(outside, soonMs, () => isCalm() || fleet.pause(any()))
+    if (scale.faults.has('flips') && random.chance(0.15)) world.at(outside, soonMs, () => isCalm() || flip())
   }
   // A record that is due within ten minutes by a clock that was set right since waits for so long.
   const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
@@ -68,13 +75,6 @@ export function startTrouble(options: TroubleOptions): void {
     habits.values = changeTimes(random, habits.values)
     world.tell(() => `service: ${JSON.stringify(habits.values)}`)
   })
-  if (stages !== undefined) {
-    const operator = createOperator(world, world.random('operator'), stages, options.onAllOnV3)
-    every('flips', 1_500, () => {
-      const instance = fleet.instances[any()]
-      if (instance !== undefined) world.at(instance.actor, 0, () => void operator.change(instance))
-    })
-  }
   every('otherWriters', 1_500, () =>
     service.writePast(keyOf(random.below(scale.schools), random.below(scale.keys))),
   )
