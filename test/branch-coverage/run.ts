@@ -1,21 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { Profiler } from 'node:inspector'
-import { stripTypeScriptTypes } from 'node:module'
+import { mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
-import {
-  type CoverageMap,
-  type CoverageMapData,
-  createCoverageMap,
-  type FileCoverage,
-} from '@vitest/istanbul-lib-coverage'
-import { convert } from 'ast-v8-to-istanbul'
-import { parseSync } from 'vite'
-
 import build from '../build.ts'
+import { countBranches } from './count-branches.ts'
 import { readCoverage } from './read-coverage.ts'
 
 /**
@@ -84,40 +74,6 @@ async function runTests(
   return status === 0
 }
 
-/** A file that nothing loaded. */
-function unused(url: string, length: number): Profiler.ScriptCoverage {
-  const ranges = [{ startOffset: 0, endOffset: length, count: 0 }]
-  return { scriptId: '0', url, functions: [{ functionName: '', ranges, isBlockCoverage: true }] }
-}
-
-async function toCoverage(
-  path: string,
-  seen: ReadonlyMap<string, Profiler.ScriptCoverage>,
-): Promise<CoverageMap> {
-  const url = pathToFileURL(path).href
-  const code = stripTypeScriptTypes(readFileSync(path, 'utf8'))
-  const coverage = seen.get(url) ?? unused(url, code.length)
-  const { program } = parseSync(path, code)
-  // The package that converts has types of its own for the same data.
-  const data: unknown = await convert({ ast: program, code, wrapperLength: 0, coverage })
-  return createCoverageMap(data as CoverageMapData)
-}
-
-/** The branches that never ran, as `file:line`. */
-function uncovered({ path, branchMap, b }: FileCoverage): string[] {
-  return Object.entries(branchMap).flatMap(([id, { type, loc, locations }]) =>
-    (b[id] ?? []).flatMap((count, index) =>
-      count > 0
-        ? []
-        : [`${path.slice(root.length)}:${locations[index]?.start.line ?? loc.start.line} ${type}`],
-    ),
-  )
-}
-
-function percent({ covered, total }: { covered: number; total: number }): number {
-  return total === 0 ? 100 : (100 * covered) / total
-}
-
 rmSync(output, { recursive: true, force: true })
 mkdirSync(raw, { recursive: true })
 build()
@@ -134,18 +90,13 @@ const seen = readCoverage(raw, pathToFileURL(join(root, 'src/')).href)
 const missed: string[] = []
 const below: string[] = []
 for (const folder of folders) {
-  const map = createCoverageMap({})
-  for (const file of globSync(`src/${folder}/**/*.ts`, { cwd: root }).sort()) {
-    const own = await toCoverage(join(root, file), seen)
-    map.merge(own)
-    missed.push(...own.files().flatMap((path) => uncovered(own.fileCoverageFor(path))))
-  }
-  const { branches, lines } = map.getCoverageSummary()
-  const isEnough = percent(branches) >= thresholds[folder]
+  const { branches, lines, total, uncovered } = await countBranches(root, folder, seen)
+  missed.push(...uncovered)
+  const isEnough = branches >= thresholds[folder]
   if (!isEnough) below.push(folder)
   console.log(
-    `${folder.padEnd(10)} ${percent(branches).toFixed(1)} % of ${branches.total} branches (at least ${thresholds[folder]} %), ` +
-      `${percent(lines).toFixed(1)} % of lines${isEnough ? '' : ': too few branches'}`,
+    `${folder.padEnd(10)} ${branches.toFixed(1)} % of ${total} branches (at least ${thresholds[folder]} %), ` +
+      `${lines.toFixed(1)} % of lines${isEnough ? '' : ': too few branches'}`,
   )
 }
 writeFileSync(join(output, 'uncovered.txt'), `${missed.join('\n')}\n`)

@@ -35,6 +35,9 @@ export function addReached(one: Reached, other: Reached): Reached {
 
 export const nothingReached: Reached = { transitions: {}, faults: [] }
 
+/** So many pairs are not named. */
+const MANY = 30
+
 /** Each transition of `lifecycle.ts` with how often it was taken, and how many of the pairs of kinds of faults came. */
 export function describeReached({ transitions: counts, faults }: Reached): string[] {
   const lines = transitions.map(({ on, from, to }) => {
@@ -42,6 +45,10 @@ export function describeReached({ transitions: counts, faults }: Reached): strin
     const count = counts[on === 'supersede' ? `${codes} superseded` : codes] ?? 0
     return `${on.padEnd(9)} ${(from ?? 'new').padEnd(8)} to ${to.padEnd(9)} ${count === 0 ? 'NEVER' : count}`
   })
-  const kinds = new Set(faults.flatMap((pair) => pair.split(' then ')))
-  return [...lines, `${faults.length} of ${kinds.size ** 2} pairs of faults that follow each other`]
+  const kinds = [...new Set(faults.flatMap((pair) => pair.split(' then ')))].sort()
+  const pairs = kinds.flatMap((one) => kinds.map((other) => `${one} then ${other}`))
+  const never = pairs.filter((pair) => !faults.includes(pair))
+  const names = never.length > MANY ? '' : `, all but: ${never.join(', ')}`
+  const came = `${faults.length} of ${pairs.length} pairs of faults that follow each other`
+  return [...lines, never.length === 0 ? came : came + names]
 }

@@ -164,7 +164,8 @@ class History {
     const isCalm = (): boolean => this.isCalm
     const has = (kind: FaultKind): boolean => !this.isCalm && faults.has(kind)
     const isWithout = (...kinds: FaultKind[]): boolean => kinds.every((kind) => !faults.has(kind))
-    const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm })
+    const onFault = this.noteFault
+    const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm, onFault })
     this.database = new SimulatedDatabase(world, weather)
     const { echo, comments } = this.habits.values
     this.checks = new Checks(world, outside, this.service, this.database, {
@@ -179,7 +180,7 @@ class History {
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
     const serviceActor = createActor('service')
-    const journeys = { random, rates, isCalm, has }
+    const journeys = { random, rates, isCalm, has, onFault }
     const [drawToV3, drawToV2] = [createJourneysToV3(journeys), createJourneysToV2(journeys)]
     const { serve, serveV2 } = this.service
     const { leavesToV3, leavesToV2 } = this.checks
@@ -242,7 +243,7 @@ class History {
   }
 
   /** A fault of this kind has come. */
-  private noteFault(kind: FaultKind): void {
+  private readonly noteFault = (kind: FaultKind): void => {
     if (this.lastFault !== undefined) this.faultPairs.add(`${this.lastFault} then ${kind}`)
     this.lastFault = kind
   }
@@ -252,7 +253,7 @@ class History {
     fleet.startAll()
     for (let number = 0; number < scale.clients; number += 1) clients.start(number)
     const isCalm = (): boolean => this.isCalm
-    const onFault = (kind: FaultKind): void => this.noteFault(kind)
+    const onFault = this.noteFault
     startTrouble({
       ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
       onAllOnV3: checks.wentForward,

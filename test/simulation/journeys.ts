@@ -7,58 +7,72 @@ import type { Actor, World } from './world.ts'
 interface JourneyOptions {
   readonly random: Random
   readonly rates: Rates
+  /** A fault of this kind has come. */
+  readonly onFault: (kind: FaultKind) => void
   /** True while nothing fails any longer. */
   readonly isCalm: () => boolean
   /** True for a kind of fault that may come now. */
   readonly has: (kind: FaultKind) => boolean
 }
 
+/** Draws whether a fault of a kind comes now. */
+function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
+  return (kind: keyof Rates, share = 1): boolean => {
+    if (!random.chance(rates[kind] * share)) return false
+    onFault(kind)
+    return true
+  }
+}
+
 /** Draws what happens to requests to V3. */
-export function createJourneysToV3({ random, rates, isCalm, has }: JourneyOptions) {
+export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
+  const { random } = options
+  const strikes = createStrikes(options)
   return ({ method }: ServiceRequest): Journey => {
     const longest = has('slowService') ? 200 : 20
     const quick = { thereMs: 1 + random.below(longest), backMs: 1 + random.below(longest) }
     if (isCalm()) return quick
-    if (random.chance(rates.refusedConnections)) return { ...quick, refused: true }
-    if (random.chance(rates.lostBefore))
+    if (strikes('refusedConnections')) return { ...quick, refused: true }
+    if (strikes('lostBefore'))
       return {
         ...quick,
         thereMs: undefined,
         breaksAfterMs: random.chance(0.7) ? random.below(200) : undefined,
       }
-    if (random.chance(rates.lostAfter))
+    if (strikes('lostAfter'))
       return {
         ...quick,
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? 40 + random.below(300) : undefined,
       }
     // The connection breaks while the request is still on its way; later than a read-back would wait for it counts as never.
-    if (method === 'POST' && random.chance(rates.late))
+    if (method === 'POST' && strikes('late'))
       return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
-    if (random.chance(rates.stalled)) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
-    if (random.chance(rates.cut)) return { ...quick, cutAfter: random.below(200) }
+    if (strikes('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
+    if (strikes('cut')) return { ...quick, cutAfter: random.below(200) }
     return quick
   }
 }
 
 /** Draws what happens to requests to V2. */
-export function createJourneysToV2({ random, rates, isCalm, has }: JourneyOptions) {
+export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) {
+  const { random } = options
+  const strikes = createStrikes(options)
   return (): Journey => {
     const longest = has('slowV2') ? 600 : 20
     const [thereMs, backMs] = [1 + random.below(longest), 1 + random.below(longest)]
     if (isCalm()) return { thereMs, backMs }
-    if (random.chance(rates.refusedConnections)) return { thereMs, backMs, refused: true }
-    if (random.chance(rates.lostBefore))
-      return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
+    if (strikes('refusedConnections')) return { thereMs, backMs, refused: true }
+    if (strikes('lostBefore')) return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
     // Whatever was on its way has arrived by then: no adapter can wait for what V2 gets after a connection was lost.
-    if (random.chance(rates.lostV2Replies))
+    if (strikes('lostV2Replies'))
       return {
         thereMs,
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? thereMs + random.below(300) : undefined,
       }
-    if (random.chance(rates.stalled)) return { thereMs, backMs: 900 + random.below(400) }
-    if (random.chance(rates.cut)) return { thereMs, backMs, cutAfter: random.below(600) }
+    if (strikes('stalled')) return { thereMs, backMs: 900 + random.below(400) }
+    if (strikes('cut')) return { thereMs, backMs, cutAfter: random.below(600) }
     return { thereMs, backMs }
   }
 }
@@ -66,24 +80,25 @@ export function createJourneysToV2({ random, rates, isCalm, has }: JourneyOption
 /** Draws what happens to requests to the store. */
 export function createStoreWeather(
   world: World,
-  { random, rates, isCalm }: Omit<JourneyOptions, 'has'>,
+  { isCalm, ...options }: Omit<JourneyOptions, 'has'>,
 ): StoreWeather {
-  const { storeRefused, storeUnanswered, storeSlow, storeDown } = rates
+  const { random } = options
+  const strikes = createStrikes(options)
   /** Until when a process does not reach the store. */
   const downUntilMs = new Map<Actor, number>()
   return {
-    delayMs: () => (!isCalm() && random.chance(storeSlow) ? random.below(800) : random.next()),
+    delayMs: () => (!isCalm() && strikes('storeSlow') ? random.below(800) : random.next()),
     // A start asks some fifty times.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined
       if (world.nowMs < (downUntilMs.get(actor) ?? 0)) return { kind: 'refused' }
-      if (what === 'commit' && random.chance(storeDown / 2)) {
+      if (what === 'commit' && strikes('storeDown', 1 / 2)) {
         downUntilMs.set(actor, world.nowMs + 300 + random.below(5_000))
         return { kind: random.pick(['refused', 'unanswered']) }
       }
       const share = what === 'commit' ? 1 / 2 : 1 / 50
-      if (random.chance(storeRefused * share)) return { kind: 'refused' }
-      return random.chance(storeUnanswered * share) ? { kind: 'unanswered' } : undefined
+      if (strikes('storeRefused', share)) return { kind: 'refused' }
+      return strikes('storeUnanswered', share) ? { kind: 'unanswered' } : undefined
     },
   }
 }

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import type { Finding } from './sent.ts'
@@ -15,13 +17,14 @@ import { shrink } from './shrink.ts'
  * `npm run test:simulation`: runs 100,000 histories of the write engine in simulated time, from `--seed` on (default 1), `--histories` of them,
  * on all cores. `--seed n` alone tells the history of that seed in words, made as small as it still shows its finding. `--mutants` breaks the
  * engine on purpose, one guard after another, and runs histories until each is found. Exit status 1 for any finding, and for a guard
- * whose absence is not found.
+ * whose absence is not found. `--branches` names in `coverage/simulation.txt` the branches of `writes` and `journal` that no history runs.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     histories: { type: 'string' },
     mutants: { type: 'boolean', default: false },
+    branches: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 })
@@ -29,7 +32,9 @@ const { values } = parseArgs({
 const MUTANT_HISTORIES = 10_000
 const workers = availableParallelism()
 /** Compiled modules: loading them takes as long as twenty histories. */
-const cache = fileURLToPath(new URL('../../node_modules/.cache/simulation', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const cache = join(root, 'node_modules/.cache/simulation')
+const counted = join(root, 'coverage/simulation')
 
 interface Found {
   readonly seed: number
@@ -69,7 +74,12 @@ async function runAll(
       ],
       {
         stdio: ['ignore', 'pipe', 'inherit'],
-        env: { ...process.env, MUTANT: mutant, NODE_COMPILE_CACHE: cache },
+        // What was compiled before is not counted.
+        env: {
+          ...process.env,
+          MUTANT: mutant,
+          ...(values.branches ? { NODE_V8_COVERAGE: counted } : { NODE_COMPILE_CACHE: cache }),
+        },
       },
     )
     createInterface(child.stdout).on('line', (line) => {
@@ -133,6 +143,7 @@ async function findAny(from: number, count: number): Promise<boolean> {
       console.log(`seed ${seed}: ${kind} ${of}: ${because.slice(0, 400)}`)
   const seconds = (performance.now() - startedMs) / 1_000
   for (const line of describeReached(totals.reached)) console.log(line)
+  if (values.branches) await describeBranches()
   console.log(
     `${totals.histories} histories, ${totals.records} records, ${Math.round(totals.simulatedMs / 3_600_000)} simulated hours in ${seconds.toFixed(1)} s: ` +
       (found.length === 0 ? 'nothing was found' : `${found.length} with findings`),
@@ -140,7 +151,21 @@ async function findAny(from: number, count: number): Promise<boolean> {
   return found.length === 0
 }
 
+async function describeBranches(): Promise<void> {
+  const { countBranches } = await import('../branch-coverage/count-branches.ts')
+  const { readCoverage } = await import('../branch-coverage/read-coverage.ts')
+  const seen = readCoverage(counted, pathToFileURL(join(root, 'src/')).href)
+  const missed: string[] = []
+  for (const folder of ['writes', 'journal']) {
+    const { branches, total, uncovered } = await countBranches(root, folder, seen)
+    missed.push(...uncovered)
+    console.log(`${folder}: ${branches.toFixed(1)} % of ${total} branches`)
+  }
+  writeFileSync(`${counted}.txt`, `${missed.join('\n')}\n`)
+}
+
 const seed = Number(values.seed ?? 1)
+if (values.branches) rmSync(counted, { recursive: true, force: true })
 const isSound = values.mutants
   ? await findMutants()
   : values.seed !== undefined && values.histories === undefined
