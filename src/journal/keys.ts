@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './schema.ts'
-import { decrypt, encrypt, type JournalKey, missingKey } from './seal.ts'
+import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey } from './seal.ts'
 import type { Exclusively } from './store.ts'
 import { damagedRow } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
@@ -92,7 +92,7 @@ export interface TrailEnd {
 
 /** The MAC of values in their order; `kind` keeps those of different tables apart. */
 export function macOf(key: Uint8Array, kind: string, values: readonly (string | number | null)[]): string {
-  return createHmac('sha256', key)
+  return createHmac('sha256', keyObjectOf(key))
     .update(JSON.stringify([kind, ...values]))
     .digest('hex')
 }

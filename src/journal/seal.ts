@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hash,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
@@ -69,6 +76,15 @@ const CHUNK = 4_194_304
 const compressAside = promisify(zstdCompress)
 const decompressAside = promisify(zstdDecompress)
 
+const keyObjects = new WeakMap<Uint8Array, KeyObject>()
+
+/** The key in the form of Node.js: with its bytes, each call of AES and HMAC costs some 15 µs more. */
+export function keyObjectOf(key: Uint8Array): KeyObject {
+  const made = keyObjects.get(key) ?? createSecretKey(key)
+  keyObjects.set(key, made)
+  return made
+}
+
 /** Compresses a blob (Zstandard), then encrypts it with AES-256-GCM where there is a key: nonce, tag, ciphertext. */
 export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: SealedFor): Promise<Sealed> {
   const bytes = await compress(plain)
@@ -79,7 +95,7 @@ export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: S
 /** Encrypts bytes with AES-256-GCM, bound to a name: nonce, tag, ciphertext. */
 export async function encrypt(plain: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
   const nonce = randomBytes(NONCE)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce, GCM).setAAD(Buffer.from(boundTo))
+  const cipher = createCipheriv('aes-256-gcm', keyObjectOf(key), nonce, GCM).setAAD(Buffer.from(boundTo))
   const parts: Uint8Array[] = []
   for await (const chunk of chunksOf(plain)) parts.push(cipher.update(chunk))
   cipher.final()
@@ -88,9 +104,8 @@ export async function encrypt(plain: Uint8Array, { key }: JournalKey, boundTo: s
 
 /** Undoes `encrypt`; rejects for bytes that were changed, or encrypted with another key or name. */
 export async function decrypt(body: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
-  const cipher = createDecipheriv('aes-256-gcm', key, body.subarray(0, NONCE), GCM).setAAD(
-    Buffer.from(boundTo),
-  )
+  const nonce = body.subarray(0, NONCE)
+  const cipher = createDecipheriv('aes-256-gcm', keyObjectOf(key), nonce, GCM).setAAD(Buffer.from(boundTo))
   cipher.setAuthTag(body.subarray(NONCE, NONCE + TAG))
   const plain: Buffer[] = []
   for await (const chunk of chunksOf(body.subarray(NONCE + TAG))) plain.push(cipher.update(chunk))

@@ -1,5 +1,4 @@
 import { createRequire, syncBuiltinESMExports } from 'node:module'
-import type * as Crypto from 'node:crypto'
 
 // Loaded before the journal: what it keeps is not compressed. That costs a tenth of a history, and its threads are not simulated.
 
@@ -20,23 +19,4 @@ zlib['zstdCompressSync'] = add
 zlib['zstdDecompressSync'] = take
 zlib['zstdCompress'] = later(add)
 zlib['zstdDecompress'] = later(take)
-
-// Keys that are given as bytes cost Node.js five times what those of its own kind do, which is another tenth.
-
-const crypto = require('node:crypto') as { -readonly [Name in keyof typeof Crypto]: (typeof Crypto)[Name] }
-const { createHmac, createCipheriv, createDecipheriv, createSecretKey } = crypto
-const known = new WeakMap<object, Crypto.KeyObject>()
-
-function toKey<Key>(key: Key): Key | Crypto.KeyObject {
-  if (!(key instanceof Uint8Array)) return key
-  const made = known.get(key) ?? createSecretKey(key)
-  known.set(key, made)
-  return made
-}
-
-crypto.createHmac = (name, key, options) => createHmac(name, toKey(key), options)
-crypto.createCipheriv = ((name: string, key: Crypto.CipherKey, ...given: [Crypto.BinaryLike]) =>
-  createCipheriv(name, toKey(key), ...given)) as typeof createCipheriv
-crypto.createDecipheriv = ((name: string, key: Crypto.CipherKey, ...given: [Crypto.BinaryLike]) =>
-  createDecipheriv(name, toKey(key), ...given)) as typeof createDecipheriv
 syncBuiltinESMExports()
