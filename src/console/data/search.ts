@@ -154,13 +154,13 @@ async function readRecords(
     db,
     from,
     sql`${where(conditions)} ${order}`,
-    sql`, b.instance, k.content_id as "contentId"`,
+    sql`, b.instance, (select k.content_id from console_records k
+      where k.batch = r.batch and k.position = r.position) as "contentId"`,
   )
   return rows.map((row) => ({ ...row, contentId: row.contentId ?? undefined }))
 }
 
-const listed = sql`journal_records r join journal_batches b on b.id = r.batch
-  left join console_records k on k.batch = r.batch and k.position = r.position`
+const listed = sql`journal_records r join journal_batches b on b.id = r.batch`
 
 /** A page of the records of a batch. */
 export async function readPage(

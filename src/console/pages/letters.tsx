@@ -178,7 +178,10 @@ function List({ records, isDead, withChoice = false }: ListProps) {
         [
           'Part',
           ({ batch, position }) => (
-            <a href={`/batches/${batch}/${position + 1}`}>{`${position + 1} of batch ${batch}`}</a>
+            <a
+              class="name"
+              href={`/batches/${batch}/${position + 1}`}
+            >{`${position + 1} of batch ${batch}`}</a>
           ),
         ],
         ['Partner', ({ partner }) => partner],
