@@ -44,9 +44,6 @@ const MAX_FORM = '256kb'
 const MAX_FIELDS = 2_000
 const HEADERS_MS = 10_000
 const REQUEST_MS = 60_000
-/** Of browsers that watch for changes. */
-const MAX_WATCHERS = 100
-const WATCH_EVERY_MS = 5_000
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
@@ -89,7 +86,6 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   const access = createAccess(options, sessions)
   access.addLogin(app)
   app.use(access.expectSignedIn)
-  addWatch(app, access)
   app.use(express.urlencoded({ extended: false, limit: MAX_FORM, parameterLimit: MAX_FIELDS }))
   app.use(express.json({ limit: MAX_FORM }))
   addPages(app, access, ports)
@@ -252,8 +248,6 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
       response.clearCookie(COOKIE, { httpOnly: true, sameSite: 'strict', path: '/' })
       response.redirect(303, '/login')
     },
-    /** True while the cookie that a connection began with is that of somebody. */
-    isStillIn: (request: Request): boolean => identify(request).signedIn !== undefined,
   }
 }
 
@@ -261,25 +255,6 @@ class TooManyAttempts extends AdapterError {
   constructor(waitS: number) {
     super('ADP_OVERLOADED', `There were too many failed attempts to sign in. Try again in ${waitS} s.`)
   }
-}
-
-/** Tells browsers that it is time to ask for the page again; where it differs is up to them. */
-function addWatch(app: Express, access: Access): void {
-  let watchers = 0
-  app.get('/changes', (request, response) => {
-    if (watchers >= MAX_WATCHERS)
-      throw new AdapterError('ADP_OVERLOADED', 'Too many browsers watch the console.')
-    watchers += 1
-    response.set('Content-Type', 'text/event-stream').flushHeaders()
-    const timer = setInterval(() => {
-      if (access.isStillIn(request)) response.write('event: change\ndata:\n\n')
-      else response.end()
-    }, WATCH_EVERY_MS)
-    response.once('close', () => {
-      watchers -= 1
-      clearInterval(timer)
-    })
-  })
 }
 
 /** What the next page of a person says about the last action. */

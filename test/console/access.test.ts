@@ -334,7 +334,7 @@ describe('the switches of the sandbox', () => {
     ])
     expect(running.calls.slice(before, before + 2)).toEqual([
       'note sandbox by olga: Faults: Answers get lost, and reads fail.',
-      'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"method":"GET","face":"V3"}]',
+      'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"face":"V3","method":"GET"}]',
     ])
     for (const name of ['off', 'asSent', 'agree']) await olga.ask('/sandbox', { form: { switch: name } })
     expect(await on()).toEqual(defaults)

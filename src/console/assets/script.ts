@@ -1,6 +1,6 @@
 /**
  * The module that a browser runs. Pages are whole without it: it draws charts from the figures that are in the page, and asks for the page
- * again when the server says so, to replace what is marked as live.
+ * again every five seconds, to replace what is marked as live.
  */
 export const script = `
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
@@ -46,10 +46,7 @@ async function refresh() {
 }
 
 await draw(document)
-if (document.querySelector('[data-live]') !== null) {
-  let source = new EventSource('/changes')
-  source.addEventListener('change', refresh)
-}
+setInterval(refresh, 5_000)
 for (const all of document.querySelectorAll('[data-selects]'))
   all.addEventListener('change', () => {
     for (const one of document.querySelectorAll(all.dataset.selects)) one.checked = all.checked

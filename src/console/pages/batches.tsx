@@ -1,7 +1,16 @@
 import { AdapterError } from '../../errors.ts'
 import { type RecordState, recordStates } from '../../journal/index.ts'
 import { notFound, numberOf, type Visit } from '../access/visit.ts'
-import type { BatchDetails, BatchRow, RecordRow, Search, SearchResult, Step, StepKind } from '../data/port.ts'
+import type {
+  BatchDetails,
+  BatchRow,
+  HashedKind,
+  RecordRow,
+  Search,
+  SearchResult,
+  Step,
+  StepKind,
+} from '../data/port.ts'
 import type { Page } from './page.ts'
 import {
   Badge,
@@ -50,24 +59,33 @@ export const batches: Page = {
   },
   act: async ({ form }, { data }) => {
     const given = new URLSearchParams()
-    for (const name of plainFields) {
-      const text = form.get(name)?.trim() ?? ''
-      if (text !== '') given.set(name, text)
-    }
-    for (const kind of hashedFields) {
-      const typed = form.get(kind)?.trim() ?? ''
+    for (const name of ['state', ...fields.map(([own]) => own)]) {
+      const typed = form.get(name)?.trim() ?? ''
       if (typed === '') continue
-      const hash = await data.hash(kind, typed)
-      if (hash === undefined) throw new AdapterError('ADP_USAGE', `The id of the ${kind} is not a guid.`)
-      given.set(kind, hash)
+      const value = isHashed(name) ? await data.hash(name, typed) : typed
+      if (value === undefined) throw new AdapterError('ADP_USAGE', `The id of the ${name} is not a guid.`)
+      given.set(name, value)
     }
     const to = `/batches?${given.toString()}`
     return { isDone: true, text: '', to, json: { to } }
   },
 }
 
+/** What a search is typed into. Of ids only hashes go on, so that their fields are always empty. */
+const fields: readonly (readonly [name: string, label: string, type?: 'datetime-local'])[] = [
+  ['batch', 'Batch number'],
+  ['boundary', 'Batch id of the client (boundary)'],
+  ['contentId', 'Content-ID'],
+  ['learner', 'Learner (guid; only its hash is used)'],
+  ['event', 'Event (guid; only its hash is used)'],
+  ['mark', 'Mark (guid; only its hash is used)'],
+  ['partner', 'Partner'],
+  ['from', 'Received from (UTC)', 'datetime-local'],
+  ['until', 'Received before (UTC)', 'datetime-local'],
+]
+
 const hashedFields = ['learner', 'event', 'mark'] as const
-const plainFields = ['batch', 'boundary', 'contentId', 'partner', 'state', 'from', 'until'] as const
+const isHashed = (name: string): name is HashedKind => (hashedFields as readonly string[]).includes(name)
 
 /** The search that an address asks for. Error: `ADP_USAGE`. */
 function searchOf({ query }: Visit): Search {
@@ -118,17 +136,21 @@ function timeIn(text: string | undefined): number | undefined {
 
 function SearchForm({ visit, search }: { readonly visit: Visit; readonly search: Search }) {
   const { query } = visit
-  const value = (name: string): string => query.get(name) ?? ''
   return (
     <Form visit={visit} action="/batches" label="Search">
       <div class="fields">
-        <Field name="batch" label="Batch number" value={value('batch')} />
-        <Field name="boundary" label="Batch id of the client (boundary)" value={value('boundary')} />
-        <Field name="contentId" label="Content-ID" value={value('contentId')} />
-        <Field name="learner" label="Learner (guid; only its hash is used)" value="" />
-        <Field name="event" label="Event (guid; only its hash is used)" value="" />
-        <Field name="mark" label="Mark (guid; only its hash is used)" value="" />
-        <Field name="partner" label="Partner" value={value('partner')} />
+        {fields.map(([name, label, type]) => (
+          <p class="field">
+            <label for={`search-${name}`}>{label}</label>
+            <input
+              id={`search-${name}`}
+              name={name}
+              {...(type && { type })}
+              value={isHashed(name) ? '' : (query.get(name) ?? '')}
+              autocomplete="off"
+            />
+          </p>
+        ))}
         <p class="field">
           <label for="search-state">State of a record</label>
           <select id="search-state" name="state">
@@ -140,35 +162,12 @@ function SearchForm({ visit, search }: { readonly visit: Visit; readonly search:
             ))}
           </select>
         </p>
-        <Field name="from" label="Received from (UTC)" value={value('from')} isTime />
-        <Field name="until" label="Received before (UTC)" value={value('until')} isTime />
       </div>
       <p class="row">
         <button>Search</button>
         <a href="/batches">All batches</a>
       </p>
     </Form>
-  )
-}
-
-interface FieldProps {
-  readonly name: string
-  readonly label: string
-  readonly value: string
-  readonly isTime?: boolean
-}
-
-function Field({ name, label, value, isTime = false }: FieldProps) {
-  const id = `search-${name}`
-  return (
-    <p class="field">
-      <label for={id}>{label}</label>
-      {isTime ? (
-        <input id={id} name={name} value={value} type="datetime-local" />
-      ) : (
-        <input id={id} name={name} value={value} autocomplete="off" />
-      )}
-    </p>
   )
 }
 

@@ -4,14 +4,8 @@ import type { ConsolePorts, SandboxEffect, SandboxSchool, SandboxSetting, Sandbo
 import type { Page } from './page.ts'
 import { Badge, counted, Facts, Form, formatCount, Id, Live, Section, Table, Time } from './parts.tsx'
 
-/** One value of a setting. */
-interface Switch {
-  readonly name: string
-  readonly label: string
-  readonly effect: string
-  /** Undefined: the default. */
-  readonly value?: object
-}
+/** One value of a setting; without `value` its default. */
+type Switch = readonly [name: string, label: string, effect: string, value?: object]
 
 interface Group {
   readonly setting: SandboxSetting
@@ -21,8 +15,11 @@ interface Group {
   readonly switches: readonly Switch[]
 }
 
+const onV3 = { face: 'V3' }
+const lostAnswers = { kind: 'reset', apply: true, method: 'POST', ...onV3 }
+const refused = { kind: 'status', status: 503, ...onV3 }
 /** V3 shows it for one mark in a hundred, always the same ones. */
-const differs = (kind: string) => ({ face: 'V3', share: 0.01, kinds: [kind] })
+const differs = (kind: string) => ({ ...onV3, share: 0.01, kinds: [kind] })
 
 const groups: readonly Group[] = [
   {
@@ -30,42 +27,12 @@ const groups: readonly Group[] = [
     title: 'Faults',
     untouched: [],
     switches: [
-      { name: 'off', label: 'Nothing broken', effect: 'V3 answers as it should.' },
-      {
-        name: 'lost',
-        label: 'Answers to writes get lost',
-        effect:
-          'V3 applies each mark, and the connection breaks before its answer. Reads go on: records are looked up and confirmed.',
-        value: [{ kind: 'reset', apply: true, method: 'POST', face: 'V3' }],
-      },
-      {
-        name: 'blind',
-        label: 'Answers get lost, and reads fail',
-        effect:
-          'As above, and reads get 503: records become unknown, until the switch is off and they are looked up again.',
-        value: [
-          { kind: 'reset', apply: true, method: 'POST', face: 'V3' },
-          { kind: 'status', status: 503, method: 'GET', face: 'V3' },
-        ],
-      },
-      {
-        name: 'down',
-        label: 'V3 is out of service',
-        effect: 'Every call gets 503: nothing is applied, and clients are told that.',
-        value: [{ kind: 'status', status: 503, face: 'V3' }],
-      },
-      {
-        name: 'throttled',
-        label: 'V3 refuses calls because of its rate',
-        effect: 'Every second call gets 429.',
-        value: [{ kind: 'rateLimit', retryAfterSeconds: 1, probability: 0.5, face: 'V3' }],
-      },
-      {
-        name: 'slow',
-        label: 'V3 is slow',
-        effect: 'Each call takes 3 s longer.',
-        value: [{ kind: 'latency', ms: 3_000, face: 'V3' }],
-      },
+      ['off', 'Nothing broken', 'V3 answers as it should.'],
+      ['lost', 'Answers to writes get lost', 'V3 applies each mark, and the connection breaks before its answer. Reads go on: records are looked up and confirmed.', [lostAnswers]],
+      ['blind', 'Answers get lost, and reads fail', 'As above, and reads get 503: records become unknown, until the switch is off and they are looked up again.', [lostAnswers, { ...refused, method: 'GET' }]],
+      ['down', 'V3 is out of service', 'Every call gets 503: nothing is applied, and clients are told that.', [refused]],
+      ['throttled', 'V3 refuses calls because of its rate', 'Every second call gets 429.', [{ kind: 'rateLimit', retryAfterSeconds: 1, probability: 0.5, ...onV3 }]],
+      ['slow', 'V3 is slow', 'Each call takes 3 s longer.', [{ kind: 'latency', ms: 3_000, ...onV3 }]],
     ],
   },
   {
@@ -73,31 +40,11 @@ const groups: readonly Group[] = [
     title: 'Stored values',
     untouched: { times: 'keep', clock: 'client', offsetMs: 0, comments: [], nulls: [], echo: 'stored' },
     switches: [
-      { name: 'asSent', label: 'As they are sent', effect: 'The service stores what a write says.' },
-      {
-        name: 'seconds',
-        label: 'Times without fractions',
-        effect: 'The time of a mark is cut to whole seconds.',
-        value: { times: 'seconds' },
-      },
-      {
-        name: 'ownClock',
-        label: 'Times of the service',
-        effect: 'The time of a mark is that of the service, two minutes ahead, whatever the client sent.',
-        value: { clock: 'server', offsetMs: 120_000 },
-      },
-      {
-        name: 'comments',
-        label: 'Comments trimmed and cut',
-        effect: 'Blanks around a comment go, and of the rest 40 characters stay.',
-        value: { comments: ['trim', { cut: 40 }] },
-      },
-      {
-        name: 'zero',
-        label: '0 minutes where none were sent',
-        effect: 'A mark without minutes of lateness gets 0.',
-        value: { nulls: ['minutesLateToZero'] },
-      },
+      ['asSent', 'As they are sent', 'The service stores what a write says.'],
+      ['seconds', 'Times without fractions', 'The time of a mark is cut to whole seconds.', { times: 'seconds' }],
+      ['ownClock', 'Times of the service', 'The time of a mark is that of the service, two minutes ahead, whatever the client sent.', { clock: 'server', offsetMs: 120_000 }],
+      ['comments', 'Comments trimmed and cut', 'Blanks around a comment go, and of the rest 40 characters stay.', { comments: ['trim', { cut: 40 }] }],
+      ['zero', '0 minutes where none were sent', 'A mark without minutes of lateness gets 0.', { nulls: ['minutesLateToZero'] }],
     ],
   },
   {
@@ -105,34 +52,14 @@ const groups: readonly Group[] = [
     title: 'Differences of V3',
     untouched: null,
     switches: [
-      { name: 'agree', label: 'V2 and V3 agree', effect: 'Both show what is stored.' },
-      {
-        name: 'codes',
-        label: 'Other codes',
-        effect: 'V3 shows another code of the same category for 1 % of all marks.',
-        value: differs('code'),
-      },
-      {
-        name: 'times',
-        label: 'Times an hour later',
-        effect: 'V3 shows the time of 1 % of all marks an hour later.',
-        value: differs('recordedOn'),
-      },
-      {
-        name: 'cut',
-        label: 'Halves of comments',
-        effect: 'V3 shows half of the comment of 1 % of all marks.',
-        value: differs('commentCut'),
-      },
-      {
-        name: 'missing',
-        label: 'Missing marks',
-        effect: 'V3 shows no mark for 1 % of those that are stored.',
-        value: differs('missing'),
-      },
+      ['agree', 'V2 and V3 agree', 'Both show what is stored.'],
+      ['codes', 'Other codes', 'V3 shows another code of the same category for 1 % of all marks.', differs('code')],
+      ['times', 'Times an hour later', 'V3 shows the time of 1 % of all marks an hour later.', differs('recordedOn')],
+      ['cut', 'Halves of comments', 'V3 shows half of the comment of 1 % of all marks.', differs('commentCut')],
+      ['missing', 'Missing marks', 'V3 shows no mark for 1 % of those that are stored.', differs('missing')],
     ],
   },
-]
+] // prettier-ignore
 
 const SHOWN = 50
 const SAMPLES = 10
@@ -174,7 +101,7 @@ export const sandbox: Page = {
     const own = sandboxOf(visit, ports)
     const wanted = visit.form.get('switch')
     for (const { setting, title, switches } of groups)
-      for (const { name, label, value } of switches) {
+      for (const [name, label, , value] of switches) {
         if (name !== wanted) continue
         const text = `${title}: ${label}.`
         await ports.stages.note('sandbox', visit.actor.name, text)
@@ -213,9 +140,9 @@ interface SwitchesProps extends Pick<SandboxState, 'settings'> {
 }
 
 function Switches({ visit, group: { setting, title, untouched, switches }, settings }: SwitchesProps) {
-  const on = switches.find(({ value = untouched }) => has(settings[setting], value))
+  const on = switches.find(([, , , value = untouched]) => has(settings[setting], value))
   const isOperator = visit.actor.role === 'operator'
-  const rows = switches.map(({ name, label, effect, value }) => (
+  const rows = switches.map(([name, label, effect, value]) => (
     <div class="switch">
       <p class="row">
         {isOperator ? (
@@ -225,7 +152,7 @@ function Switches({ visit, group: { setting, title, untouched, switches }, setti
         ) : (
           label
         )}
-        {on?.name === name && <Badge tone={value ? 'note' : 'good'}>on</Badge>}
+        {on?.[0] === name && <Badge tone={value ? 'note' : 'good'}>on</Badge>}
       </p>
       <p class="soft" id={`${name}-effect`}>
         {effect}
