@@ -224,6 +224,7 @@ function compose(config: Config, overrides: AppOverrides) {
     journal: stores && evidence && { slotsOf: stores.slotsOf, evidence },
     onCompared: overrides.onCompared,
     nice: overrides.backgroundNice,
+    traceWork: tracing?.work,
   })
   const { comparison, recording } = background
 
@@ -231,6 +232,7 @@ function compose(config: Config, overrides: AppOverrides) {
   let batchLimits = batchLimitsOf(config)
   const exchange = {
     ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events, tracing },
+    traceWork: tracing?.work,
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
     rewriteLinks: config.passThrough.rewriteLinks,

@@ -15,7 +15,7 @@ interface CallSpan {
 
 /**
  * The traces of one process: a span for each request of a client, and below it one for each call to V3 or V2 and for each commit of the
- * journal that the request waits for. Work without a client has no spans. Attributes are those of the events, the allow-list of
+ * journal that the request waits for; and for what recovery and live comparison do. Attributes are those of the events, the allow-list of
  * what may be logged; no path, no text of a client or of the upstream.
  */
 export interface Tracing {
@@ -34,12 +34,26 @@ export interface Tracing {
   call(name: string): CallSpan | undefined
   /** Waits for a commit within a span. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
+  /** Does work that no client waits for within a span: below that of the request under way, else at the beginning of a trace. */
+  readonly work: TraceWork
   /** Sends what is left. */
   close(): Promise<void>
 }
 
-/** Events that say what became of a request. */
-const ANSWERS: ReadonlySet<string> = new Set(['batch answered', 'read answered', 'passed through'])
+/** `name` is from a fixed list; `fields` are as those of an event. */
+type TraceWork = <Result>(
+  name: 'recovery' | 'comparison',
+  fields: object,
+  work: () => Promise<Result>,
+) => Promise<Result>
+
+/** Events that say what became of a request, or of recovery. */
+const ANSWERS: ReadonlySet<string> = new Set([
+  'batch answered',
+  'read answered',
+  'passed through',
+  'records recovered',
+])
 /** The longest time that the end of the process waits for the collector. */
 const CLOSE_MS = 5_000
 /** Of a client that disconnected before the reply. */
@@ -91,6 +105,16 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
   const tracer = provider.getTracer('markbridge')
   const active = new AsyncLocalStorage<{ readonly span: Span; readonly context: Context }>()
   const fail = (span: Span): Span => span.setStatus({ code: SpanStatusCode.ERROR })
+  const endWith = async <Result>(span: Span, work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await work()
+    } catch (cause) {
+      fail(span)
+      throw cause
+    } finally {
+      span.end()
+    }
+  }
   return {
     serve: (request, response, handle) => {
       const { method = '' } = request
@@ -129,18 +153,15 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
         },
       }
     },
-    commit: async (operation, commit) => {
+    commit: (operation, commit) => {
       const parent = active.getStore()
       if (parent === undefined) return commit()
-      const span = tracer.startSpan(`journal ${operation}`, {}, parent.context)
-      try {
-        return await commit()
-      } catch (cause) {
-        fail(span)
-        throw cause
-      } finally {
-        span.end()
-      }
+      return endWith(tracer.startSpan(`journal ${operation}`, {}, parent.context), commit)
+    },
+    work: (name, fields, work) => {
+      const parent = active.getStore()?.context ?? ROOT_CONTEXT
+      const span = tracer.startSpan(name, { attributes: toAttributes(fields) }, parent)
+      return endWith(span, () => active.run({ span, context: trace.setSpan(parent, span) }, work))
     },
     close: async () => {
       let timer: NodeJS.Timeout | undefined

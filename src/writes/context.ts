@@ -34,6 +34,9 @@ export interface WriteContext {
   readonly active: ActiveRecords
   readonly slicing: Slicing
   readonly events: Events
+  /** Does work that no client waits for within a span; undefined: nothing is traced. */
+  readonly traceWork?:
+    (<Result>(name: 'recovery', fields: object, work: () => Promise<Result>) => Promise<Result>) | undefined
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number

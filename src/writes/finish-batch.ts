@@ -105,7 +105,7 @@ export function createFinisher(
     if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
     return { missing: authorised, partner, owner, sender, untilMs }
   }
-  const finish = async (
+  const finishNow = async (
     { stored, authorisation }: Prepared,
     opened: ReopenResult,
     sinceMs?: number,
@@ -123,6 +123,10 @@ export function createFinisher(
       denied.set(batch, [authorisation.client, ...(denied.get(batch) ?? [])].slice(0, MAX_DENIED))
     else denied.delete(batch)
     context.events.recovered({ ...tally, partner })
+  }
+  const finish = (prepared: Prepared, opened: ReopenResult, sinceMs?: number): Promise<void> => {
+    const work = (): Promise<void> => finishNow(prepared, opened, sinceMs)
+    return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
    * Ends orphans of a batch that V2 was sent, once a lost write would not be read back any longer: V2 may have applied them, and nothing

@@ -7,8 +7,9 @@ import * as z from 'zod'
 
 import { openTracing } from '../../src/observability/tracing.ts'
 import { journalFile } from '../e2e/support/journal-file.ts'
+import { leave, payloadOf } from '../e2e/support/leave.ts'
 import { batchOf, batchPath, flatRecord, guid, postBatch } from '../support/batch-request.ts'
-import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { echoRecord, keepMarks, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type AdapterSettings, onePartner, startAdapter } from '../support/start-adapter.ts'
 
 afterEach(() => {
@@ -159,6 +160,49 @@ test('a read of V2 that gets no answer ends its span, as one that failed', async
   await end()
   const reads = collector.spans().filter(({ name }) => name === 'V2 read')
   expect(reads.map(({ status, attributes }) => [status.code, attributes])).toEqual([[2, []]])
+})
+
+test('a batch that an instance left open is finished within a span of its own, with its calls and commits below it', async () => {
+  const journal = journalFile({ encrypted: true })
+  await leave(journal, { partner: 'acme', payload: payloadOf(batchOf([flatRecord(1)])), learners: [1] })
+  const { collector, adapter, end } = await startTraced(
+    { ...onePartner({ v3: { readBackAfterMs: [10] } }), journal },
+    keepMarks(),
+  )
+  await vi.waitFor(() => expect(adapter.events().map(({ msg }) => msg)).toContain('records recovered'), {
+    timeout: 60_000,
+  })
+  await end()
+  const spans = collector.spans()
+  const recovery = spans.filter(({ name }) => name === 'recovery')
+  expect(recovery).toMatchObject([{ kind: 1, parentSpanId: '', status: { code: 0 } }])
+  expect(toValues(recovery[0]?.attributes ?? [])).toEqual({
+    'markbridge.partner': 'acme',
+    'markbridge.records': 1,
+    'markbridge.accepted': 1,
+    'markbridge.refused': 0,
+    'markbridge.notApplied': 0,
+    'markbridge.unknown': 0,
+  })
+  const below = spans
+    .filter(({ parentSpanId }) => parentSpanId === recovery[0]?.spanId)
+    .map(({ name }) => name)
+  expect(below).toEqual(expect.arrayContaining(['V3 read', 'V3 write', 'journal settle']))
+})
+
+test('what is compared of a request has a span in its trace', async () => {
+  const { collector, adapter, end } = await startTraced(onePartner({ stage: 'shadow' }), replyWith(200, {}))
+  await postBatch(adapter, batchOf([flatRecord(1)]), { traceparent: `00-${TRACE}-${CALLER}-01` })
+  await end()
+  const comparison = collector.spans().filter(({ name }) => name === 'comparison')
+  const server = collector.spans().find(({ kind }) => kind === 2)
+  expect(comparison).toMatchObject([{ kind: 1, traceId: TRACE, parentSpanId: server?.spanId }])
+  expect(toValues(comparison[0]?.attributes ?? [])).toEqual({
+    'markbridge.partner': 'acme',
+    'markbridge.stage': 'shadow',
+    'markbridge.kind': 'batch',
+    'markbridge.side': 'v2',
+  })
 })
 
 test('a client without a usable traceparent begins a trace, and its sampling decision counts', async () => {

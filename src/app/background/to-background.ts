@@ -18,6 +18,7 @@ import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
 import { statusClass } from '../../observability/instruments.ts'
 import type { Metrics } from '../../observability/metrics.ts'
+import type { Tracing } from '../../observability/tracing.ts'
 import { type AcceptedCredentials, authoriseClient, type PartnerRegistry } from '../../partners/index.ts'
 import type { Authorisation, Partner } from '../../partners/partner.ts'
 import type { LiveRecording } from '../../proxy/index.ts'
@@ -51,6 +52,8 @@ interface BackgroundParts {
   readonly onCompared: OnCompared | undefined
   /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
   readonly nice?: number | undefined
+  /** Undefined: nothing is traced. */
+  readonly traceWork?: Tracing['work'] | undefined
   /** Default: that of the process. */
   readonly clock?: Clock
   /** Default: a thread of this process. */
@@ -236,7 +239,9 @@ export function toBackground(parts: BackgroundParts): Background {
       comparing -= 1
       safely(() => finish(head, checks, result))
     }
-    void compared.then(ended, () => ended({ ends: [], learned: [] }))
+    const { partner, stage, kind, served: side } = head
+    const traced = parts.traceWork?.('comparison', { partner, stage, kind, side }, () => compared) ?? compared
+    void traced.then(ended, () => ended({ ends: [], learned: [] }))
   }
   /** The copy of one exchange, which is handed over once it is whole. */
   const openCopy = (partner: string): ReturnType<LiveRecording['open']> => {
