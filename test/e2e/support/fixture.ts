@@ -68,7 +68,10 @@ export async function loadFixture(folder: URL, name: string): Promise<Fixture> {
     files.has(file) ? (JSON.parse((await read(file)).toString()) as unknown) : []
   const bytes = await read('request.http')
   const request = readMessage(bytes)
-  if (request === undefined) throw new Error(`${name}/request.http is not a whole HTTP request`)
+  if (request === undefined)
+    throw new Error(
+      `${name}/request.http is not one whole HTTP request. Does its Content-Length fit its body?`,
+    )
   return {
     ...caseSchema.parse(JSON.parse((await read('case.json')).toString())),
     name,
