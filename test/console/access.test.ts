@@ -3,7 +3,8 @@ import { connect } from 'node:net'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { RUN, RUNNING } from './support/sample-comparison.ts'
+import { manyClassesRun } from '../compare/report/sample-runs.ts'
+import { RUN, RUNNING, sampleComparison } from './support/sample-comparison.ts'
 import { people, type RunningConsole, settingsOf, startConsole, tokenOf } from './support/start-console.ts'
 
 let running: RunningConsole
@@ -312,6 +313,17 @@ test('values are masked until somebody who may see them gives a reason, which is
   expect(running.calls.slice(before)).toEqual(['note reveal by olga: acme: batch 42, part 1: a parent asks'])
   expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
   expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
+})
+
+test('a run with very many classes of difference holds no client up: the largest are explained', async () => {
+  const many = { ...manyClassesRun(), run: RUN }
+  const other = await startConsole({}, { comparison: { ...sampleComparison, run: async () => many } })
+  const { text } = await other.ask(`/comparison/${RUN}`, { headers: { ...json, ...bearer('olga') } })
+  const { classes, outcome } = JSON.parse(text) as { classes: { count: number }[]; outcome: string }
+  expect([outcome, classes.length, classes[0]?.count]).toEqual(['differs', 500, 1_000])
+  const olga = await other.enter('olga')
+  expect((await olga.ask(`/comparison/${RUN}`)).text).toContain('markbridge compare report has all')
+  await other.close()
 })
 
 describe('the switches of the sandbox', () => {

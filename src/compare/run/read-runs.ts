@@ -46,8 +46,11 @@ const runId = /^[\w][\w.-]*$/
 /** True for a name of a run; one with a folder, or with the end of a file, is a path. */
 export const isRunId = (text: string): boolean => runId.test(text) && !text.endsWith('.json')
 
-/** Opens a folder for reading its runs; a file that has not changed is read once. A folder that does not exist has no runs. */
-export function openRuns(folder: string) {
+/**
+ * Opens a folder for reading its runs; a file that has not changed is read once, and one of more than `maxBytes` is no run. A folder that does
+ * not exist has no runs.
+ */
+export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
   const files = openRunFiles(folder)
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
   const namesOf = async (): Promise<readonly string[]> => {
@@ -63,7 +66,7 @@ export function openRuns(folder: string) {
     const version = `${mtimeMs} ${size}`
     const last = known.get(file)
     if (last?.version === version) return last.listed
-    const listed = await readRunFile(join(folder, file), run).then(
+    const listed = await readRunFile(join(folder, file), run, maxBytes).then(
       (document) => ({ run, summary: summaryOf(document) }),
       (cause: unknown) => {
         if (!(cause instanceof AdapterError)) throw cause
@@ -105,7 +108,8 @@ export function openRuns(folder: string) {
       return found.toReversed()
     },
     /** The document of a run by its id. Error: `ADP_USAGE` where there is none. */
-    read: (run: string): Promise<RunDocument> => readRunFile(join(folder, `${run}.json`), `The run ${run}`),
+    read: (run: string): Promise<RunDocument> =>
+      readRunFile(join(folder, `${run}.json`), `The run ${run}`, maxBytes),
   }
 }
 
@@ -115,14 +119,21 @@ const summaryOf = (document: RunDocument): RunSummary => {
 }
 
 /** Reads the file of a run; `name` is for messages. Error: `ADP_USAGE` where there is none, or no run in it. */
-export async function readRunFile(path: string, name: string): Promise<RunDocument> {
+export async function readRunFile(
+  path: string,
+  name: string,
+  maxBytes = MAX_DOCUMENT_BYTES,
+): Promise<RunDocument> {
   const fail = (cause: unknown): never => {
     const more = ' compare report --list shows the runs there are.'
     throw unusable(`${name} cannot be read from ${path}`, cause, more)
   }
   const { size } = await stat(path).catch(fail)
-  if (size > MAX_DOCUMENT_BYTES)
-    throw new AdapterError('ADP_USAGE', `${name} cannot be read: it is larger than a run can be (64 MiB).`)
+  if (size > maxBytes)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${name} cannot be read: it is larger than ${maxBytes / 1_048_576} MiB.`,
+    )
   return readRunDocument(await readFile(path, 'utf8').catch(fail), name)
 }
 
