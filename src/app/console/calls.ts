@@ -12,7 +12,10 @@ export interface ConsoleThreadStart {
 }
 
 /** What the thread answers. */
-export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'sweep' | 'start' | 'close'> {
+export interface ConsoleThreadCalls extends Omit<
+  ConsoleEngine,
+  'work' | 'sweep' | 'start' | 'close' | 'servedMs'
+> {
   /** Resolves once nothing of it uses the journal any longer. */
   readonly close: () => Promise<void>
 }

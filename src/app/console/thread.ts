@@ -20,9 +20,14 @@ takePriority(start.nice)
 const main = connect<ConsoleMainCalls>(parentPort)
 const onFailure = (): void => void main.call('failed').catch(() => undefined)
 const stop = new AbortController()
-const share = createProcessorShare(backgroundClock, usedMs, stop.signal)
-const begin = (): Promise<void> => share.begin()
 let engine: ConsoleEngine | undefined
+/** What PostgreSQL does for this thread is work of its own, too. */
+const workedMs = () => {
+  const { own, others } = usedMs()
+  return { own: own + (engine?.servedMs() ?? 0), others }
+}
+const share = createProcessorShare(backgroundClock, workedMs, stop.signal)
+const begin = (): Promise<void> => share.begin()
 
 /** The journal may be opened later. */
 async function open(): Promise<void> {

@@ -41,6 +41,8 @@ export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
     counts: readonly { readonly name: string; readonly count: number }[],
     atMs: number,
   ): Promise<void>
+  /** How long PostgreSQL has worked on the index, ms: processor time that is not this thread's. */
+  servedMs(): number
   /** Does the background work that is due; resolves true while there may be more. */
   work(): Promise<boolean>
   /** Deletes what the journal has deleted. */
@@ -74,10 +76,12 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     await database.close()
     throw cause
   })
+  let [sweptMs, checkedMs, servedMs] = [-Infinity, -Infinity, 0]
   const { countNew, follow } = createBatchCounting(database)
-  const indexRecords = createRecordIndex(database, how, hash, readRequest, begin)
+  const indexRecords = createRecordIndex(database, how, hash, readRequest, begin, (ms) => {
+    servedMs += ms
+  })
   const holder = randomUUID()
-  let [sweptMs, checkedMs] = [-Infinity, -Infinity]
   const work = async (): Promise<boolean> => {
     if (!(await hold(database, holder))) return false
     let more = false
@@ -141,6 +145,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     keepSteps: (steps, lost) => ask(() => keepSteps(database, steps, lost)),
     keepFigures: (counts, atMs) =>
       ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), Date.now(), FIGURES_S)), // prettier-ignore
+    servedMs: () => servedMs,
     work,
     sweep: async () => {
       while (!(await sweepIndex(database)));

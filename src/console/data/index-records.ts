@@ -152,6 +152,7 @@ export function createRecordIndex(
   hash: SearchHash,
   readRequest: ReadRequest,
   begin: () => Promise<void>,
+  onServed: (ms: number) => void,
 ): () => Promise<boolean> {
   const read = async (todo: Todo): Promise<IndexedRequest | UnreadableReason | undefined> =>
     todo.indexed === 2
@@ -163,6 +164,7 @@ export function createRecordIndex(
       // Questions of pages go in between.
       await nextTurn()
       const table = tableOf(dialect, recordColumns, rows.slice(from, from + ROWS))
+      const sinceMs = performance.now()
       await exclusively(async (at) => {
         // Where a batch was purged meanwhile, its row is gone.
         await sql`insert into console_records (batch, position, learner, event, mark, content_id)
@@ -173,6 +175,7 @@ export function createRecordIndex(
           unreadable = coalesce(u.unreadable, console_batches.unreadable) from ${tableOf(dialect, doneColumns, done)}
           where console_batches.batch = u.batch`.execute(at)
       })
+      if (dialect === 'postgres') onServed(performance.now() - sinceMs)
     }
   }
   return async () => {

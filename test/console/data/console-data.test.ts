@@ -85,7 +85,7 @@ async function fill(journal: Journal): Promise<void> {
   await journal.settle(4, [confirmed(0)])
 }
 
-describe.each(eachDatabase())('the data of the console over a journal in %s', (_name, { test }) => {
+describe.each(eachDatabase())('the data of the console over a journal in %s', (name, { test }) => {
   test('counts marks by the minute of their receipt and by state, as they change', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
@@ -214,6 +214,13 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (_
     expect([page.records.length, page.records[0]?.contentId, page.next]).toEqual([20, '991', 1_010])
     expect((await engine.records(large, { from: 1_490 })).next).toBeUndefined()
     expect((await engine.records(2, { state: 'parked' })).records.map(({ position }) => position)).toEqual([1])
+  })
+
+  test('says how long another process has worked on the index', async (url) => {
+    const { journal, engine, work } = await open(url)
+    await fill(journal)
+    await work()
+    expect(engine.servedMs() > 0).toBe(name === 'PostgreSQL')
   })
 
   test('opens the request of a batch, or says why it cannot', async (url) => {
