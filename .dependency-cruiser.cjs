@@ -74,7 +74,6 @@ const allowed = {
     'errors',
     'npm:zod',
     'npm:csv-stringify',
-    'npm:junit-report-builder',
     'npm:jstat',
   ],
   console: [
