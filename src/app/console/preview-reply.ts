@@ -23,6 +23,8 @@ const entry = { code: 'ATT_VAL_3', message: '', target: undefined }
 const refused: PostOutcome = { kind: 'refused', error: { status: 400, form: 'odata', entries: [entry] } }
 
 const slicing = createSlicing()
+/** The cost of encoding one part, in bytes of a batch. */
+const PART_WORK = 1_024
 
 /**
  * The reply that a sound batch would get from the adapter, by the functions that plan and encode it: each part for a record that V3 accepts,
@@ -37,23 +39,25 @@ export async function previewReply(
   const partner = toPartner(own, undefined, undefined, config)
   const records = `${ADDRESS}/V2/Attendance/AttendanceRecords`
   const request = toWriteRequest('batch', partner, headers, { root: ADDRESS, records })
-  const plan = await planWrites(request, body, partner, Date.now(), batchLimitsOf(config), slicing.open())
+  const slices = slicing.open()
+  const plan = await planWrites(request, body, partner, Date.now(), batchLimitsOf(config), slices)
   if (!plan.outcomesShown) {
     const mismatch = encodeMismatch(newId)
     return { head: headOf(200, mismatch.contentType), parts: [], end: mismatch.body, v3Id: V3_ID }
   }
-  const encodeAll = (outcome: PostOutcome) => {
+  const encodeAll = async (outcome: PostOutcome) => {
     const { layout, msgtypeResponse, recordsUrl } = request
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
-    // A record that the adapter refuses is not posted: whatever V3 does, its part is the same.
-    const parts = plan.records.map((planned) =>
-      encoder.part(
-        toReplyPart(planned, planned.record === undefined ? accepted : outcome, { ...request, newId }),
-      ),
-    )
+    const parts: string[] = []
+    for (const planned of plan.records) {
+      // A record that the adapter refuses is not posted: whatever V3 does, its part is the same.
+      const own = planned.record === undefined ? accepted : outcome
+      parts.push(encoder.part(toReplyPart(planned, own, { ...request, newId })))
+      if (slices.spend(PART_WORK)) await slices.next()
+    }
     return { head: headOf(200, encoder.contentType), parts, end: encoder.close(plan.changesets) }
   }
-  const [ifAccepted, ifRefused] = [encodeAll(accepted), encodeAll(refused)]
+  const [ifAccepted, ifRefused] = [await encodeAll(accepted), await encodeAll(refused)]
   const parts = plan.records.map(({ record }, at) => ({
     ifAccepted: record && ifAccepted.parts[at],
     otherwise: ifRefused.parts[at] ?? '',
