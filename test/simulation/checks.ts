@@ -16,7 +16,7 @@ interface ChecksOptions {
   readonly leaseOf: (actor: Actor) => number | undefined
   /** No clock is set, and the service keeps times as they are. */
   readonly areClocksSound: boolean
-  /** What the service makes of values is seen in its replies, or it cuts no comments. */
+  /** The service cuts no comments, or its replies show where, and its clock stays as it is. */
   readonly areValuesShown: boolean
   /** The journal always answers in time, so V2's final reply is always found in it. */
   readonly isReplySure: boolean
@@ -30,6 +30,8 @@ export class Checks {
   readonly sends: Send[] = []
   /** The batches by what the journal knows their content by, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
+  /** The names of processes that ended. */
+  private readonly gone = new Set<string>()
   private readonly database: SimulatedDatabase
   private readonly world: World
   private readonly outside: Actor
@@ -62,6 +64,7 @@ export class Checks {
 
   /** A process is gone, and with it all requests that it worked on. */
   died(actor: Actor): void {
+    this.gone.add(actor.name)
     for (const batch of this.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
   }
 
@@ -165,7 +168,7 @@ export class Checks {
     }
   }
 
-  /** The processes that have this record open for V3, as far as they hold their leases. */
+  /** The processes that have this record open for V3, as far as they live and hold their leases. */
   private ownersOf({ batch, position }: SentRecord): readonly string[] {
     if (batch.begun.length === 0) return []
     return this.database
@@ -176,6 +179,7 @@ export class Checks {
         position,
       )
       .map(({ pid, started }) => processName(pid, started))
+      .filter((name) => !this.gone.has(name))
   }
 
   /** V2 is sent nothing once V3 serves all units, and what the journal knows only under a lease, and while that is open. */
@@ -326,8 +330,8 @@ export class Checks {
   }
 
   /**
-   * V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell; or the mark of an older record may be
-   * this one, cut to a length that replies do not show (docs/decisions/012).
+   * V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell; or a mark may be this one, cut to a
+   * length that no reply has shown, or an older one (docs/decisions/012).
    */
   private mayStayUnknown(batch: SentBatch): boolean {
     const { areClocksSound, areValuesShown } = this.options

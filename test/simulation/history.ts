@@ -176,7 +176,9 @@ class History {
           .find((one) => one.actor === actor)
           ?.journal.lease(),
       areClocksSound: isWithout('wallSteps', 'serviceTimes', 'values', 'drift'),
-      areValuesShown: echo === 'stored' || !comments.some((rule) => typeof rule === 'object'),
+      areValuesShown:
+        (echo === 'stored' && isWithout('serviceTimes')) ||
+        !comments.some((rule) => typeof rule === 'object'),
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
     const serviceActor = createActor('service')

@@ -216,11 +216,19 @@ export class SimulatedDatabase {
     return file
   }
 
-  /** Runs `act` once the database has got the request, and resolves with its result once the answer has come. */
-  async ask<Result>(actor: Actor, what: 'query' | 'commit', act: () => Result): Promise<Result> {
+  /**
+   * Runs `act` once the database has got the request, and resolves with its result once the answer has come. `isLocal`: nothing is between
+   * both, so what fails was not done.
+   */
+  async ask<Result>(
+    actor: Actor,
+    what: 'query' | 'commit',
+    act: () => Result,
+    { isLocal = false } = {},
+  ): Promise<Result> {
     await this.world.wait(actor, this.weather.delayMs())
     const fault = this.weather.faultOf(what, actor)
-    if (fault?.kind === 'refused') throw new StoreFailure('refused')
+    if (fault?.kind === 'refused' || (fault !== undefined && isLocal)) throw new StoreFailure('refused')
     const result = act()
     // The answer of a query comes at once: the next request waits.
     if (what === 'commit' || fault !== undefined) await this.world.wait(actor, this.weather.delayMs())

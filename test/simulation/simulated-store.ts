@@ -130,7 +130,7 @@ function run(name: StatementName, values: readonly unknown[]): unknown[] {
   return (rows as readonly Row[]).flatMap((row) => execute(statement, (column) => row[column]).rows)
 }
 
-/** Commits as the thread of SQLite does. */
+/** Commits as the thread of SQLite does: after an error the transaction is not there, whatever the thread takes for possible. */
 function createThreadCommit(
   database: SimulatedDatabase,
   actor: Actor,
@@ -146,7 +146,7 @@ function createThreadCommit(
       const changed = await change(runNow, group, '')
       if (!changed.ok || !passGate(group.gate))
         return { ok: false, error: changed.ok ? gaveUp : changed.error } as const
-      await database.ask(actor, 'commit', () => database.commit())
+      await database.ask(actor, 'commit', () => database.commit(), { isLocal: true })
       mark.reached(group.instance, changed.commits)
       return { ok: true, results: changed.results } as const
     } catch (error) {

@@ -57,9 +57,9 @@ const profiles: readonly [Profile, ...Profile[]] = [
     faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
     ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
   },
-  // V2 is sent two marks of a key at once and the reply to the older one is lost, before V3 serves it again.
+  // V2 is sent two marks of a key at once and the reply to the older one is lost, also before a request that is not sent.
   {
-    faults: new Set(['flips', 'lostV2Replies', 'slowV2']),
+    faults: new Set(['flips', 'lostV2Replies', 'slowV2', 'refusedConnections']),
     without: ['wallSteps', 'serviceTimes', 'values', 'drift'],
     ...{ instances: 1, clients: 4, schools: 1, keys: 1, batchesPerClient: 1, maxRecords: 1, thinkMs: 100 },
     rates: [0.3],
@@ -72,7 +72,9 @@ const profiles: readonly [Profile, ...Profile[]] = [
   // Replies that repeat what was posted, while comments are cut.
   {
     faults: new Set(['values', 'lostAfter']),
+    without: ['serviceTimes', 'otherWriters'],
     ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 8, maxRecords: 1 },
+    rates: [0.3],
   },
   // Numbers of instances that a database has forgotten.
   { faults: new Set(['failover', 'kill', 'pause']), instances: 2, batchesPerClient: 5 },
