@@ -27,7 +27,7 @@ export interface ComparisonDesk {
   unfinished(): Promise<readonly UnfinishedRun[]>
   /** A run of the folder by its id. Error: `ADP_USAGE` where there is none, or no run in its file. */
   run(id: string): Promise<RunDocument>
-  /** What live comparison has found of one partner or of each, at its latest stage and share. */
+  /** What live comparison has found of one partner or of each by name, at its latest stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>
 }
 

@@ -6,11 +6,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { request } from 'undici'
 
+import { openRunFiles } from '../../src/compare/run/index.ts'
 import { openConsole } from '../../src/cli/console/open-console.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { createLogger } from '../../src/observability/logger.ts'
+import { countName } from '../../src/rollout/index.ts'
 import { openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
+import { termRun } from '../compare/report/sample-runs.ts'
 import { createSampleData } from './support/sample-data.ts'
 
 const token = (name: string): string => `token-of-${name}`
@@ -29,7 +32,7 @@ beforeAll(async () => {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:9' }, v2: { baseUrl: 'http://127.0.0.1:9' } },
     journal: { url },
-    console: { port: 0 },
+    console: { port: 0, runs: join(folder, 'runs') },
     rollout: {
       operators: [
         operator('olga', 'operator'),
@@ -125,4 +128,49 @@ test('what changes no stage is in the trail, which stays whole', async () => {
   })
   expect(await store.verify()).toMatchObject({ broken: undefined })
   await store.close()
+})
+
+test('what live comparison keeps in the journal is shown to those who may see the partner, and runs to those who see all', async () => {
+  const store = await openRolloutStore({ url })
+  let day = ''
+  for (const partner of ['acme', 'zenith']) {
+    const { period, today } = await store.evidence.key({ partner, stage: 'shadow', revision: 1 })
+    day = today
+    const counts = new Map([
+      [countName('exchange', 'batch', 'reply', 'compared'), 4],
+      [countName('verdict', 'batch', 'reply', 'same'), 113],
+      [countName('verdict', 'batch', 'reply', 'differs'), 7],
+      [countName('comparedOn', today, 'same'), 113],
+      [countName('comparedOn', today, 'differs'), 7],
+      [countName('difference', 'Comment', 'value', 'length:10-20', 'length:1-9'), 7],
+    ])
+    await store.evidence.add(period, [{ counts, pairs: [] }])
+  }
+  await store.close()
+  const run = 'run-20260327-160000-9f3c'
+  await openRunFiles(join(folder, 'runs')).writeDocument(run, JSON.stringify({ ...termRun(), run }))
+
+  const ask = async (name: string, path: string): Promise<unknown> => {
+    const headers = { accept: 'application/json', authorization: `Bearer ${token(name)}` }
+    return (await request(`${opened.url}${path}`, { headers })).body.json()
+  }
+  const trend = [{ day, compared: 120, differing: 5 }]
+  const found = (partner: string) => ({
+    ...{
+      partner,
+      outcome: 'differs',
+      compared: 120,
+      offered: 120,
+      verdicts: { same: 115, differs: 5 },
+      trend,
+    },
+    differences: [{ path: 'Comment', v2Class: 'length:10-20', v3Class: 'length:1-9', count: 5 }],
+  })
+  expect(await ask('olga', '/comparison')).toMatchObject({
+    ...{ live: [found('acme'), found('zenith')], unfinished: [] },
+    runs: [{ run, summary: { outcome: 'differs', partner: 'acme' } }],
+  })
+  expect(await ask('zoe', '/comparison')).toMatchObject({ live: [found('zenith')], unfinished: [], runs: [] })
+  expect(await ask('zoe', '/comparison/live:zenith')).toMatchObject({ partner: 'zenith', outcome: 'differs' })
+  expect(await ask('zoe', '/partners/zenith')).toMatchObject({ trend })
 })

@@ -18,13 +18,14 @@ export function createComparisonDesk(
     run: (id) => runs.read(id),
     live: async (wanted) => {
       const counted = await (await openStore()).evidence.counts(wanted)
-      return latestRuns(counted).map((document) => {
+      const found = latestRuns(counted).map((document) => {
         const partner = document.partner ?? ''
         return {
           ...{ partner, document },
           trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
         }
       })
+      return found.sort((one, other) => (one.partner < other.partner ? -1 : 1))
     },
   }
 }

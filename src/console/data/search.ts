@@ -50,7 +50,7 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
 
 type After = readonly [number, number] | undefined
 
-function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: number) {
+async function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: number) {
   const { batch, boundary, state, fromMs, untilMs, partner } = search
   const conditions = [
     ...all('c.partner', scope, partner),
@@ -60,7 +60,14 @@ function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...within('c', fromMs, untilMs),
     ...when(after, ([number]) => sql`c.batch < ${number}`),
   ]
-  return readBatches(db, conditions, sql`order by c.batch desc limit ${limit}`)
+  const rows = await rowsOf(
+    db,
+    sql<BatchCounts>`select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
+        c.open, c.confirmed, c.refused, c.unknown, c.parked, b.on_v2 as "onV2"
+      from console_batches c join journal_batches b on b.id = c.batch
+      ${where(conditions)} order by c.batch desc limit ${limit}`,
+  )
+  return rows.map(toBatchRow)
 }
 
 /**
@@ -81,17 +88,6 @@ function within(
   const batch = sql.ref(table === 'b' ? 'k.batch' : `${table}.batch`)
   const bound = (name: string) => sql`(select ${sql.raw(name)}(t.batch + 0) from console_batches t ${where(timeOf('t'))})` // prettier-ignore
   return [...own, sql`${batch} between ${bound('min')} and ${bound('max')}`]
-}
-
-async function readBatches(db: Db, conditions: readonly Condition[], order: Condition) {
-  const rows = await rowsOf(
-    db,
-    sql<BatchCounts>`select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
-        c.open, c.confirmed, c.refused, c.unknown, c.parked, b.on_v2 as "onV2"
-      from console_batches c join journal_batches b on b.id = c.batch
-      ${where(conditions)} ${order}`,
-  )
-  return rows.map(toBatchRow)
 }
 
 interface BatchCounts extends Readonly<Record<RecordState, number>> {

@@ -6,6 +6,10 @@ import { counted, formatCount, Table } from './parts.tsx'
 const SHOWN = 14
 const [HEIGHT, STEP, BAR] = [24, 8, 6]
 
+/** A share on one line. */
+const shareOf = (part: number, whole: number): string | undefined =>
+  formatShare(part, whole)?.replace(' ', '\u00a0')
+
 /** What live comparison found on the last days: a bar for the share of each, and in words the last day and those before it. */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shown = days.slice(-SHOWN)
@@ -15,7 +19,7 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const most = Math.max(...shares)
   const before = shown.slice(0, -1)
   const sum = (count: (day: TrendDay) => number): number => before.reduce((all, day) => all + count(day), 0)
-  const earlier = formatShare(
+  const earlier = shareOf(
     sum(({ differing }) => differing),
     sum(({ compared }) => compared),
   )
@@ -28,7 +32,7 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
         })}
       </svg>
       <span>
-        {formatShare(last.differing, last.compared)} of {counted(last.compared, 'record')} on{' '}
+        {shareOf(last.differing, last.compared)} of {counted(last.compared, 'record')} on{' '}
         {formatLongDay(last.day)}
         {earlier !== undefined && `; ${earlier} on ${counted(before.length, 'day')} before`}
       </span>
