@@ -50,7 +50,7 @@ table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 tbody th{font-weight:500}
 td,tbody th{overflow-wrap:break-word;min-width:4rem}
-td code:not(.json),th code{overflow-wrap:break-word}
+td code:not(.json),th code{display:inline-block;max-width:26rem;overflow-wrap:break-word}
 thead th{color:var(--soft);white-space:nowrap}
 td time,th time,.name{white-space:nowrap}
 .n{text-align:right;white-space:nowrap;min-width:0}
