@@ -43,11 +43,20 @@ function methodsOfKind(path: string): readonly string[] {
   return kinds.find(({ pattern }) => pattern.test(path))?.methods ?? readMethods
 }
 
-/** The error of a method that a path does not take; `Allow` names those that it takes (RFC 9110 15.5.6). */
-export function refuseMethod(response: ServerResponse, methods: readonly string[]): AdapterError {
+/**
+ * The error of a method that a path does not take; `Allow` names those that it takes (RFC 9110 15.5.6). A client whose base address lacks its path
+ * is told where batches go.
+ */
+export function refuseMethod(
+  { method, url = '' }: IncomingMessage,
+  response: ServerResponse,
+  methods: readonly string[],
+): AdapterError {
   const allowed = methods.join(', ')
   response.setHeader('Allow', allowed)
-  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.`)
+  const isBatch = method === 'POST' && /\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url)
+  const hint = isBatch ? ' Batches of V2 are posted to …/V2/Attendance/$batch.' : ''
+  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.${hint}`)
 }
 
 /** Metadata, and the document that lists the sets of a service. */

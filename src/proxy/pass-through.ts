@@ -69,7 +69,7 @@ export function createPassThrough(options: PassThroughOptions) {
     /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
     checkMethod: (request: IncomingMessage, response: ServerResponse): void => {
       const allowed = methodsOf(request) ?? readMethods
-      if (!allowed.includes(request.method ?? '')) throw refuseMethod(response, allowed)
+      if (!allowed.includes(request.method ?? '')) throw refuseMethod(request, response, allowed)
     },
     /**
      * Serves an authorised request under its rate limit, GET and HEAD as reads, others as writes. `links` turns paths of V3 into

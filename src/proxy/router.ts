@@ -146,7 +146,7 @@ export function createProxyApp(
     const operation = operations.get(response.locals.target.rawPath)
     if (operation !== undefined) {
       // Not under way: a reader of the metrics would always see its own request.
-      if (!operationMethods.includes(request.method)) throw refuseMethod(response, operationMethods)
+      if (!operationMethods.includes(request.method)) throw refuseMethod(request, response, operationMethods)
       await operation(request, response)
       return
     }
@@ -265,7 +265,7 @@ function checkMethod(
   response: ServerResponse,
 ): void {
   if (route === undefined) passThrough.checkMethod(request, response)
-  else if (handlerOf(route, request) === undefined) throw refuseMethod(response, methodsOf(route))
+  else if (handlerOf(route, request) === undefined) throw refuseMethod(request, response, methodsOf(route))
 }
 
 /** As `checkMethod`, for a path of V2 that no route translates: V2 is only read there, and V3 takes what pass-through allows. */
@@ -276,7 +276,7 @@ function checkOther(
   response: ServerResponse,
 ): void {
   if (side === 'v3') passThrough.checkMethod(request, response)
-  else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(response, readMethods)
+  else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(request, response, readMethods)
 }
 
 /** A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held. */

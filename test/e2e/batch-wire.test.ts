@@ -76,6 +76,15 @@ describe('the request around a batch', () => {
     expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_METHOD_NOT_ALLOWED' } })
   })
 
+  it.each(['/$batch', '/V2/%24batch?x=1'])('tells a client that posts a batch to %s where batches go', async (path) => {
+    const adapter = await startAdapter('http://127.0.0.1:1')
+    const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
+    expect([reply.status, reply.text]).toEqual([
+      405,
+      expect.stringContaining('Batches of V2 are posted to …/V2/Attendance/$batch.'),
+    ])
+  }) // prettier-ignore
+
   const denied: [name: string, headers: Record<string, string>, message: RegExp][] = [
     ['without a key', { Authorization: 'bearer t' }, /missing subscription key/],
     ['with an empty key', { 'Ocp-Apim-Subscription-Key': '', Authorization: 'bearer t' }, /missing subscription key/],
