@@ -216,8 +216,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls the mark of an older record one of others',
     module: 'translate/read-back.ts',
-    from: "{ identity: ['confirmed', 'perhaps'], then: 'absent' },",
-    to: "{ identity: ['confirmed', 'perhaps'], then: 'overwritten' },",
+    from: "{ identity: ['confirmed', 'perhaps', 'lost'], then: 'absent' },",
+    to: "{ identity: ['confirmed', 'perhaps', 'lost'], then: 'overwritten' },",
   },
   {
     name: 'compares a mark with what was sent, not with what the service makes of that',
