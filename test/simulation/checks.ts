@@ -349,11 +349,18 @@ export class Checks {
       if (isOnV2 === 1) return state === 0
       const sent = this.batches.find(({ begun }) => begun.includes(batch))
       const record = sent?.records[position]
-      // What came with credentials that the service denies waits for better ones for a day.
-      if (sent !== undefined && (sent.isAbandoned || sent.isHidden) && sent.wasDenied) return false
+      // What came with credentials that the service denies, or never judged, waits for better ones for a day.
+      const isAlone = sent !== undefined && (sent.isAbandoned || sent.isHidden)
+      if (isAlone && (sent.wasDenied || (sent.request.kind === 'record' && !this.isAccepted(sent))))
+        return false
       if (sent === undefined || record === undefined) return true
       return !isAmbiguous(record) && !this.mayStayUnknown(sent)
     })
+  }
+
+  /** The service has accepted a record of its client, by whose credentials others are finished. */
+  private isAccepted({ client }: SentBatch): boolean {
+    return this.records.some(({ batch, final }) => batch.client === client && final?.status === 201)
   }
 
   checkEnd(): void {
