@@ -67,7 +67,7 @@ const CLOCK_MS = 1_000
 /** A mark that is not yet, or not as it was accepted, on the other side. */
 interface OpenMark {
   readonly followed: FollowedMark
-  /** As the other side has shown it last. */
+  /** As the other side has shown it last, without its histories: they grow with each write of a mark, and are compared at once. */
   seen: Members | undefined
   /** Time from the receipt of the write until the other side first showed this. */
   seenAfterMs: number
@@ -148,7 +148,7 @@ async function readGroup(
     const seen = read.kind === 'read' ? read.seenOf(own.followed) : undefined
     if (seen?.['RecordedOn'] !== own.seen?.['RecordedOn'])
       own.seenAfterMs = clock.nowMs() - (serving?.receivedMs ?? 0)
-    own.seen = seen
+    own.seen = withoutHistories(seen)
     own.comparison = read.kind === 'read' ? compare(own.followed, seen) : plainly('unknown')
   }
   return undefined
@@ -182,7 +182,7 @@ async function leaveNewer(
         else if (mark === undefined || !isNewer(followed, mark, clock.nowMs() - serving.receivedMs, serving))
           judged.push(toJudged(own))
         else {
-          const comparison = compare({ ...followed, mark }, own.seen)
+          const comparison = compare({ ...followed, mark: withoutHistories(mark) }, own.seen)
           if (isEqual(comparison)) continue
           if (isLast) judged.push({ followed, comparison })
           else again.push(own)
@@ -194,7 +194,7 @@ async function leaveNewer(
     for (const group of groupsOf(again)) {
       const other = await readMarks(ask, group)
       if (other.kind === 'read')
-        open.push(...group.map((own) => ({ ...own, seen: other.seenOf(own.followed) })))
+        open.push(...group.map((own) => ({ ...own, seen: withoutHistories(other.seenOf(own.followed)) })))
       else judged.push(...group.map(toUnknown))
     }
   }
@@ -218,6 +218,10 @@ function isNewer(
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
   const laterMs = nanosBetween(from, to) / 1_000_000
   return !isSameMoment(from, to) && laterMs >= storedWithinMs && laterMs <= seenAfterMs + CLOCK_MS
+}
+
+function withoutHistories<Mark extends Members | undefined>(mark: Mark): Mark {
+  return mark && { ...mark, AttendanceHistorys: undefined }
 }
 
 /** What a side shows of some marks, where it could be read. */
