@@ -17,6 +17,13 @@ export interface ProcessIdentity {
   readonly started: string
 }
 
+/** One text for each process; `processColumns` have the same. */
+export const processOf = ({ boot, pid, started }: Omit<ProcessIdentity, 'host'>): string =>
+  `${boot} ${pid} ${started}`
+
+/** What tells the process of an instance from others; SQL. */
+export const processColumns = "boot || ' ' || cast(pid as text) || ' ' || started"
+
 /** Reads who this process is. */
 export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot: readBoot(), pid: process.pid, started: lookAt(process.pid).started ?? '' }

@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
-import { dropReturned, type ProcessIdentity } from './instances.ts'
+import type { AdapterError } from '../errors.ts'
+import { dropReturned, processColumns, type ProcessIdentity, processOf } from './instances.ts'
 import type { Store } from './store.ts'
+import { damagedJournal } from './store-error.ts'
 
 interface LeaseOptions {
   readonly store: Store
@@ -45,9 +47,12 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store
   const everyMs = leaseMs / 3
+  const own = processOf(identity)
   let instance = 0
   /** When the last renewal that worked was sent; undefined: the place was lost. */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
+  /** What was noticed holds for this process. */
+  let damage: AdapterError | undefined
   let ended = false
   let cancel = (): void => undefined
   let renewal: Promise<void> | undefined
@@ -67,21 +72,27 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     sent = before
   }
   const renewOnce = async (): Promise<void> => {
+    if (damage !== undefined) throw damage
     const before = readClocks()
     const until = sql`${store.nowMs()} + ${sql.lit(leaseMs)}`
     // Others watch this value change: it is never the one before, whatever the wall clock does.
-    // An older copy that took the place of the database may have given the number to another process.
-    const { boot, pid, started } = identity
     const { numAffectedRows } = await sql`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
-      where id = ${instance} and lost = 0 and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(
-      db,
-    )
+      where id = ${instance} and lost = 0 and ${sql.raw(processColumns)} = ${own}`.execute(db)
     if (numAffectedRows === 1n) {
       sent = before
       return
     }
     sent = undefined
+    const { rows: others } =
+      await sql`select 1 from journal_instances where id = ${instance} and ${sql.raw(processColumns)} <> ${own}`.execute(db) // prettier-ignore
+    // Numbers are given once: the database is an older copy, which others may have counted up since.
+    if (others.length > 0) {
+      damage = damagedJournal(
+        'it went back while it was in use, and another process has the number of this one',
+      )
+      throw damage
+    }
     await register()
     onLost()
   }
@@ -113,7 +124,9 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
       ended = true
       cancel()
       await renewal?.catch((error: unknown) => onRenewal(error))
-      await sql`delete from journal_instances where id = ${instance}`.execute(db)
+      await sql`delete from journal_instances where id = ${instance} and ${sql.raw(processColumns)} = ${own}`.execute(
+        db,
+      )
     },
   }
 }

@@ -6,7 +6,7 @@ import { ageingStepMs, openAgeing } from './retention.ts'
 import { createAvailability } from './availability.ts'
 import { type CommitGate, type Committed, createGroupCommit, type Operation } from './group-commit.ts'
 import { createKeyHash } from './seal.ts'
-import { ownProcesses, type Processes } from './instances.ts'
+import { ownProcesses, type Processes, processOf } from './instances.ts'
 import type { Journal } from './journal.ts'
 import type { JournalDatabase } from './open-store.ts'
 import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
@@ -128,7 +128,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const { db } = store
   const { salt, mark, readBackUntilMs, readBackFromAgeMs } = await openTables(store)
   await checkKeys(store.exclusively, keys, salt, unsealing.plaintextAccepted)
-  await store.prepare({ salt, mark, key: keys[0], replayForMs })
+  await store.prepare({ salt, mark, key: keys[0], replayForMs, process: processOf(processes.own) })
   const hashKeys = createKeyHash(salt)
   const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: true })
   const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
@@ -172,7 +172,8 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     try {
       await lease.renew()
     } catch (error) {
-      return { ok: false, error: { ...store.toStoreError(error), kind: 'transient' } }
+      const storeError = store.toStoreError(error)
+      return { ok: false, error: storeError.kind === 'damaged' ? storeError : { ...storeError, kind: 'transient' } } // prettier-ignore
     }
     return commitUnderLease(operations, gate)
   }

@@ -1,3 +1,4 @@
+import { processColumns } from './instances.ts'
 import { standingStates, stateCodes, supersedableCodes } from './lifecycle.ts'
 import type { Dialect } from './schema.ts'
 
@@ -115,7 +116,7 @@ export function createStatements(dialect: Dialect) {
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
-      returning commits, last_batch as "lastBatch", (select commits from journal_commits where slot = $5) as before, (select id from journal_instances where id = $4 and lost = 0) as instance,
+      returning commits, last_batch as "lastBatch", (select commits from journal_commits where slot = $5) as before, (select id from journal_instances where id = $4 and lost = 0 and ${processColumns} = $6) as instance,
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',

@@ -28,6 +28,8 @@ export interface StoreSecrets {
   readonly key: JournalKey | undefined
   readonly mark: HighWaterMark
   readonly replayForMs: number
+  /** What tells this process from others, as `processOf` has it. */
+  readonly process: string
 }
 
 /** Runs work alone: no other instance changes batches or records meanwhile. */

@@ -199,12 +199,18 @@ describe('a lease', () => {
     })
   })
 
-  it('is taken anew where another process has its number', async () => {
-    const { one, store, lost } = await openTwo()
+  it('ends for good where another process has its number: an older copy has taken the place of the database', async () => {
+    const { one, store } = await openTwo()
+    await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
-    await store.db.updateTable('journal_instances').set({ started: 'later' }).where('id', '=', own).execute()
-    expect(await one.renewLease()).toBeGreaterThan(own)
-    expect(lost).toEqual(['lost'])
+    // The other process has made up for the commits that are gone.
+    const rows = store.db.updateTable('journal_instances')
+    await rows.set({ started: 'later' }).where('id', '=', own).execute()
+    const refused = { code: 'ADP_JOURNAL_DAMAGED' }
+    await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject(refused)
+    await store.db.deleteFrom('journal_instances').where('id', '=', own).execute()
+    await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject(refused)
+    expect(one.lease()).toBeUndefined()
   })
 
   it('does not survive that nobody renews it', async () => {

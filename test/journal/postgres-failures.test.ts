@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { createCommitGate, type Operation } from '../../src/journal/group-commit.ts'
 import { createHighWater } from '../../src/journal/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
+import { ownIdentity, processOf } from '../../src/journal/instances.ts'
 import { connect, createCommit, placeOf } from '../../src/journal/postgres/store.ts'
 import { toPostgresError } from '../../src/journal/store-error.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
@@ -100,7 +101,13 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   const commitOptions = async (url: string) => {
     const [row] = await query(url, "select value from journal_meta where name = 'identity'")
     const mark = { identity: String(row?.['value']), commits: new Map<number, number>() }
-    const secrets = { salt: Buffer.alloc(16), key: undefined, mark, replayForMs: 86_400_000 }
+    const secrets = {
+      salt: Buffer.alloc(16),
+      key: undefined,
+      mark,
+      process: processOf(ownIdentity()),
+      replayForMs: 86_400_000,
+    }
     return [createHighWater(mark, undefined), secrets] as const
   }
 

@@ -49,7 +49,7 @@ interface OpeningRow {
   readonly before: number
   /** With the numbers that are reserved. */
   readonly lastBatch: number
-  /** Null: others took it for dead. */
+  /** Null: others took it for dead, or an older copy of the database gave its number away. */
   readonly instance: number | null
   readonly identity: string
   readonly latestMs: number | null
@@ -61,7 +61,7 @@ interface OpeningRow {
  * among each other: each caller waits for the end of its own.
  */
 export function createCommitChanges(
-  { salt, key, replayForMs }: StoreSecrets,
+  { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,
 ): (run: RunStatement, group: Group, marker: string) => Promise<Changed> {
   const hashKeys = createKeyHash(salt)
@@ -75,7 +75,7 @@ export function createCommitChanges(
     const beginnings = await hashAll(plain, hashKeys)
     const slot = slotOf(instance)
     const before = highWater.lastSlot() ?? slot
-    const opening = run<OpeningRow>('open', slot, marker, begins.length, instance, before)
+    const opening = run<OpeningRow>('open', slot, marker, begins.length, instance, before, process)
     const noted = answered.flatMap(({ batches }) => batches)
     const noting = noted.length === 0 ? [] : run('noteAnswered', json(noted))
     const [[opened], beginRows, settleRows] = await Promise.all([
