@@ -87,7 +87,7 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
       ? [fault('console.identity', 'names operators, and rollout.operators has none')]
       : []),
     ...(identity !== undefined && listOf(trustedProxies).length === 0
-      ? [fault('console.identity', 'is believed from nobody: console.trustedProxies is empty')]
+      ? [fault('console.identity', 'has no effect: console.trustedProxies is empty')]
       : []),
   ]
 }

@@ -26,7 +26,7 @@ export interface ConsoleOptions {
   readonly systemUser: string
   readonly ports: ConsolePorts
   readonly nowMs: () => number
-  /** Called with an error that nobody expected. */
+  /** Called with an unexpected error. */
   readonly onError: (error: unknown) => void
 }
 

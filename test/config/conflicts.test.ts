@@ -58,7 +58,7 @@ describe('a console', () => {
   it.each([
     [{ host: '10.0.0.5' }, [], ['console.host: is beyond loopback: rollout.operators has to name who may enter']],
     [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: names operators, and rollout.operators has none']],
-    [{ identity }, [operator], ['console.identity: is believed from nobody: console.trustedProxies is empty']],
+    [{ identity }, [operator], ['console.identity: has no effect: console.trustedProxies is empty']],
     [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
   ])('%j with operators %j', (given, operators, expected) => {
     const partners = [{ id: 'acme', match: hashes(two) }]

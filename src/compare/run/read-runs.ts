@@ -22,7 +22,7 @@ interface RunSummary extends Pick<
 
 /** A file of a folder of runs. */
 export interface ListedRun {
-  /** The name of the file without its end, which is the id of a run that nobody has renamed. */
+  /** The name of the file without its extension: the id of the run, unless the file was renamed. */
   readonly run: string
   /** Undefined: the file is no run. */
   readonly summary?: RunSummary

@@ -36,7 +36,7 @@ async function refresh() {
   const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
   for (const old of live) {
     const fresh = next.getElementById(old.id)
-    // What somebody is about to use stays as it is.
+    // An element with the focus inside stays as it is.
     if (fresh === null || fresh.dataset.live === old.dataset.live || old.contains(document.activeElement)) continue
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
     old.replaceWith(fresh)

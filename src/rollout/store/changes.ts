@@ -424,8 +424,7 @@ export async function readUnrecorded(db: Db, partner: string) {
   }
 }
 
-/** Longest wait of a commit for instances that register or renew their lease. */
-const LOCK_TIMEOUT_MS = 500
+type Acknowledged = Pick<Undrained, 'instance' | 'writes'>
 
 async function findUndrained(
   database: JournalDatabase,
@@ -435,19 +434,13 @@ async function findUndrained(
 ): Promise<readonly Undrained[]> {
   // An instance that registers from here on reads what this transaction has written.
   if (database.dialect === 'postgres') {
-    // `back` waits for this transaction: it gives up rather than to wait for a process that stands still.
-    await sql`set local lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(db)
+    // `back` waits for this transaction: it gives up rather than to wait for a process that stands still while it renews its lease.
+    await sql`set local lock_timeout = '500ms'`.execute(db)
     await sql`lock table journal_instances in share mode`.execute(db)
   }
   const live = await readLiveInstances(db, database)
-  const rows = await rowsOf(
-    db,
-    sql<{
-      instance: number
-      writes: number
-    }>`select instance, writes_v2 + writes_v3 as writes from rollout_acks
-      where partner = ${partner} and pending_revision = ${revision}`,
-  )
+  const { rows } = await sql<Acknowledged>`select instance, writes_v2 + writes_v3 as writes from rollout_acks
+    where partner = ${partner} and pending_revision = ${revision}`.execute(db)
   return live.flatMap(({ instance, host, pid }) => {
     const writes = rows.find((one) => one.instance === instance)?.writes
     return writes === 0 ? [] : [{ instance, host, pid, writes }]
