@@ -29,7 +29,9 @@ const POSITIONS = 16_777_216
 /**
  * What differs. `rows`: those of a statement as the table `u`. SQLite runs it once for each row, with a parameter for each column, since
  * reading columns from JSON takes several times as long; PostgreSQL gets all rows as one JSON text. `elements`: those of a JSON array as
- * the table `e`, with the columns `value` and `n`, from 0. `update`: `set` may name columns of `u`.
+ * the table `e`, with the columns `value` and `n`, from 0. `update`: `set` may name columns of `u`. `lookup`: for each row of `outer` those
+ * of a table; `isListed`: a column is among the numbers of a list. PostgreSQL plans its statements while the tables are nearly empty, when
+ * one pass over all of a table seems as cheap as a search for each row; both are written so that it can only search.
  */
 const dialects = {
   sqlite: {
@@ -38,6 +40,10 @@ const dialects = {
     update: (table: string, _columns: readonly string[], set: string, where: string): string =>
       `update ${table} set ${set} where ${where}`.replaceAll('u.', '$'),
     elements: (parameter: string): string => `(select key as n, value from json_each(${parameter})) as e`,
+    lookup: (outer: string, table: string, alias: string, condition: string): string =>
+      `${outer} join ${table} ${alias} on ${condition}`,
+    isListed: (column: string, parameter: string): string =>
+      `${column} in (select value from json_each(${parameter}))`,
   },
   postgres: {
     rows: (columns: readonly string[]): string => `json_to_recordset($1::json) as u (${columns.join()})`,
@@ -45,6 +51,10 @@ const dialects = {
       `update ${table} set ${set} from json_to_recordset($1::json) as u (${columns.join()}) where ${where}`,
     elements: (parameter: string): string =>
       `(select n - 1 as n, value from json_array_elements_text(${parameter}::json) with ordinality as j (value, n)) as e`,
+    lookup: (outer: string, table: string, alias: string, condition: string): string =>
+      `${outer} cross join lateral (select * from ${table} ${alias} where ${condition} offset 0) ${alias}`,
+    isListed: (column: string, parameter: string): string =>
+      `${column} = any (array(select value::bigint from json_array_elements_text(${parameter}::json)))`,
   },
 } as const
 
@@ -90,9 +100,7 @@ export const newestOf = (key: string, condition: string): string =>
 
 /** The statements of a database, by name. */
 export function createStatements(dialect: Dialect) {
-  const { rows, update, elements } = dialects[dialect]
-  const isListed = (column: string, parameter: string): string =>
-    `${column} in (select cast(value as bigint) from ${elements(parameter)})`
+  const { rows, update, elements, lookup, isListed } = dialects[dialect]
   const names = batchColumns.map(nameOf).join()
   const supersedable = supersedableCodes.map((code) => `select ${code} as state`).join(' union all ')
   // Not "exists", and each state by itself: one step into the index, and no table of all that is active.
@@ -124,8 +132,7 @@ export function createStatements(dialect: Dialect) {
     sameIds: `select * from (
         select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.age_ms as "ageMs", b.open, b.answered,
           row_number() over (partition by u.n order by case when b.content = u.content then 0 else 1 end, b.id desc) as rank
-        from ${rows(['n integer', 'ids text', 'owner text', 'content text'])}
-        join journal_batches b on b.ids = u.ids and b.owner = u.owner and b.retired = 0) s
+        from ${lookup(rows(['n integer', 'ids text', 'owner text', 'content text']), 'journal_batches', 'b', 'b.ids = u.ids and b.owner = u.owner and b.retired = 0')}) s
       where rank <= ${MAX_SAME_IDS} order by n, rank`,
     newestOpen: `with f as materialized (
         select e.value as key, ${newestOf('e.value', isOpen('o.'))} as place from ${elements('$1')})
@@ -143,8 +150,7 @@ export function createStatements(dialect: Dialect) {
     recordsOf: `select position, state, active, superseded, reason, key from journal_records where batch = $1 order by position`,
     // What newer records of these keys may supersede, up to a place.
     older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
-      from ${elements('$1')} cross join (${supersedable}) s
-      join journal_records o on o.key = e.value and o.active = 1 and o.state = s.state and (o.batch, o.position) < ($2, $3)
+      from ${lookup(`${elements('$1')} cross join (${supersedable}) s`, 'journal_records', 'o', 'o.key = e.value and o.active = 1 and o.state = s.state and (o.batch, o.position) < ($2, $3)')}
       join journal_batches b on b.id = o.batch`,
     insertBatches: `insert into journal_batches (${names}) select ${names} from ${rows(batchColumns)}`,
     // The batch, the position of the first, and the keys.
