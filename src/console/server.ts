@@ -44,6 +44,8 @@ const MAX_FORM = '256kb'
 const MAX_FIELDS = 2_000
 const HEADERS_MS = 10_000
 const REQUEST_MS = 60_000
+/** Six for each browser of a large team. */
+const MAX_CONNECTIONS = 256
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
@@ -61,6 +63,8 @@ export function createConsole(options: ConsoleOptions): Console {
     },
     app,
   )
+  // The process serves clients too: whoever reaches this port must not use up its descriptors.
+  server.maxConnections = MAX_CONNECTIONS
   server.on('clientError', answerUnreadable)
   server.on('connect', (_request, socket) => refuseTunnel(socket))
   return {
@@ -270,9 +274,8 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     const [query, form] = [queryOf(request), formOf(request)]
     return { signedIn, actor, scope: scopeOf(actor), params, query, form, file: undefined }
   }
-  const expectOwnForm = ({ signedIn, form }: Visit, request: Request): void => {
-    const isToken = request.headers.authorization !== undefined
-    if (isToken || isOwnForm(signedIn, form.get('csrf'))) return
+  const expectOwnForm = ({ signedIn, form }: Visit): void => {
+    if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
     throw new AdapterError(
       'ADP_FORBIDDEN',
       'This form is not of your session. Open the page again and repeat what you did.',
@@ -280,7 +283,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   }
   app.post('/logout', (request, response) => {
     const visit = visitOf(request)
-    expectOwnForm(visit, request)
+    expectOwnForm(visit)
     access.signOut(visit.signedIn, response)
   })
   const placeOf = ({ path }: Request, visit: Visit) => ({
@@ -313,7 +316,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       const given = visitOf(request)
       const hasFile = takesFile !== undefined && request.is('multipart/form-data') !== false
       const visit = hasFile ? { ...given, ...(await readUpload(request, takesFile)) } : given
-      expectOwnForm(visit, request)
+      expectOwnForm(visit)
       const done = await act(visit, ports)
       if ('body' in done) {
         if (wantsJson(request)) response.json(done.json)
@@ -327,7 +330,8 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       }
       const [oldest] = notices.keys()
       if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
-      if (text !== '') notices.set(visit.signedIn.csrf, { isDone, text })
+      // Who sends a token with each request has no next page.
+      if (text !== '' && visit.signedIn.csrf !== '') notices.set(visit.signedIn.csrf, { isDone, text })
       response.redirect(303, to)
     })
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { manyClassesRun } from '../compare/report/sample-runs.ts'
 import { RUN, RUNNING, sampleComparison } from './support/sample-comparison.ts'
@@ -242,6 +242,15 @@ describe('changes', () => {
     const before = running.calls.length
     const form = { step: 'back', reason: 'forged', ...csrf }
     expect((await running.ask('/partners/acme', { form, headers: { cookie } })).status).toBe(403)
+    expect(running.calls.slice(before)).toEqual([])
+  })
+
+  test('with a password from the address of a page are those of the cookie, and need its token', async () => {
+    const { cookie } = await running.enter('olga')
+    const before = running.calls.length
+    const headers = { cookie, authorization: `Basic ${Buffer.from('a:b').toString('base64')}` }
+    const form = { step: 'back', reason: 'forged' }
+    expect((await running.ask('/partners/acme', { form, headers })).status).toBe(403)
     expect(running.calls.slice(before)).toEqual([])
   })
 
@@ -511,6 +520,16 @@ describe('a login storm', () => {
     expect([late.status, Number(late.headers['retry-after']) > 0]).toEqual([429, true])
     expect((await other.ask('/', { headers: { ...json, authorization: 'Bearer guess' } })).status).toBe(429)
     expect((await olga.ask('/')).status).toBe(200)
+    await other.close()
+  })
+
+  test('of connections leaves descriptors to the clients of the process', async () => {
+    const other = await startConsole()
+    const { port } = new URL(other.url)
+    const sockets = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').resume())
+    await vi.waitFor(() => expect(sockets.filter(({ closed }) => closed)).toHaveLength(44))
+    for (const socket of sockets) socket.destroy()
+    await vi.waitFor(async () => expect((await other.ask('/healthz')).status).toBe(200))
     await other.close()
   })
 

@@ -6,7 +6,7 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 /** Who is signed in. */
 export interface SignedIn {
   readonly actor: Actor
-  /** Goes into every form, and comes back with every change. */
+  /** Goes into every form, and comes back with every change. Empty: the request itself has a token, which no other page can send. */
   readonly csrf: string
   /** Undefined: a token or a proxy identifies each request. */
   readonly session: Session | undefined
