@@ -147,7 +147,8 @@ class History {
       connectionsToV2: drawn.pick([1, 8]),
       callsPerSecond: faults.has('slowRate') ? Math.max(leastCalls, drawn.pick([1, 3, 5])) : undefined,
     }
-    const writeMode = drawn.pick(['single', 'single', 'batch'] as const)
+    const isInBatches = drawn.pick([false, false, true])
+    const writes = isInBatches ? world.random('format').pick(['json', 'multipart'] as const) : 'single'
     // Who was answered 200 does not come again.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
@@ -188,7 +189,7 @@ class History {
     const { leavesToV3, leavesToV2 } = this.checks
     this.fleet = new Fleet({
       ...{ world, random, outside, database: this.database, instances, timing: this.timing },
-      ...{ isMinimal, writeMode, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
+      ...{ isMinimal, writes, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
       drawDrift: () => (has('drift') ? random.pick([-0.01, 0.01]) : 0),
       openV3: (actor) =>
         createNetwork({
@@ -214,7 +215,7 @@ class History {
     })
     world.tell(
       () =>
-        `${instances} instances, ${writeMode}, ${this.habits.onExisting}, ${JSON.stringify(this.habits.values)}, faults: ${[...faults].join(' ')}`,
+        `${instances} instances, ${writes}, ${this.habits.onExisting}, ${JSON.stringify(this.habits.values)}, faults: ${[...faults].join(' ')}`,
     )
   }
 

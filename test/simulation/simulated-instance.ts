@@ -87,6 +87,9 @@ export interface Timing {
   readonly callsPerSecond: number | undefined
 }
 
+/** How records go to V3: each by itself, or as batches of a format. */
+type Writes = 'single' | 'json' | 'multipart'
+
 export const PARTNER = 'acme'
 const SUBSCRIPTION_KEY = 'key'
 const events = createEvents(createLogger('silent'))
@@ -96,15 +99,14 @@ const partners = new Map<string, Partner>()
 function partnerOf(
   { budgetMs, readBackAfterMs, callsPerSecond }: Timing,
   isMinimal: boolean,
-  writeMode: 'single' | 'batch',
+  writes: Writes,
   begin: StageHabits['begin'] | undefined,
 ): Partner {
   const settings = {
     budgetMs,
     readBackAfterMs,
     bodyProfile: isMinimal ? 'minimal' : 'full',
-    writeMode,
-    batchFormat: 'json',
+    ...(writes === 'single' ? { writeMode: 'single' } : { writeMode: 'batch', batchFormat: writes }),
   }
   const name = JSON.stringify({ ...settings, callsPerSecond, begin })
   const known = partners.get(name)
@@ -139,8 +141,7 @@ export interface InstanceOptions {
   readonly open: OpenConnection
   readonly timing: Timing
   readonly isMinimal: boolean
-  /** How records go to V3. */
-  readonly writeMode: 'single' | 'batch'
+  readonly writes: Writes
   /** Credentials are kept, encrypted. */
   readonly keepsCredentials: boolean
   /** Its journal is damaged. */
@@ -172,12 +173,12 @@ export class SimulatedInstance {
   private requests = 0
 
   private constructor(options: InstanceOptions, journal: DurableJournal) {
-    const { world, actor, clock, open, timing, isMinimal, writeMode, staged } = options
+    const { world, actor, clock, open, timing, isMinimal, writes, staged } = options
     this.actor = actor
     this.clock = clock
     this.journal = journal
     this.onDamage = options.onDamage
-    this.partner = partnerOf(timing, isMinimal, writeMode, staged?.begin)
+    this.partner = partnerOf(timing, isMinimal, writes, staged?.begin)
     this.rollout = createRolloutStore(journal.database)
     const ids = world.random(`ids of ${actor.name}`)
     const newId = (): string => guid(5, ids.below(1_000_000_000))

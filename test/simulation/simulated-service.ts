@@ -62,6 +62,7 @@ interface Writer {
 /** The field by which a request to V2 says which one of its client's it is. */
 export const SEND_FIELD = 'x-send'
 const INVALID = 'The code is not valid.'
+const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** The service behind the adapter: V3 and V2 as service.md has them, over the same marks, with its own clock and habits. */
 export class SimulatedService {
@@ -120,20 +121,34 @@ export class SimulatedService {
     this.keep(key, this.toMark(values, undefined), name, { token: 'other', send: undefined })
   }
 
-  private postToV3({ path, body }: ServiceRequest, token: string): ServiceReply {
-    const posted = JSON.parse(body) as Posted | { readonly requests: readonly BatchedPost[] }
-    if (!('requests' in posted)) return this.post(posted, token)
+  private postToV3({ path, headers, body }: ServiceRequest, token: string): ServiceReply {
+    const [, boundary] = /boundary=(\S+)/.exec(headers['content-type'] ?? '') ?? []
+    if (boundary === undefined && !path.endsWith('$batch'))
+      return this.post(JSON.parse(body) as Posted, token)
     if (!path.endsWith('$batch')) return failure(404, 'there is no such address')
-    const responses = posted.requests.map(({ id, body: own }) => {
+    if (boundary !== undefined) return this.postParts(body, boundary, token)
+    const { requests } = JSON.parse(body) as { readonly requests: readonly BatchedPost[] }
+    const responses = requests.map(({ id, body: own }) => {
       const { status, body: answer } = this.post(own, token)
-      return {
-        id,
-        status,
-        headers: { 'content-type': 'application/json' },
-        body: JSON.parse(answer) as unknown,
-      }
+      return { id, status, headers: JSON_TYPE, body: JSON.parse(answer) as unknown }
     })
     return { status: 200, body: JSON.stringify({ responses }) }
+  }
+
+  /** A multipart batch: a part for each request, which a reply that breaks off leaves as they are. */
+  private postParts(body: string, boundary: string, token: string): ServiceReply {
+    const own = `reply_${guid(9, (this.ids += 1))}`
+    const parts = body
+      .split(`--${boundary}`)
+      .slice(1, -1)
+      .map((part) => {
+        const [, id = ''] = /^Content-ID: (.*)$/m.exec(part) ?? []
+        const { status, body: answer } = this.post(JSON.parse(part.slice(part.indexOf('{'))) as Posted, token)
+        const head = `Content-Type: application/http\r\nContent-ID: ${id.trim()}`
+        return `--${own}\r\n${head}\r\n\r\nHTTP/1.1 ${status} \r\nContent-Type: application/json\r\n\r\n${answer}\r\n`
+      })
+    const type = { 'content-type': `multipart/mixed; boundary=${own}` }
+    return { status: 200, headers: type, body: `${parts.join('')}--${own}--\r\n` }
   }
 
   private post(posted: Posted, token: string): ServiceReply {
