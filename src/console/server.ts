@@ -11,10 +11,11 @@ import type { ListedOperator } from '../rollout/operators.ts'
 import { COOKIE, createHostCheck, createIdentify, peerOf } from './access/identify.ts'
 import { createLoginLimit } from './access/login-limit.ts'
 import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
-import { scopeOf, type Visit } from './access/visit.ts'
+import { forbidden, scopeOf, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'
 import { pages } from './pages/index.ts'
 import { type Notice, renderError, renderLogin, renderPage } from './pages/layout.tsx'
+import type { Shown } from './pages/page.ts'
 import type { ConsolePorts } from './ports.ts'
 import { readUpload } from './upload.ts'
 
@@ -140,6 +141,7 @@ const secureHeaders = helmet({
       styleSrc: ["'self'"],
       scriptSrc: ["'self'"],
       imgSrc: ["'self'"],
+      frameSrc: ["'self'"],
       connectSrc: ["'self'"],
       formAction: ["'self'"],
       frameAncestors: ["'none'"],
@@ -180,7 +182,7 @@ function expectSameSite({ headers }: Request, host: string): void {
   const isOwnOrigin =
     origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
   if (isOwnOrigin && (site === undefined || site === 'same-origin' || site === 'none')) return
-  throw new AdapterError('ADP_FORBIDDEN', 'Another site has sent this form.')
+  throw forbidden('Another site has sent this form.')
 }
 
 type Access = ReturnType<typeof createAccess>
@@ -276,40 +278,35 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   }
   const expectOwnForm = ({ signedIn, form }: Visit): void => {
     if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
-    throw new AdapterError(
-      'ADP_FORBIDDEN',
-      'This form is not of your session. Open the page again and repeat what you did.',
-    )
+    throw forbidden('This form is not of your session. Open the page again and repeat what you did.')
+  }
+  const send = (request: Request, response: Response, visit: Visit, shown: Shown, isLive = false): void => {
+    if (wantsJson(request)) {
+      response.json(shown.json)
+      return
+    }
+    if (shown.document !== undefined) {
+      const { html, policy } = shown.document
+      // Its run shows it in a frame.
+      response.set('X-Frame-Options', 'SAMEORIGIN')
+      response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
+      return
+    }
+    const { csrf } = visit.signedIn
+    const notice = notices.get(csrf)
+    notices.delete(csrf)
+    const hasSandbox = ports.sandbox !== undefined
+    response.send(renderPage(shown, { visit, path: request.path, hasSandbox, isLive, notice }))
   }
   app.post('/logout', (request, response) => {
     const visit = visitOf(request)
     expectOwnForm(visit)
     access.signOut(visit.signedIn, response)
   })
-  const placeOf = ({ path }: Request, visit: Visit) => ({
-    visit,
-    path,
-    hasSandbox: ports.sandbox !== undefined,
-  })
-  const takeNotice = ({ signedIn }: Visit): Notice | undefined => {
-    const notice = notices.get(signedIn.csrf)
-    notices.delete(signedIn.csrf)
-    return notice
-  }
-  for (const { path, show, act, takesFile } of pages) {
+  for (const { path, isLive, show, act, takesFile } of pages) {
     app.get(path, async (request, response) => {
       const visit = visitOf(request)
-      const shown = await show(visit, ports)
-      if (wantsJson(request)) {
-        response.json(shown.json)
-        return
-      }
-      if (shown.document !== undefined) {
-        const { html, policy } = shown.document
-        response.set('Content-Security-Policy', `${policy}; frame-ancestors 'none'`).send(html)
-        return
-      }
-      response.send(renderPage(shown, { ...placeOf(request, visit), notice: takeNotice(visit) }))
+      send(request, response, visit, await show(visit, ports), isLive)
     })
     if (act === undefined) continue
     app.post(path, async (request, response) => {
@@ -319,8 +316,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       expectOwnForm(visit)
       const done = await act(visit, ports)
       if ('body' in done) {
-        if (wantsJson(request)) response.json(done.json)
-        else response.send(renderPage(done, { ...placeOf(request, visit), notice: undefined }))
+        send(request, response, visit, done)
         return
       }
       const { isDone, text, to, json } = done

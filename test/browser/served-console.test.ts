@@ -1,13 +1,10 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
-
-import { AxeBuilder } from '@axe-core/playwright'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { serveConsole, type ServedConsole, tokenOf } from '../console/support/serve-console.ts'
 import { batchOf, guid } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
+import { expectFits, findFaults, type Looked, openWindow, takeSteps, type Use, useByKeyboard } from './look-at-console.ts' // prettier-ignore
 import { startBrowser } from './start-browser.ts'
 
 /** What a client can write into a batch, and an operator into a reason. */
@@ -36,8 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-/** Each page, and what is done to see it; `then`: keys and clicks after it is open. */
-const pages: readonly (readonly [name: string, path: string, then?: (page: Page) => Promise<void>])[] = [
+const pages: readonly Looked[] = [
   ['overview', '/'],
   ['partners', '/partners'],
   ['partner', '/partners/acme'],
@@ -65,55 +61,18 @@ async function reveal(page: Page, reason: string): Promise<void> {
 }
 
 async function tryFile(page: Page, path: string): Promise<void> {
-  await page.locator('#batch').setInputFiles(path)
-  await Promise.all([page.waitForEvent('load'), page.locator('form[aria-label="Try a batch"] button').click()]) // prettier-ignore
+  await page.locator('#try-batch').setInputFiles(path)
+  await Promise.all([page.waitForEvent('load'), page.locator('form[aria-label="Try it"] button').click()]) // prettier-ignore
 }
 
-interface Opened {
-  readonly page: Page
-  /** What the browser complained about, and what it asked others for. */
-  readonly events: readonly string[]
-}
-
-async function open(name: string | undefined, look: BrowserContextOptions = {}): Promise<Opened> {
-  if (browser === undefined) throw new Error('skipped')
-  const size = { width: 1280, height: 900 }
-  const context = await browser.newContext({ locale: 'en-GB', viewport: size, baseURL: served.url, ...look })
-  const page = await context.newPage()
-  const events: string[] = []
-  page.on('request', (request) => {
-    if (!request.url().startsWith(`${served.url}/`)) events.push(`request ${request.url()}`)
-  })
-  page.on('console', (message) => {
-    if (!message.text().includes('404')) events.push(`console ${message.text()}`)
-  })
-  page.on('pageerror', (error) => events.push(`error ${error.message}`))
-  page.on('dialog', (dialog) => events.push(`dialog ${dialog.message()}`))
-  if (name !== undefined) {
-    await page.goto('/login')
-    await page.locator('#token').fill(tokenOf(name))
-    await Promise.all([page.waitForEvent('load'), page.locator('.act button').click()])
-  }
-  return { page, events }
-}
+/** Opens a window as a person; undefined: nobody is signed in. */
+const open = (name: string | undefined, look?: Parameters<typeof openWindow>[3]) =>
+  openWindow(browser, served.url, name && tokenOf(name), look)
 
 describe.skipIf(browser === undefined)('the console in Chromium, over the adapter and the sandbox', () => {
   test('has no fault that axe finds on any page, in both themes, and asks nobody else', async () => {
     const { page, events } = await open('olga')
-    const faults: unknown[] = []
-    for (const [name, path, then] of pages) {
-      await page.emulateMedia({ colorScheme: 'light' })
-      await page.goto(path)
-      await then?.(page)
-      await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
-      if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
-      const light = await new AxeBuilder({ page }).setLegacyMode().analyze()
-      await page.emulateMedia({ colorScheme: 'dark' })
-      const dark = await new AxeBuilder({ page }).setLegacyMode().withRules(['color-contrast']).analyze()
-      for (const { id, nodes } of [...light.violations, ...dark.violations])
-        faults.push([name, id, nodes[0]?.html])
-    }
-    expect({ faults, events }).toEqual({ faults: [], events: [] })
+    expect({ faults: await findFaults(page, pages), events }).toEqual({ faults: [], events: [] })
     await page.context().close()
   })
 
@@ -121,29 +80,11 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     'is not wider than a window of %i px, and its markup is text',
     async (width) => {
       const { page } = await open('olga', { viewport: { width, height: 900 } })
-      const pictures = process.env['MARKBRIDGE_PICTURES']
-      if (pictures !== undefined) await mkdir(pictures, { recursive: true })
-      for (const [name, path, then] of pages) {
-        await page.goto(path)
-        await then?.(page)
-        const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-        const isInjected = await page.evaluate<boolean>('document.title === "injected"')
-        expect({ name, wide: Math.max(0, wide), isInjected }).toEqual({ name, wide: 0, isInjected: false })
-        if (pictures === undefined) continue
-        if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
-        await page.screenshot({ path: join(pictures, `${name}-${width}.png`), fullPage: true })
-      }
+      await expectFits(page, pages)
       await page.context().close()
     },
   )
 
-  /** How a page is used: by keyboard alone. */
-  interface Use {
-    readonly page: Page
-    readonly fill: (selector: string, text: string) => Promise<void>
-    readonly check: (selector: string) => Promise<void>
-    readonly submit: (selector: string) => Promise<void>
-  }
   const enter = async ({ page, fill, submit }: Use, name: string, path: string): Promise<void> => {
     await page.context().clearCookies()
     await page.goto(path)
@@ -192,8 +133,8 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     }],
     ['tries a batch', async (use: Use) => {
       await use.page.goto('/try')
-      await use.page.locator('#batch').setInputFiles(REGISTER)
-      await use.submit('form[aria-label="Try a batch"] button')
+      await use.page.locator('#try-batch').setInputFiles(REGISTER)
+      await use.submit('form[aria-label="Try it"] button')
       expect(await use.page.locator('[role=status]').textContent()).toContain('30 records')
       await use.submit('details:nth-of-type(2) summary')
       expect(await use.page.locator('details[open]').count()).toBe(2)
@@ -202,16 +143,16 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     ['clears dead letters', async (use: Use) => {
       await use.page.goto('/letters')
       await use.check('[name=record]')
-      await use.fill('#reason', 'sent anew')
-      await use.submit('form[aria-label=Clear] button')
+      await use.fill('#letters-reason', 'sent anew')
+      await use.submit('form[aria-label="Clear the chosen"] button')
       expect(await use.page.locator('[role=status]').textContent()).toBe('1 dead letter cleared.')
       return [expect.stringMatching(/^clear olga acme: batch \d+, parts 1: sent anew$/) as string]
     }],
     ['retries all that is parked', async (use: Use) => {
       await use.page.goto('/letters?kind=parked')
-      await use.check('#all')
-      await use.fill('#reason', 'V3 is back')
-      await use.submit('form[aria-label=Retry] button')
+      await use.check('#letters-all')
+      await use.fill('#letters-reason', 'V3 is back')
+      await use.submit('form[aria-label="Retry the chosen"] button')
       return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, what waits: V3 is back$/)]) as string[]
     }],
     ['breaks the sandbox, and mends it', async (use: Use) => {
@@ -245,36 +186,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     async (javaScriptEnabled) => {
       await served.leaveBehind()
       const { page, events } = await open(undefined, { javaScriptEnabled })
-      /** Presses Tab until the element has the focus. */
-      const reach = async (selector: string): Promise<void> => {
-        const focused = page.locator(`${selector}:focus`)
-        for (let at = 0; at < 80; at += 1) {
-          await page.keyboard.press('Tab')
-          if ((await focused.count()) > 0) return
-        }
-        throw new Error(`Tab does not reach ${selector}.`)
-      }
-      const use: Use = {
-        page,
-        fill: async (selector, text) => {
-          await reach(selector)
-          await page.keyboard.type(text)
-        },
-        check: async (selector) => {
-          await reach(selector)
-          await page.keyboard.press('Space')
-        },
-        submit: async (selector) => {
-          await reach(selector)
-          const isLink = (await page.locator(`summary:focus`).count()) > 0
-          await (isLink ? page.keyboard.press('Enter') : Promise.all([page.waitForEvent('load'), page.keyboard.press('Enter')])) // prettier-ignore
-        },
-      }
-      for (const [name, step] of steps) {
-        const before = await readTrail()
-        const expected = await step(use)
-        expect({ name, trail: (await readTrail()).slice(before.length) }).toEqual({ name, trail: expected })
-      }
+      await takeSteps(useByKeyboard(page), steps, readTrail)
       expect(events).toEqual([])
       await page.context().close()
     },
@@ -284,10 +196,10 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     const { page } = await open('olga')
     await page.goto('/')
     await page.locator('.plot canvas').nth(1).waitFor()
-    await page.evaluate(`for (const one of document.querySelectorAll('#state, h1')) one.dataset.marked = ''`)
+    await page.evaluate(`for (const one of document.querySelectorAll('section, h1')) one.dataset.marked = ''`)
     await served.setFaults()
     await served.postMarks([served.mark()])
-    await page.locator('#state:not([data-marked])').waitFor()
+    await page.locator('section:has(h2:text("Balance")):not([data-marked])').waitFor()
     expect(await page.locator('h1[data-marked]').count()).toBe(1)
     await page.context().close()
   })

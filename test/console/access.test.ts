@@ -338,7 +338,7 @@ test('a run with very many classes of difference holds no client up: the largest
 describe('the switches of the sandbox', () => {
   const on = async (): Promise<readonly string[]> => {
     const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
-    return [...text.matchAll(/<p class="row">([^<]+)<span class="badge/g)].map(([, label = '']) => label)
+    return [...text.matchAll(/>([^<]+)<\/button><span class="badge/g)].map(([, label = '']) => label)
   }
   const defaults = ['Nothing broken', 'As they are sent', 'V2 and V3 agree']
 
@@ -413,7 +413,7 @@ describe('headers', () => {
       expect(headers).toMatchObject({
         'cache-control': 'no-store',
         'content-security-policy':
-          "default-src 'none';style-src 'self';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
+          "default-src 'none';style-src 'self';script-src 'self';img-src 'self';frame-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
         'x-frame-options': 'DENY',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'same-origin',

@@ -37,13 +37,15 @@ export function numberOf({ params }: Visit, name: string): number {
 export const notFound = (what: string): AdapterError =>
   new AdapterError('ADP_NOT_FOUND', `There is no such ${what}.`)
 
+/** Something that was typed, or is in an address, cannot be done. */
+export const usageError = (what: string): AdapterError => new AdapterError('ADP_USAGE', what)
+
+export const forbidden = (why: string): AdapterError => new AdapterError('ADP_FORBIDDEN', why)
+
 /** Error: `ADP_FORBIDDEN` unless the actor is an operator. */
 export function expectOperator({ actor }: Visit): void {
   if (actor.role === 'operator') return
-  throw new AdapterError(
-    'ADP_FORBIDDEN',
-    `${actor.name} has the role ${actor.role}, which does not allow this; it takes operator.`,
-  )
+  throw forbidden(`${actor.name} has the role ${actor.role}, which does not allow this; it takes operator.`)
 }
 
 const MAX_REASON = 500
@@ -52,8 +54,5 @@ const MAX_REASON = 500
 export function reasonOf({ form }: Visit): string {
   const reason = (form.get('reason') ?? '').trim()
   if (reason !== '' && reason.length <= MAX_REASON) return reason
-  throw new AdapterError(
-    'ADP_USAGE',
-    `Give a reason of 1 to ${MAX_REASON} characters: it goes into the audit trail.`,
-  )
+  throw usageError(`Give a reason of 1 to ${MAX_REASON} characters: it goes into the audit trail.`)
 }

@@ -1,6 +1,6 @@
 /**
  * The module that a browser runs. Pages are whole without it: it draws charts from the figures that are in the page, and asks for the page
- * again every five seconds, to replace what is marked as live.
+ * again every five seconds, to replace the sections that have changed.
  */
 export const script = `
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
@@ -12,9 +12,9 @@ async function draw(root) {
   if (figures.length === 0) return
   uplot ??= (await import(document.querySelector('link[rel=modulepreload]').href)).default
   for (const figure of figures) {
-    const { x, series, stepped } = JSON.parse(figure.dataset.chart)
+    const { x, series } = JSON.parse(figure.dataset.chart)
     const axis = { stroke: style('--soft'), grid: { stroke: style('--line'), width: 1 }, ticks: { stroke: style('--line'), width: 1 } }
-    const paths = stepped ? uplot.paths.stepped({ align: 1 }) : undefined
+    const paths = uplot.paths.stepped({ align: 1 })
     const room = figure.querySelector('.plot')
     const size = () => ({ width: Math.max(240, room.clientWidth), height: 220 })
     const plot = new uplot({
@@ -28,16 +28,22 @@ async function draw(root) {
   }
 }
 
+// A form stays as it is, with what is typed into it.
+const sections = (root) => [...root.querySelectorAll('main[data-live] section')].filter((one) => one.querySelector('form') === null)
+const nameOf = (section) => section.firstElementChild.textContent
+const sent = new Map(sections(document).map((one) => [nameOf(one), one.outerHTML]))
+
 async function refresh() {
-  const live = [...document.querySelectorAll('[data-live]')]
-  if (live.length === 0 || document.hidden) return
+  if (sent.size === 0 || document.hidden) return
   const reply = await fetch(location.href, { headers: { accept: 'text/html' } }).catch(() => undefined)
   if (reply === undefined || !reply.ok || reply.redirected) return
   const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
-  for (const old of live) {
-    const fresh = next.getElementById(old.id)
+  for (const fresh of sections(next)) {
+    const [name, html] = [nameOf(fresh), fresh.outerHTML]
+    const old = sections(document).find((one) => nameOf(one) === name)
     // An element with the focus inside stays as it is.
-    if (fresh === null || fresh.dataset.live === old.dataset.live || old.contains(document.activeElement)) continue
+    if (old === undefined || sent.get(name) === html || old.contains(document.activeElement)) continue
+    sent.set(name, html)
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
     old.replaceWith(fresh)
     ;[...fresh.querySelectorAll('details')].forEach((one, at) => { one.open = open[at] ?? false })

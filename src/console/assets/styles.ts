@@ -29,9 +29,8 @@ nav a[aria-current]{background:var(--link);color:var(--on)}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.4rem .8rem;z-index:1}
 main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);overflow-wrap:anywhere}
 main.narrow{max-width:32rem}
-.narrow .field input{width:100%}
 section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
-[data-live],.stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
+.stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
 .columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}
 .soft,.empty,dt,figcaption,caption{color:var(--soft)}
 .empty{padding:.25rem 0}
@@ -70,6 +69,7 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
+.report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
 .json{background:none;padding:0;display:inline-block;min-width:18rem}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
 .switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
@@ -82,6 +82,7 @@ input:not([type=checkbox]):not([type=radio]),select,textarea{background:var(--bg
 input[type=number]{max-width:9rem}
 input[type=checkbox],input[type=radio]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
 button,.button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer;text-decoration:none;display:inline-block}
+button:disabled{opacity:.6;cursor:default}
 button.danger{background:var(--bad);border-color:var(--bad)}
 button.quiet{background:none;color:var(--link);border-color:var(--line);padding:.25rem .7rem}
 @media (max-width:40rem){header{padding:.6rem 1rem}main{padding:1rem 1rem 3rem}.who{margin-left:0;width:100%;justify-content:space-between}}

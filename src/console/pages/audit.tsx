@@ -2,7 +2,7 @@ import { sees } from '../../rollout/operators.ts'
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
 import type { Page } from './page.ts'
-import { Table, Time } from './parts.tsx'
+import { Section, table, Time } from './parts.tsx'
 
 const ENTRIES = 500
 
@@ -17,44 +17,26 @@ export const audit: Page = {
       title: 'Audit trail',
       json: { entries },
       body: (
-        <>
-          <p class="soft">
-            The newest {ENTRIES} entries. markbridge rollout verify checks that none was changed or removed.
-          </p>
-          <History entries={entries} withPartner />
-        </>
+        <Section title={`The newest ${ENTRIES} entries`}>
+          <p class="soft">markbridge rollout verify checks that none was changed or removed.</p>
+          {auditTable(entries)}
+        </Section>
       ),
     }
   },
 }
 
 /** Rows of the audit trail, as they are given. */
-export function History({ entries, withPartner = false }: HistoryProps) {
-  return (
-    <Table
-      caption="Audit trail"
-      rows={entries}
-      columns={[
-        ['Entry', ({ entry }) => entry],
-        ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
-        ['By', ({ by }) => by],
-        withPartner && ['Partner', ({ partner }) => partner],
-        ['Action', ({ action }) => action],
-        ['From', ({ from }) => formatSetting(from)],
-        ['To', ({ to }) => formatSetting(to)],
-        ['Reason', ({ reason }) => reason],
-      ]}
-      empty="The audit trail has no entry."
-    />
-  )
-}
+export const auditTable = table<AuditEntry>('Audit trail', 'The audit trail has no entry.', [
+  ['Entry', ({ entry }) => String(entry)],
+  ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+  ['By', ({ by }) => by],
+  ['Partner', ({ partner }) => partner],
+  ['Action', ({ action }) => action],
+  ['From', ({ from }) => formatSetting(from)],
+  ['To', ({ to }) => formatSetting(to)],
+  ['Reason', ({ reason }) => reason],
+])
 
-interface HistoryProps {
-  readonly entries: readonly AuditEntry[]
-  readonly withPartner?: boolean
-}
-
-function formatSetting(setting: StageSetting | undefined): string {
-  if (setting === undefined) return ''
-  return setting.stage === 'canary' ? `canary ${setting.percent} %` : setting.stage
-}
+const formatSetting = (setting: StageSetting | undefined): string | undefined =>
+  setting?.stage === 'canary' ? `canary ${setting.percent} %` : setting?.stage

@@ -1,27 +1,16 @@
 import { audit } from './audit.tsx'
-import { batch, batches } from './batches.tsx'
+import { batch } from './batch.tsx'
+import { batches } from './batches.tsx'
 import { comparison, report, run } from './comparison.tsx'
 import { letters } from './letters.tsx'
-import { record } from './record.tsx'
-import { sandbox } from './sandbox.tsx'
-import { tryIt } from './try.tsx'
 import { overview } from './overview.tsx'
 import type { Page } from './page.ts'
 import { partner, partners } from './partners.tsx'
+import { record } from './record.tsx'
+import { sandbox } from './sandbox.tsx'
+import { tryIt } from './try.tsx'
+
+const ofLists = [overview, partners, batches, letters, comparison, tryIt, sandbox, audit]
 
 /** All pages; what is not here does not exist. */
-export const pages: readonly Page[] = [
-  overview,
-  partners,
-  partner,
-  batches,
-  batch,
-  record,
-  letters,
-  comparison,
-  run,
-  report,
-  tryIt,
-  sandbox,
-  audit,
-]
+export const pages: readonly Page[] = [...ofLists, partner, batch, record, run, report]

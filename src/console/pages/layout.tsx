@@ -17,6 +17,8 @@ interface Place {
   readonly visit: Visit
   readonly hasSandbox: boolean
   readonly path: string
+  /** Its sections are replaced where they change. */
+  readonly isLive: boolean
   readonly notice: Notice | undefined
 }
 
@@ -32,12 +34,13 @@ const places = [
 ] as const
 
 /** A page for a browser. */
-export function renderPage({ title, body }: Shown, { visit, path, notice, hasSandbox }: Place): string {
+export function renderPage({ title, body }: Shown, place: Place): string {
+  const { visit, notice, isLive } = place
   return render(
     title,
     <>
-      <Header signedIn={visit.signedIn} path={path} hasSandbox={hasSandbox} />
-      <main id="main" tabIndex={-1}>
+      <Header signedIn={visit.signedIn} {...place} />
+      <main id="main" aria-label={title} tabIndex={-1} data-live={isLive ? '' : undefined}>
         <h1>{title}</h1>
         {notice && (
           <p class={`notice ${notice.isDone ? 'good' : 'bad'}`} role="status">

@@ -1,84 +1,75 @@
-import { AdapterError } from '../../errors.ts'
 import { sees } from '../../rollout/operators.ts'
-import { expectOperator, reasonOf, type Visit } from '../access/visit.ts'
+import { expectOperator, reasonOf, usageError, type Visit } from '../access/visit.ts'
 import type { RecordRow, WaitingFilter } from '../data/port.ts'
 import type { ConsolePorts } from '../ports.ts'
-import { countRecords, Retry, State } from './batches.tsx'
 import type { Page } from './page.ts'
-import { counted, Form, formatCount, Live, Pager, Reason, Table, Tabs, Time } from './parts.tsx'
+import {
+  type Column,
+  counted,
+  Form,
+  formatCount,
+  Pager,
+  reasonField,
+  Section,
+  table,
+  Tabs,
+} from './parts.tsx'
+import { recordColumns } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
 
-const kinds = [
-  ['deadLetters', 'Dead letters'],
-  ['parked', 'Parked'],
-] as const satisfies readonly (readonly [Kind, string])[]
+/** What a list is of, what is to be done with it, and what is done when it is asked for. */
+const kinds = {
+  deadLetters: {
+    title: 'Dead letters',
+    text: 'These are no longer tried, and their clients do not know the outcome. Do what the remedy says, then clear them.',
+    empty: 'There is no dead letter.',
+    action: 'Clear',
+    done: (count: number) => `${counted(count, 'dead letter')} cleared.`,
+  },
+  parked: {
+    title: 'Parked',
+    text: 'The background tries these again by itself. Retry makes them due at once.',
+    empty: 'Nothing waits.',
+    action: 'Retry',
+    done: (count: number) => `${counted(count, 'record')} due now; an instance takes them up within seconds.`,
+  },
+} as const satisfies Record<Kind, object>
+
+const isKind = (text: string): text is Kind => Object.hasOwn(kinds, text)
 
 /** Records whose outcome is an operator's to see to, and those that the background tries again. */
 export const letters: Page = {
   path: '/letters',
+  isLive: true,
   show: async (visit, { data }) => {
-    const filter = filterOf(visit.query)
-    const found = await data.waiting(filter, visit.scope)
-    const isDead = filter.kind === 'deadLetters'
-    const href = (changed: Readonly<Record<string, string>>): string =>
-      `/letters?${new URLSearchParams({ kind: filter.kind, ...changed }).toString()}`
+    const { query, scope, actor } = visit
+    const filter = filterOf(query)
+    const { kind } = filter
+    const { title, text, action } = kinds[kind]
+    const { records, reasons, next } = await data.waiting(filter, scope)
+    const causes = reasons.map((one) => [one.reason, `${one.reason || 'no reason'} ${formatCount(one.records)}`] as const) // prettier-ignore
+    const tabs = [[undefined, 'all reasons'] as const, ...causes]
+    const all = { name: 'all', type: 'checkbox', more: { 'data-selects': '[name=record]' } }
+    const fields = [{ ...all, label: `All of this page (${counted(records.length, 'record')})` }, reasonField]
     return {
-      title: isDead ? 'Dead letters' : 'Parked',
-      json: { filter, ...found },
+      title,
+      json: { filter, records, reasons, next },
       body: (
         <>
-          <Tabs
-            label="Kind"
-            tabs={kinds.map(([kind, name]) => [`/letters?kind=${kind}`, name, kind === filter.kind])}
-          />
-          <p class="soft">
-            {isDead
-              ? 'These are no longer tried, and their clients do not know the outcome. Do what the remedy says, then clear them.'
-              : 'The background tries these again by itself. Retry makes them due at once.'}
-          </p>
-          {found.reasons.length > 0 && (
-            <Tabs
-              label="Reason"
-              tabs={[
-                [href({}), 'all reasons', filter.reason === undefined],
-                ...found.reasons.map(
-                  ({ reason, records }) =>
-                    [
-                      href({ reason }),
-                      `${reason || 'no reason'} ${formatCount(records)}`,
-                      reason === filter.reason,
-                    ] as const,
-                ),
-              ]}
-            />
+          <Tabs label="Kind" name="kind" tabs={kindTabs} current={kind} />
+          <p class="soft">{text}</p>
+          {causes.length > 0 && (
+            <Tabs label="Reason" name="reason" tabs={tabs} current={filter.reason} query={{ kind }} />
           )}
-          {visit.actor.role === 'operator' && found.records.length > 0 ? (
-            <Form
-              visit={visit}
-              action={`/letters?${visit.query.toString()}`}
-              label={isDead ? 'Clear' : 'Retry'}
-            >
-              <List records={found.records} isDead={isDead} withChoice />
-              <p class="check">
-                <input id="all" type="checkbox" name="all" value="1" data-selects="[name=record]" />
-                <label for="all">All of this page ({countRecords(found.records.length)})</label>
-              </p>
-              <Reason id="reason" />
-              <button>{isDead ? 'Clear the chosen' : 'Retry the chosen'}</button>
+          {actor.role === 'operator' && records.length > 0 ? (
+            <Form visit={visit} id="letters" label={`${action} the chosen`} fields={fields}>
+              {listOf(kind, [choice])(records)}
             </Form>
           ) : (
-            <Live id="letters" of={found.records}>
-              <List records={found.records} isDead={isDead} />
-            </Live>
+            <Section title="Records">{listOf(kind, [])(records)}</Section>
           )}
-          <Pager
-            query={visit.query}
-            path="/letters"
-            name="after"
-            next={found.next}
-            isFirst={filter.after === undefined}
-          />
+          <Pager query={query} next={next} />
         </>
       ),
     }
@@ -87,32 +78,26 @@ export const letters: Page = {
     expectOperator(visit)
     const reason = reasonOf(visit)
     const filter = filterOf(visit.query)
+    const { kind } = filter
     const chosen = await chosenOf(visit, filter, ports)
     let changed = 0
-    for (const [batch, records] of Map.groupBy(chosen, ({ batch: own }) => own))
-      changed += await change(visit, ports, filter.kind, batch, records, reason)
-    const text =
-      filter.kind === 'deadLetters'
-        ? `${counted(changed, 'dead letter')} cleared.`
-        : `${countRecords(changed)} due now; an instance takes them up within seconds.`
-    return { isDone: true, text, to: `/letters?kind=${filter.kind}`, json: { changed } }
+    for (const records of Map.groupBy(chosen, ({ batch }) => batch).values())
+      changed += await change(visit, ports, kind, records, reason)
+    return { isDone: true, text: kinds[kind].done(changed), to: `/letters?kind=${kind}`, json: { changed } }
   },
 }
 
-function filterOf(query: URLSearchParams): WaitingFilter {
-  const kind = kinds.find(([own]) => own === query.get('kind'))?.[0] ?? 'deadLetters'
-  return {
-    kind,
-    reason: query.get('reason') ?? undefined,
-    partner: query.get('partner') ?? undefined,
-    after: query.get('after') ?? undefined,
-  }
-}
+const kindTabs = Object.entries(kinds).map(([kind, { title }]) => [kind, title] as const)
 
-interface Chosen {
-  readonly batch: number
-  readonly position: number
-  readonly partner: string
+function filterOf(query: URLSearchParams): WaitingFilter {
+  const text = (name: string): string | undefined => query.get(name) ?? undefined
+  const kind = text('kind') ?? ''
+  return {
+    kind: isKind(kind) ? kind : 'deadLetters',
+    reason: text('reason'),
+    partner: text('partner'),
+    after: text('after'),
+  }
 }
 
 /** The records that a form names; each is one that the actor may see. Error: `ADP_USAGE`. */
@@ -120,80 +105,55 @@ async function chosenOf(
   { form, scope, actor }: Visit,
   filter: WaitingFilter,
   { data }: ConsolePorts,
-): Promise<readonly Chosen[]> {
+): Promise<readonly RecordRow[]> {
   const listed = await data.waiting(filter, scope)
   const names = new Set(form.getAll('record'))
   const isAll = form.get('all') !== null
   const chosen = listed.records.filter((record) => isAll || names.has(nameOf(record)))
   if (chosen.length > 0 && chosen.every(({ partner }) => sees(actor, partner))) return chosen
-  throw new AdapterError('ADP_USAGE', 'None of these records is in the list any more. Choose at least one.')
+  throw usageError('None of these records is in the list any more. Choose at least one.')
 }
 
-const nameOf = ({ batch, position }: Chosen): string => `${batch}.${position}`
+const nameOf = ({ batch, position }: RecordRow): string => `${batch}.${position}`
 
-/** The audit trail says what was asked before it is done: what is not written there is not done. */
+/** Changes records of one batch. The audit trail says what was asked before it is done: what is not written there is not done. */
 async function change(
   { actor }: Visit,
   { data, stages }: ConsolePorts,
   kind: Kind,
-  batch: number,
-  records: readonly Chosen[],
+  records: readonly RecordRow[],
   reason: string,
 ): Promise<number> {
   const [first] = records
   if (first === undefined) return 0
+  const { partner, batch } = first
   const positions = records.map(({ position }) => position)
-  const isDead = kind === 'deadLetters'
-  const what = isDead ? `parts ${positions.map((position) => position + 1).join(', ')}` : 'what waits'
-  await stages.note(
-    isDead ? 'clear' : 'retry',
-    actor.name,
-    `${first.partner}: batch ${batch}, ${what}: ${reason}`,
-  )
-  return isDead ? data.dismiss(batch, positions) : data.retry(batch)
+  const parts = positions.map((position) => position + 1).join(', ')
+  const note = (action: 'clear' | 'retry', what: string): Promise<void> =>
+    stages.note(action, actor.name, `${partner}: batch ${batch}, ${what}: ${reason}`)
+  if (kind === 'deadLetters') {
+    await note('clear', `parts ${parts}`)
+    return data.dismiss(batch, positions)
+  }
+  await note('retry', 'what waits')
+  return data.retry(batch)
 }
 
-interface ListProps {
-  readonly records: readonly RecordRow[]
-  readonly isDead: boolean
-  /** Each row has a box to choose it. */
-  readonly withChoice?: boolean
-}
-
-function List({ records, isDead, withChoice = false }: ListProps) {
-  const choice = (record: RecordRow) => (
+const choice: Column<RecordRow> = [
+  'Choose',
+  (record) => (
     <input
       type="checkbox"
       name="record"
       value={nameOf(record)}
       aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
     />
-  )
-  return (
-    <Table
-      caption="Records"
-      rows={records}
-      columns={[
-        withChoice && ['Choose', choice],
-        [
-          'Part',
-          ({ batch, position }) => (
-            <a
-              class="name"
-              href={`/batches/${batch}/${position + 1}`}
-            >{`${position + 1} of batch ${batch}`}</a>
-          ),
-        ],
-        ['Partner', ({ partner }) => partner],
-        ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
-        ['State', (record) => <State record={{ ...record, deadLetter: false }} />],
-        ['Cause', ({ reason }) => reason ?? ''],
-        ['Attempts', ({ attempts }) => attempts, 'number'],
-        isDead
-          ? ['Remedy', ({ remedy }) => remedy ?? '']
-          : ['Next try (UTC)', ({ retry }) => <Retry retry={retry} />],
-      ]}
-      empty={isDead ? 'There is no dead letter.' : 'Nothing waits.'}
-    />
-  )
+  ),
+]
+
+function listOf(kind: Kind, first: readonly Column<RecordRow>[]) {
+  const { batch, part, partner, received, state, reason, attempts, remedy, next } = recordColumns
+  const last = kind === 'deadLetters' ? remedy : next
+  const columns = [...first, batch, part, partner, received, state, reason, attempts, last]
+  return table('Records', kinds[kind].empty, columns)
 }

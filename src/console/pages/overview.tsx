@@ -9,38 +9,24 @@ import type {
   Traffic,
 } from '../data/port.ts'
 import type { PartnerStage } from '../ports.ts'
+import { Chart } from './chart.tsx'
 import type { Page } from './page.ts'
-import {
-  Badge,
-  Chart,
-  type Column,
-  counted,
-  Facts,
-  formatCount,
-  formatMs,
-  Live,
-  PartnerLink,
-  Section,
-  Table,
-  Tabs,
-  Time,
-  type Tone,
-} from './parts.tsx'
+import { Badge, counted, Facts, PartnerLink, Section, table, Tabs, Time, type Tone } from './parts.tsx'
 
-const ranges = [
-  ['live', 'Live', '10 minutes'],
-  ['hour', '1 h', 'hour'],
-  ['day', '24 h', 'day'],
-  ['week', '7 days', 'week'],
-] as const satisfies readonly (readonly [Range, string, string])[]
+const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
+  Range,
+  string
+>
 
-const toRange = (text: string | null): Range => ranges.find(([range]) => range === text)?.[0] ?? 'hour'
+const isRange = (text: string): text is Range => Object.hasOwn(ranges, text)
 
 /** Whether all is well, and if not where. */
 export const overview: Page = {
   path: '/',
+  isLive: true,
   show: async ({ query, scope, actor }, { data, stages }) => {
-    const range = toRange(query.get('range'))
+    const wanted = query.get('range') ?? ''
+    const range = isRange(wanted) ? wanted : 'hour'
     const [found, all] = await Promise.all([data.overview(range, scope), stages.list()])
     const partners = all.filter(({ partner }) => sees(actor, partner))
     const alarms = alarmsOf(found, partners)
@@ -49,25 +35,19 @@ export const overview: Page = {
       json: { range, alarms, ...found },
       body: (
         <>
-          <Live id="state" of={[alarms, found.balances, found.instances]}>
+          <Section title="Alarms">
             <Alarms alarms={alarms} />
-            <Section title="Balance">
-              <p class="soft">Every record that was received is in exactly one of these states.</p>
-              <Balances balances={found.balances} />
-            </Section>
-          </Live>
-          <Tabs label="Time" tabs={ranges.map(([id, name]) => [`/?range=${id}`, name, id === range])} />
-          <Live id="traffic" of={[found.traffic, found.figures]}>
-            <div class="columns">
-              <Marks traffic={found.traffic} />
-              <Calls figures={found.figures} stepMs={found.traffic.stepMs} />
-            </div>
-          </Live>
-          <Live id="instances" of={found.instances}>
-            <Section title="Instances">
-              <Instances instances={found.instances} />
-            </Section>
-          </Live>
+          </Section>
+          <Section title="Balance">
+            <p class="soft">Every record that was received is in exactly one of these states.</p>
+            {balanceTable(found.balances)}
+          </Section>
+          <Tabs label="Time" name="range" tabs={Object.entries(ranges)} current={range} />
+          <div class="columns">
+            <Marks traffic={found.traffic} />
+            <Calls figures={found.figures} stepMs={found.traffic.stepMs} />
+          </div>
+          <Section title="Instances">{instanceTable(found.instances)}</Section>
         </>
       ),
     }
@@ -85,43 +65,35 @@ function alarmsOf(
   { balances, instances, index }: Overview,
   stages: readonly PartnerStage[],
 ): readonly Alarm[] {
-  const [bad, note] = [[], []] as [Alarm[], Alarm[]]
-  const add = (to: Alarm[], text: string, href?: string): void =>
-    void to.push({ tone: to === bad ? 'bad' : 'note', text, href })
+  const alarms: Alarm[] = []
+  const add = (isSo: boolean, tone: Alarm['tone'], text: string, href?: string): void => {
+    if (isSo) alarms.push({ tone, text, href })
+  }
   for (const { partner, holds, unknown, deadLetters } of balances) {
-    if (holds === false)
-      add(
-        bad,
-        `The balance of ${partner} does not hold: the journal is damaged. Run markbridge journal check.`,
-      )
-    if (unknown > 0) add(note, `${partner}: the outcome of ${counted(unknown, 'record')} is unknown.`)
-    if (deadLetters > 0)
-      add(
-        note,
-        `${partner}: ${counted(deadLetters, 'dead letter')}.`,
-        `/letters?partner=${encodeURIComponent(partner)}`,
-      )
+    const damage = `The balance of ${partner} does not hold: the journal is damaged. Run markbridge journal check.`
+    add(holds === false, 'bad', damage)
+    add(unknown > 0, 'note', `${partner}: the outcome of ${counted(unknown, 'record')} is unknown.`)
+    const letters = `/letters?partner=${encodeURIComponent(partner)}`
+    add(deadLetters > 0, 'note', `${partner}: ${counted(deadLetters, 'dead letter')}.`, letters)
   }
   for (const { partner, stage, pending } of stages) {
     const href = `/partners/${encodeURIComponent(partner)}`
-    if (stage === 'damaged') add(bad, `The stage of ${partner} in the journal is damaged.`, href)
-    if (pending?.needsApproval === true)
-      add(note, `${partner}: a step by ${pending.by} waits for an approval.`, href)
+    add(stage === 'damaged', 'bad', `The stage of ${partner} in the journal is damaged.`, href)
+    const waiting = `${partner}: a step by ${pending?.by} waits for an approval.`
+    add(pending?.needsApproval === true, 'note', waiting, href)
   }
-  for (const { instance, host, state } of instances)
-    if (state !== 'live')
-      add(
-        bad,
-        `Instance ${instance} on ${host} ${state === 'lost' ? 'was lost' : 'does not renew its lease'}.`,
-      )
-  if (index.lostSteps > 0) add(note, `${counted(index.lostSteps, 'step')} of timelines could not be kept.`)
-  return [...bad, ...note]
+  for (const { instance, host, state } of instances) {
+    const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
+    add(state !== 'live', 'bad', `Instance ${instance} on ${host} ${end}.`)
+  }
+  add(index.lostSteps > 0, 'note', `${counted(index.lostSteps, 'step')} of timelines could not be kept.`)
+  return alarms.toSorted((one, other) => one.tone.localeCompare(other.tone))
 }
 
 function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
   if (alarms.length === 0) return <p class="notice good">Nothing asks for you.</p>
   return (
-    <ul class="alarms" aria-label="What asks for you">
+    <ul class="alarms">
       {alarms.map(({ tone, text, href }) => (
         <li class={tone}>{href === undefined ? text : <a href={href}>{text}</a>}</li>
       ))}
@@ -132,63 +104,43 @@ function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
 const isWhole = ({ received, confirmed, refused, unknown, parked, open }: PartnerBalance): boolean =>
   received === confirmed + refused + unknown + parked + open
 
-function stateOf(balance: PartnerBalance): readonly [Tone, string] {
-  if (balance.holds === false || !isWhole(balance)) return ['bad', 'does not hold']
-  return balance.holds === undefined ? ['plain', 'not checked yet'] : ['good', 'holds']
+function Holds({ balance }: { readonly balance: PartnerBalance }) {
+  const [tone, word]: readonly [Tone, string] =
+    balance.holds === false || !isWhole(balance)
+      ? ['bad', 'does not hold']
+      : balance.holds === undefined
+        ? ['plain', 'not checked yet']
+        : ['good', 'holds']
+  return <Badge tone={tone}>{word}</Badge>
 }
 
-function Balances({ balances }: { readonly balances: readonly PartnerBalance[] }) {
-  const count = (heading: string, of: (balance: PartnerBalance) => number): Column<PartnerBalance> => [
-    heading,
-    (balance: PartnerBalance) => formatCount(of(balance)),
-    'number',
-  ]
-  return (
-    <Table
-      caption="Balance of each partner"
-      rows={balances}
-      columns={[
-        ['Partner', ({ partner }) => <PartnerLink id={partner} />],
-        count('Received', ({ received }) => received),
-        count('= Confirmed', ({ confirmed }) => confirmed),
-        count('+ Refused', ({ refused }) => refused),
-        count('+ Unknown', ({ unknown }) => unknown),
-        count('+ Parked', ({ parked }) => parked),
-        count('+ In flight', ({ open }) => open),
-        count('Dead letters', ({ deadLetters }) => deadLetters),
-        [
-          'Balance',
-          (balance) => {
-            const [tone, word] = stateOf(balance)
-            return <Badge tone={tone}>{word}</Badge>
-          },
-        ],
-        ['Checked (UTC)', ({ checkedMs }) => <Time ms={checkedMs} />],
-      ]}
-      empty="No record was received yet."
-    />
-  )
-}
+const balanceTable = table<PartnerBalance>('Balance of each partner', 'No record was received yet.', [
+  ['Partner', ({ partner }) => <PartnerLink id={partner} />],
+  ['Received', ({ received }) => received],
+  ['= Confirmed', ({ confirmed }) => confirmed],
+  ['+ Refused', ({ refused }) => refused],
+  ['+ Unknown', ({ unknown }) => unknown],
+  ['+ Parked', ({ parked }) => parked],
+  ['+ In flight', ({ open }) => open],
+  ['Dead letters', ({ deadLetters }) => deadLetters],
+  ['Balance', (balance) => <Holds balance={balance} />],
+  ['Checked (UTC)', ({ checkedMs }) => <Time ms={checkedMs} />],
+])
 
 const states = [
-  ['confirmed', 'Confirmed', undefined],
-  ['refused', 'Refused', [8, 4]],
-  ['unknown', 'Unknown', [2, 3]],
-  ['parked', 'Parked', [12, 4, 2, 4]],
-  ['open', 'In flight', [4, 4]],
+  ['confirmed', 'Confirmed', '--confirmed'],
+  ['refused', 'Refused', '--refused'],
+  ['unknown', 'Unknown', '--unknown'],
+  ['parked', 'Parked', '--parked'],
+  ['open', 'In flight', '--open'],
 ] as const
 
-function Marks({ traffic: { fromMs, stepMs, points, series } }: { readonly traffic: Traffic }) {
-  const shown = states.map(([state, label, dash]) => {
-    const own = series.filter((one) => one.state === state)
-    const values = Array.from({ length: points }, (_, at) =>
-      own.reduce((sum, { counts }) => sum + (counts[at] ?? 0), 0),
-    )
-    return { label, color: `--${state}`, dash, values }
-  })
+function Marks({ traffic: { series, ...time } }: { readonly traffic: Traffic }) {
+  const valueOf = (state: string, at: number): number =>
+    series.reduce((sum, one) => sum + (one.state === state ? (one.counts[at] ?? 0) : 0), 0)
   return (
     <Section title="Marks by time of receipt">
-      <Chart title={`Marks by outcome, ${unitOf(stepMs)}`} fromMs={fromMs} stepMs={stepMs} series={shown} />
+      <Chart title={`Marks by outcome, ${unitOf(time.stepMs)}`} {...time} lines={states} valueOf={valueOf} />
     </Section>
   )
 }
@@ -199,42 +151,34 @@ function unitOf(stepMs: number): string {
   return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
 }
 
-const classes = [
-  ['2xx', 'Answered 2xx', '--confirmed', undefined],
-  ['4xx', 'Refused 4xx', '--refused', [8, 4]],
-  ['429', 'Throttled 429', '--parked', [12, 4, 2, 4]],
-  ['other', 'Failed', '--unknown', [2, 3]],
+/** The classes of status of each line. */
+const answers = [
+  [['2xx', '3xx'], 'Answered 2xx', '--confirmed'],
+  [['4xx'], 'Refused 4xx', '--refused'],
+  [['429'], 'Throttled 429', '--parked'],
+  [['1xx', '5xx', 'none'], 'Failed', '--unknown'],
 ] as const
-
-const classOf = (status: string): string =>
-  classes.some(([own]) => own === status) ? status : status === '3xx' ? '2xx' : 'other'
 
 function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; readonly stepMs: number }) {
   const fromMs = figures[0]?.atMs ?? 0
   const step = Math.max(stepMs, 60_000)
-  const points =
-    Math.round(((figures.at(-1)?.atMs ?? fromMs) - fromMs) / step) + (figures.length === 0 ? 0 : 1)
-  const at = (index: number): Figures | undefined =>
-    figures.find(({ atMs }) => Math.round((atMs - fromMs) / step) === index)
-  const series = classes.map(([own, label, color, dash]) => ({
-    ...{ label, color, dash },
-    values: Array.from({ length: points }, (_, index) =>
-      (at(index)?.calls ?? [])
-        .filter(({ status }) => classOf(status) === own)
-        .reduce((sum, { count }) => sum + count, 0),
-    ),
-  }))
-  const refused = figures.reduce((sum, { refusedCalls }) => sum + refusedCalls, 0)
+  const byPoint = new Map(figures.map((one) => [Math.round((one.atMs - fromMs) / step), one]))
+  const valueOf = (classes: readonly string[], at: number): number =>
+    (byPoint.get(at)?.calls ?? []).reduce(
+      (sum, { status, count }) => sum + (classes.includes(status) ? count : 0),
+      0,
+    )
   const last = figures.at(-1)
+  const time = { fromMs, stepMs: step, points: Math.max(-1, ...byPoint.keys()) + 1 }
   return (
     <Section title="Calls to V3">
-      <Chart title={`Calls by answer, ${unitOf(step)}`} fromMs={fromMs} stepMs={step} series={series} />
+      <Chart title={`Calls by answer, ${unitOf(step)}`} {...time} lines={answers} valueOf={valueOf} />
       <Facts
         of={[
           ['Batch to answer', formatTimes(last?.batchMs)],
           ['Call to V3', formatTimes(last?.callMs)],
           ['Wait for the rate limit', formatTimes(last?.queueMs)],
-          ['Calls turned away by the rate limit', formatCount(refused)],
+          ['Calls turned away by the rate limit', figures.reduce((sum, one) => sum + one.refusedCalls, 0)],
         ]}
       />
       <p class="soft">
@@ -247,24 +191,18 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
 }
 
 const formatTimes = (times: Percentiles | undefined): string =>
-  times === undefined ? '–' : [times.p50, times.p95, times.p99].map(formatMs).join(' · ')
+  times === undefined ? '' : [times.p50, times.p95, times.p99].map(formatMs).join(' · ')
 
-const instanceTone = { live: 'good', expired: 'note', lost: 'bad' } as const
+const formatMs = (ms: number | undefined): string =>
+  ms === undefined ? '–' : ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 
-function Instances({ instances }: { readonly instances: readonly Instance[] }) {
-  return (
-    <Table
-      caption="Instances and their leases"
-      rows={instances}
-      columns={[
-        ['Instance', ({ instance }) => instance],
-        ['Host', ({ host }) => host],
-        ['Process', ({ pid }) => pid, 'number'],
-        ['State', ({ state }) => <Badge tone={instanceTone[state]}>{state}</Badge>],
-        ['Lease until (UTC)', ({ leaseUntilMs }) => <Time ms={leaseUntilMs} />],
-        ['Open batches', ({ openBatches }) => formatCount(openBatches), 'number'],
-      ]}
-      empty="No instance has a lease."
-    />
-  )
-}
+const instanceTones = { live: 'good', expired: 'note', lost: 'bad' } as const
+
+const instanceTable = table<Instance>('Instances and their leases', 'No instance has a lease.', [
+  ['Instance', ({ instance }) => String(instance)],
+  ['Host', ({ host }) => host],
+  ['Process', ({ pid }) => String(pid)],
+  ['State', ({ state }) => <Badge tone={instanceTones[state]}>{state}</Badge>],
+  ['Lease until (UTC)', ({ leaseUntilMs }) => <Time ms={leaseUntilMs} />],
+  ['Open batches', ({ openBatches }) => openBatches],
+])

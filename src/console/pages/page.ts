@@ -25,6 +25,8 @@ export interface Done {
 export interface Page {
   /** A pattern of Express, which GET shows. */
   readonly path: string
+  /** Its sections change while it is looked at. */
+  readonly isLive?: true
   readonly show: (visit: Visit, ports: ConsolePorts) => Promise<Shown>
   /** Called for a POST of the same path; what changes nothing is shown at once. */
   readonly act?: (visit: Visit, ports: ConsolePorts) => Promise<Done | Shown>

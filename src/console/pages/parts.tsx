@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 import type { ComponentChildren } from 'preact'
 
 import type { Visit } from '../access/visit.ts'
@@ -14,53 +12,51 @@ export function Time({ ms }: { readonly ms: number | undefined }) {
 export const formatCount = (count: number): string => count.toLocaleString('en')
 
 /** `1 mark`, `1,200 marks`. */
-export const counted = (count: number, one: string, several = `${one}s`): string =>
-  `${formatCount(count)} ${count === 1 ? one : several}`
+export const counted = (count: number, one: string): string =>
+  `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
 
-export const formatMs = (ms: number | undefined): string =>
-  ms === undefined ? '–' : ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
+/** Numbers have their thousands apart, and a dash stands for nothing. */
+const shownAs = (value: ComponentChildren): ComponentChildren =>
+  typeof value === 'number' ? formatCount(value) : (value ?? '') === '' ? '–' : value
 
-/** What a column shows; `number`: aligned to the right. */
-export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren, align?: 'number']
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren]
 
-interface TableProps<Row> {
-  readonly caption: string
-  readonly rows: readonly Row[]
-  /** `false`: a column that is not shown. */
-  readonly columns: readonly (Column<Row> | false)[]
-  /** Shown in place of a table without a row. */
-  readonly empty: string
-}
-
-/** A table; the first column names its rows. It scrolls on its own where it is too wide, by keyboard too. */
-export function Table<Row>({ caption, rows, columns, empty }: TableProps<Row>) {
-  if (rows.length === 0) return <p class="empty">{empty}</p>
-  const shown = columns.filter((column) => column !== false)
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-      <table>
-        <caption class="hidden">{caption}</caption>
-        <thead>
-          <tr>
-            {shown.map(([heading, , align]) => (
-              <th scope="col" class={align && 'n'}>
-                {heading}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
+/**
+ * Creates a kind of table; the first column names its rows, and numbers are aligned to the right. It scrolls on its own where it is too
+ * wide, by keyboard too. `empty` is shown in place of a table without a row.
+ */
+export function table<Row>(caption: string, empty: string, columns: readonly Column<Row>[]) {
+  return (rows: readonly Row[]) => {
+    if (rows.length === 0) return <p class="empty">{empty}</p>
+    const shown = rows.map((row) => columns.map(([, cell]) => cell(row)))
+    const classOf = (value: ComponentChildren) => (typeof value === 'number' ? 'n' : undefined)
+    return (
+      <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+        <table>
+          <caption class="hidden">{caption}</caption>
+          <thead>
             <tr>
-              {shown.map(([, cell, align], at) =>
-                at === 0 ? <th scope="row">{cell(row)}</th> : <td class={align && 'n'}>{cell(row)}</td>,
-              )}
+              {columns.map(([heading], at) => (
+                <th scope="col" class={classOf(shown[0]?.[at])}>
+                  {heading}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
+          </thead>
+          <tbody>
+            {shown.map(([name, ...values]) => (
+              <tr>
+                <th scope="row">{shownAs(name)}</th>
+                {values.map((value) => (
+                  <td class={classOf(value)}>{shownAs(value)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    )
+  }
 }
 
 /** Names with their values; a value of `false` is left out with its name. */
@@ -71,14 +67,25 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
       {shown.map(([name, value]) => (
         <div>
           <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dd>{shownAs(value)}</dd>
         </div>
       ))}
     </dl>
   )
 }
 
-/** A part of a page below a heading of its own. */
+/** Sentences, one below the other. */
+export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
+  return (
+    <ul class="list">
+      {of.map((item) => (
+        <li>{item}</li>
+      ))}
+    </ul>
+  )
+}
+
+/** A part of a page below a heading of its own, which is the only one of this name. */
 export function Section({ title, children }: SectionProps) {
   return (
     <section>
@@ -95,19 +102,44 @@ interface SectionProps {
 
 interface TabsProps {
   readonly label: string
-  readonly tabs: readonly (readonly [href: string, name: ComponentChildren, isCurrent?: boolean])[]
+  /** The parameter of the address that each of them sets. */
+  readonly name: string
+  /** Values of the parameter; undefined: none. */
+  readonly tabs: readonly (readonly [value: string | undefined, text: string])[]
+  readonly current?: string | undefined
+  /** Parameters that stay. */
+  readonly query?: Readonly<Record<string, string>>
 }
 
 /** Links to other views of the same page. */
-export function Tabs({ label, tabs }: TabsProps) {
+export function Tabs({ label, name, tabs, current, query = {} }: TabsProps) {
+  const hrefOf = (value: string | undefined): string =>
+    `?${new URLSearchParams({ ...query, ...(value !== undefined && { [name]: value }) }).toString()}`
   return (
     <nav class="tabs" aria-label={label}>
-      {tabs.map(([href, name, isCurrent = false]) => (
-        <a href={href} aria-current={isCurrent ? 'true' : undefined}>
-          {name}
+      {tabs.map(([value, text]) => (
+        <a href={hrefOf(value)} aria-current={value === current ? 'true' : undefined}>
+          {text}
         </a>
       ))}
     </nav>
+  )
+}
+
+interface PagerProps {
+  readonly query: URLSearchParams
+  /** Where the next page begins; undefined: this is the last. */
+  readonly next: string | number | undefined
+}
+
+/** Links to the first and the next page of a list; the parameter `after` says where a page begins. */
+export function Pager({ query, next }: PagerProps) {
+  const { after, ...rest } = Object.fromEntries(query)
+  const first = after === undefined ? [] : [[undefined, 'First page'] as const]
+  const following = next === undefined ? [] : [[String(next), 'Next page'] as const]
+  const tabs = [...first, ...following]
+  return (
+    tabs.length > 0 && <Tabs label="Pages of the list" name="after" tabs={tabs} current="" query={rest} />
   )
 }
 
@@ -127,126 +159,89 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 
 export type Tone = 'good' | 'bad' | 'note' | 'plain'
 
-/** A part of a page that changes while it is looked at; `of` is what it shows. */
-export function Live({ id, of, children }: LiveProps) {
-  const hash = createHash('sha256').update(JSON.stringify(of)).digest('base64url').slice(0, 12)
-  return (
-    <div id={id} data-live={hash}>
-      {children}
-    </div>
-  )
-}
-
-interface LiveProps {
-  readonly id: string
-  readonly of: unknown
-  readonly children: ComponentChildren
-}
-
 interface FormProps {
   readonly visit: Visit
-  readonly action: string
+  /** What the ids of its fields begin with. */
+  readonly id: string
+  /** What it does, which its button says. */
   readonly label: string
-  readonly withFile?: boolean
-  readonly children: ComponentChildren
+  readonly tone?: 'danger'
+  /** What is posted besides. */
+  readonly hidden?: Readonly<Record<string, string>>
+  readonly fields?: readonly Field[]
+  /** Above its fields. */
+  readonly children?: ComponentChildren
+  /** Beside its button. */
+  readonly beside?: ComponentChildren
 }
 
-/** A form that is posted with the token of its session. */
-export function Form({ visit, action, label, withFile = false, children }: FormProps) {
-  const enctype = withFile ? 'multipart/form-data' : 'application/x-www-form-urlencoded'
+/** A form that is posted to the page that it is on, with the token of its session. */
+export function Form({ visit, id, label, tone, hidden = {}, fields = [], children, beside }: FormProps) {
+  const hasFile = fields.some(({ type }) => type === 'file')
   return (
-    <form method="post" action={action} aria-label={label} class="act" enctype={enctype}>
-      <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
+    <form method="post" aria-label={label} class="act" enctype={hasFile ? 'multipart/form-data' : undefined}>
+      <Token visit={visit} />
+      {Object.entries(hidden).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
       {children}
+      <div class="fields">
+        {fields.map((field) => (
+          <Labelled id={`${id}-${field.name}`} {...field} />
+        ))}
+      </div>
+      <p class="row">
+        <button class={tone}>{label}</button>
+        {beside}
+      </p>
     </form>
   )
 }
 
-/** The field of a reason. `id` is unique on its page. */
-export function Reason({ id }: { readonly id: string }) {
+/** What shows that a form is one of this session. */
+export const Token = ({ visit }: { readonly visit: Visit }) => (
+  <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
+)
+
+/** A field of a form: a choice where it has options, else an input. */
+export interface Field {
+  readonly name: string
+  readonly label: string
+  readonly type?: string
+  readonly value?: string | number
+  readonly options?: readonly (readonly [value: string, text: string])[]
+  /** What else an input may have. */
+  readonly more?: Readonly<Record<string, string | number | boolean>>
+}
+
+function Labelled({ id, label, options, more, ...input }: Field & { readonly id: string }) {
+  const name = <label for={id}>{label}</label>
+  const own: object = { id, autocomplete: 'off', ...input, ...more }
+  if (input.type === 'checkbox')
+    return (
+      <p class="check">
+        <input {...own} value="1" /> {name}
+      </p>
+    )
   return (
     <p class="field">
-      <label for={id}>Reason, for the audit trail</label>
-      <input id={id} name="reason" required maxLength={500} autocomplete="off" />
+      {name}
+      {options === undefined ? (
+        <input {...own} />
+      ) : (
+        <select id={id} name={input.name}>
+          {options.map(([value, text]) => (
+            <option value={value} selected={value === input.value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
     </p>
   )
 }
 
-/** Figures over time, drawn where a browser runs scripts and as a table in any. */
-export function Chart({ title, fromMs, stepMs, series }: ChartProps) {
-  const points = Math.max(0, ...series.map(({ values }) => values.length))
-  const times = Array.from({ length: points }, (_, at) => fromMs + at * stepMs)
-  const chart = { x: times.map((ms) => ms / 1_000), series, stepped: true }
-  const shown = times
-    .map((ms, at) => ({ ms, values: series.map(({ values }) => values[at] ?? null) }))
-    .filter(({ values }) => values.some((value) => value !== null && value !== 0))
-    .slice(-MAX_ROWS)
-    .reverse()
-  return (
-    <figure class="chart" data-chart={JSON.stringify(chart)}>
-      <figcaption>{title}</figcaption>
-      <div class="plot" aria-hidden="true" />
-      <details>
-        <summary>Figures of {title.toLowerCase()}</summary>
-        <Table
-          caption={title}
-          rows={shown}
-          columns={[
-            ['from (UTC)', ({ ms }) => <Time ms={ms} />],
-            ...series.map(({ label }, at): Column<Point> => [
-              label,
-              ({ values }) => formatCount(values[at] ?? 0),
-              'number',
-            ]),
-          ]}
-          empty="Nothing in this time."
-        />
-      </details>
-    </figure>
-  )
-}
-
-const MAX_ROWS = 100
-
-interface Point {
-  readonly ms: number
-  readonly values: readonly (number | null)[]
-}
-
-interface ChartProps {
-  readonly title: string
-  readonly fromMs: number
-  readonly stepMs: number
-  readonly series: readonly Series[]
-}
-
-interface Series {
-  readonly label: string
-  /** Name of a colour of the style sheet. */
-  readonly color: string
-  readonly dash?: readonly number[] | undefined
-  readonly values: readonly (number | null)[]
-}
-
-interface PagerProps {
-  readonly query: URLSearchParams
-  readonly path: string
-  /** The parameter that names where a page begins. */
-  readonly name: string
-  readonly next: string | undefined
-  readonly isFirst: boolean
-}
-
-/** Links to the first and the next page of a list. */
-export function Pager({ query, path, name, next, isFirst }: PagerProps) {
-  if (isFirst && next === undefined) return null
-  const to = (value: string | undefined): string => {
-    const changed = new URLSearchParams(query)
-    changed.delete(name)
-    if (value !== undefined) changed.set(name, value)
-    return `${path}?${changed.toString()}`
-  }
-  const first = [to(undefined), 'First page'] as const
-  const following = next === undefined ? [] : [[to(next), 'Next page'] as const]
-  return <Tabs label="Pages of the list" tabs={[...(isFirst ? [] : [first]), ...following]} />
+export const reasonField: Field = {
+  ...{ name: 'reason', label: 'Reason, for the audit trail' },
+  more: { required: true, maxLength: 500 },
 }

@@ -1,8 +1,7 @@
-import { AdapterError } from '../../errors.ts'
-import { expectOperator, notFound, type Visit } from '../access/visit.ts'
-import type { ConsolePorts, SandboxEffect, SandboxSchool, SandboxSetting, SandboxState } from '../ports.ts'
+import { expectOperator, notFound, usageError, type Visit } from '../access/visit.ts'
+import type { ConsolePorts, SandboxEffect, SandboxSchool, SandboxSetting } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, Form, formatCount, Id, Live, Section, Table, Time } from './parts.tsx'
+import { Badge, counted, Facts, Id, Section, table, Time, Token } from './parts.tsx'
 
 /** One value of a setting; without `value` its default. */
 type Switch = readonly [name: string, label: string, effect: string, value?: object]
@@ -67,31 +66,42 @@ const SAMPLES = 10
 /** The stand-in service beside the adapter: what it accepted, what is set, and ids of its school to try. */
 export const sandbox: Page = {
   path: '/sandbox',
+  isLive: true,
   show: async (visit, ports) => {
     const { effects, settings, school } = await sandboxOf(visit, ports).read()
     const newest = effects.toReversed().slice(0, SHOWN)
+    const samples = school.learners.slice(0, SAMPLES)
     return {
       title: 'Sandbox',
       json: { settings, school, effects: newest },
       body: (
         <>
-          <Live id="switches" of={settings}>
-            <div class="columns three">
-              {groups.map((group) => (
-                <Switches visit={visit} group={group} settings={settings} />
-              ))}
+          <div class="columns three">
+            {groups.map((group) => (
+              <Switches visit={visit} group={group} set={settings[group.setting]} />
+            ))}
+          </div>
+          <Section title="Accepted marks">
+            <p class="soft">
+              The service has accepted {counted(effects.length, 'mark')}; the newest {SHOWN} are shown. Its
+              learners are made up.
+            </p>
+            {effectTable(newest)}
+          </Section>
+          <Section title="School">
+            <Facts
+              of={[
+                ['Learners', school.learners.length],
+                ['Events', school.events.length],
+                ['From (UTC)', <Time ms={Date.parse(school.from)} />],
+                ['Before (UTC)', <Time ms={Date.parse(school.to)} />],
+              ]}
+            />
+            <div class="columns">
+              {sampleTable(samples.map((learner, at) => ({ learner, event: school.events[at] })))}
+              {codeTable(school.codes)}
             </div>
-          </Live>
-          <Live id="effects" of={newest}>
-            <Section title="Accepted marks">
-              <p class="soft">
-                The service has accepted {counted(effects.length, 'mark')}; the newest {SHOWN} are shown. Its
-                learners are made up.
-              </p>
-              <Effects effects={newest} />
-            </Section>
-          </Live>
-          <School school={school} />
+          </Section>
         </>
       ),
     }
@@ -108,7 +118,7 @@ export const sandbox: Page = {
         await own.set(setting, value)
         return { isDone: true, text, to: '/sandbox', json: { switch: wanted } }
       }
-    throw new AdapterError('ADP_USAGE', 'There is no such switch.')
+    throw usageError('There is no such switch.')
   },
 }
 
@@ -120,38 +130,28 @@ function sandboxOf({ actor }: Visit, { sandbox: own }: ConsolePorts): NonNullabl
 
 /** True where a setting shows all that was wanted; members with a default may be more. */
 function has(shown: unknown, wanted: unknown): boolean {
-  if (Array.isArray(wanted))
-    return (
-      Array.isArray(shown) &&
-      shown.length === wanted.length &&
-      wanted.every((one, at) => has(shown[at] as unknown, one))
-    )
   if (typeof wanted !== 'object' || wanted === null) return shown === wanted
-  return (
-    typeof shown === 'object' &&
-    shown !== null &&
-    Object.entries(wanted).every(([name, one]) => has(Reflect.get(shown, name), one))
-  )
+  if (typeof shown !== 'object' || shown === null) return false
+  const isWhole = !Array.isArray(wanted) || (Array.isArray(shown) && shown.length === wanted.length)
+  return isWhole && Object.entries(wanted).every(([name, one]) => has(Reflect.get(shown, name), one))
 }
 
-interface SwitchesProps extends Pick<SandboxState, 'settings'> {
+interface SwitchesProps {
   readonly visit: Visit
   readonly group: Group
+  /** As the service shows it. */
+  readonly set: unknown
 }
 
-function Switches({ visit, group: { setting, title, untouched, switches }, settings }: SwitchesProps) {
-  const on = switches.find(([, , , value = untouched]) => has(settings[setting], value))
+function Switches({ visit, group: { title, untouched, switches }, set }: SwitchesProps) {
+  const on = switches.find(([, , , value = untouched]) => has(set, value))
   const isOperator = visit.actor.role === 'operator'
   const rows = switches.map(([name, label, effect, value]) => (
     <div class="switch">
       <p class="row">
-        {isOperator ? (
-          <button class={value ? '' : 'quiet'} name="switch" value={name} aria-describedby={`${name}-effect`}>
-            {label}
-          </button>
-        ) : (
-          label
-        )}
+        <button name="switch" value={name} disabled={!isOperator} aria-describedby={`${name}-effect`}>
+          {label}
+        </button>
         {on?.[0] === name && <Badge tone={value ? 'note' : 'good'}>on</Badge>}
       </p>
       <p class="soft" id={`${name}-effect`}>
@@ -162,67 +162,32 @@ function Switches({ visit, group: { setting, title, untouched, switches }, setti
   return (
     <Section title={title}>
       {on === undefined && <p class="notice note">Something else is set, by a control route.</p>}
-      {isOperator ? (
-        <Form visit={visit} action="/sandbox" label={title}>
-          {rows}
-        </Form>
-      ) : (
-        <div class="act">{rows}</div>
-      )}
+      <form method="post" class="act" aria-label={title}>
+        <Token visit={visit} />
+        {rows}
+      </form>
     </Section>
   )
 }
 
-function Effects({ effects }: { readonly effects: readonly SandboxEffect[] }) {
-  return (
-    <Table
-      caption="Accepted marks, newest first"
-      rows={effects}
-      columns={[
-        ['Number', ({ seq }) => seq],
-        ['Face', ({ face }) => face],
-        ['Learner', ({ learner }) => <Id of={learner} />],
-        ['Event', ({ event }) => <Id of={event} />],
-        ['Mark', ({ externalId }) => <Id of={externalId} />],
-      ]}
-      empty="None yet."
-    />
-  )
-}
+const effectTable = table<SandboxEffect>('Accepted marks, newest first', 'None yet.', [
+  ['Number', ({ seq }) => String(seq)],
+  ['Face', ({ face }) => face],
+  ['Learner', ({ learner }) => <Id of={learner} />],
+  ['Event', ({ event }) => <Id of={event} />],
+  ['Mark', ({ externalId }) => <Id of={externalId} />],
+])
 
-function School({ school: { learners, events, codes, from, to } }: { readonly school: SandboxSchool }) {
-  const samples = learners.slice(0, SAMPLES).map((learner, at) => ({ learner, event: events[at] ?? '' }))
-  return (
-    <Section title="School">
-      <Facts
-        of={[
-          ['Learners', formatCount(learners.length)],
-          ['Events', formatCount(events.length)],
-          ['Codes', formatCount(codes.length)],
-          ['From (UTC)', <Time ms={Date.parse(from)} />],
-          ['Before (UTC)', <Time ms={Date.parse(to)} />],
-        ]}
-      />
-      <div class="columns">
-        <Table
-          caption="Learners and events to try"
-          rows={samples}
-          columns={[
-            ['Learner', ({ learner }) => <Id of={learner} />],
-            ['Event', ({ event }) => <Id of={event} />],
-          ]}
-          empty="The school has no learner."
-        />
-        <Table
-          caption="Attendance codes"
-          rows={codes}
-          columns={[
-            ['Code', ({ code }) => code],
-            ['Id', ({ id }) => <Id of={id} />],
-          ]}
-          empty="The school has no code."
-        />
-      </div>
-    </Section>
-  )
-}
+const sampleTable = table<{ readonly learner: string; readonly event: string | undefined }>(
+  'Learners and events to try',
+  'The school has no learner.',
+  [
+    ['Learner', ({ learner }) => <Id of={learner} />],
+    ['Event', ({ event }) => <Id of={event} />],
+  ],
+)
+
+const codeTable = table<SandboxSchool['codes'][number]>('Attendance codes', 'The school has no code.', [
+  ['Code', ({ code }) => code],
+  ['Id', ({ id }) => <Id of={id} />],
+])

@@ -1,14 +1,16 @@
 import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
 import { formatLongDay, formatShare } from '../../compare/report/format.ts'
-import { counted, formatCount, Table } from './parts.tsx'
+import { counted, table } from './parts.tsx'
 
 /** Days of the small chart. */
 const SHOWN = 14
 const [HEIGHT, STEP, BAR] = [24, 8, 6]
 
-/** A share on one line. */
-const shareOf = (part: number, whole: number): string | undefined =>
-  formatShare(part, whole)?.replace(' ', '\u00a0')
+/** The share of differing records of some days, on one line. */
+function shareOf(days: readonly TrendDay[]): string | undefined {
+  const sum = (name: 'differing' | 'compared'): number => days.reduce((all, day) => all + day[name], 0)
+  return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
+}
 
 /** What live comparison found on the last days: a bar for the share of each, and in words the last day and those before it. */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
@@ -18,11 +20,6 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shares = shown.map(({ compared, differing }) => differing / compared)
   const most = Math.max(...shares)
   const before = shown.slice(0, -1)
-  const sum = (count: (day: TrendDay) => number): number => before.reduce((all, day) => all + count(day), 0)
-  const earlier = shareOf(
-    sum(({ differing }) => differing),
-    sum(({ compared }) => compared),
-  )
   return (
     <span class="trend">
       <svg viewBox={`0 0 ${shown.length * STEP} ${HEIGHT}`} aria-hidden="true">
@@ -32,27 +29,17 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
         })}
       </svg>
       <span>
-        {shareOf(last.differing, last.compared)} of {counted(last.compared, 'record')} on{' '}
-        {formatLongDay(last.day)}
-        {earlier !== undefined && `; ${earlier} on ${counted(before.length, 'day')} before`}
+        {shareOf([last])} of {counted(last.compared, 'record')} on {formatLongDay(last.day)}
+        {before.length > 0 && `; ${shareOf(before)} on ${counted(before.length, 'day')} before`}
       </span>
     </span>
   )
 }
 
-/** The days as a table, newest first. */
-export function TrendTable({ days }: { readonly days: readonly TrendDay[] }) {
-  return (
-    <Table
-      caption="Differences by day"
-      rows={days.toReversed()}
-      columns={[
-        ['Day (UTC)', ({ day }) => formatLongDay(day)],
-        ['Compared', ({ compared }) => formatCount(compared), 'number'],
-        ['Differ', ({ differing }) => formatCount(differing), 'number'],
-        ['Share', ({ differing, compared }) => formatShare(differing, compared), 'number'],
-      ]}
-      empty="Live comparison has found nothing yet. It runs at shadow, and later with check.v2."
-    />
-  )
-}
+/** The days as a table. */
+export const trendTable = table<TrendDay>('Differences by day', 'Live comparison has found nothing yet.', [
+  ['Day (UTC)', ({ day }) => formatLongDay(day)],
+  ['Compared', ({ compared }) => compared],
+  ['Differ', ({ differing }) => differing],
+  ['Share', (day) => shareOf([day])],
+])

@@ -1,9 +1,8 @@
-import { AdapterError } from '../../errors.ts'
 import { sees } from '../../rollout/operators.ts'
-import type { Visit } from '../access/visit.ts'
+import { usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Form, formatCount, Id, Section, Table } from './parts.tsx'
+import { Badge, counted, Form, formatCount, Id, List, Section, table } from './parts.tsx'
 
 /** The largest recording that is taken: it is decoded at once. */
 const MAX_BYTES = 4 * 1_048_576
@@ -17,16 +16,15 @@ export const tryIt: Page = {
     return {
       title: 'Try it',
       json: { partners, maxBytes: MAX_BYTES },
-      body: <Choice visit={visit} partners={partners} chosen={undefined} />,
+      body: <Choice visit={visit} partners={partners} />,
     }
   },
   act: async (visit, ports) => {
     const { form, file } = visit
     const partners = await visiblePartners(visit, ports)
     const partner = partners.find((one) => one === form.get('partner'))
-    if (partner === undefined) throw new AdapterError('ADP_USAGE', 'Choose the partner that sends the batch.')
-    if (file === undefined)
-      throw new AdapterError('ADP_USAGE', 'Choose a file: the body of a batch, or a whole request.')
+    if (partner === undefined) throw usageError('Choose the partner that sends the batch.')
+    if (file === undefined) throw usageError('Choose a file: the body of a batch, or a whole request.')
     const tried = await ports.tryBatch(partner, file)
     return {
       title: 'Try it',
@@ -49,31 +47,22 @@ async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Prom
 interface ChoiceProps {
   readonly visit: Visit
   readonly partners: readonly string[]
-  readonly chosen: string | undefined
+  readonly chosen?: string
 }
 
-function Choice({ visit, partners, chosen }: ChoiceProps) {
+function Choice({ visit, partners, chosen = '' }: ChoiceProps) {
+  const options = partners.map((partner) => [partner, partner] as const)
+  const limit = `at most ${MAX_BYTES / 1_048_576} MiB`
+  const fields = [
+    { name: 'partner', label: 'Partner that sends it', value: chosen, options },
+    { name: 'batch', label: `Recorded batch, ${limit}`, type: 'file', more: { required: true } },
+  ]
   return (
-    <Form visit={visit} action="/try" label="Try a batch" withFile>
+    <Form visit={visit} id="try" label="Try it" fields={fields}>
       <p>
         Choose a recorded batch: its body as <code>send</code> takes it, or a whole HTTP request. It is
         decoded and translated as the adapter would do it. Nothing is posted, and nothing of it is kept.
       </p>
-      <p class="field">
-        <label for="partner">Partner that sends it</label>
-        <select id="partner" name="partner">
-          {partners.map((partner) => (
-            <option value={partner} selected={partner === chosen}>
-              {partner}
-            </option>
-          ))}
-        </select>
-      </p>
-      <p class="field">
-        <label for="batch">Recorded batch, at most {MAX_BYTES / 1_048_576} MiB</label>
-        <input id="batch" name="batch" type="file" required />
-      </p>
-      <button>Try it</button>
     </Form>
   )
 }
@@ -81,26 +70,30 @@ function Choice({ visit, partners, chosen }: ChoiceProps) {
 const SHOWN = 500
 
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
-  const { records, findings, isSound, bytes, reply } = tried
+  const { records, findings, isSound, isBody, bytes, reply } = tried
   const refused = records.filter(({ v3 }) => v3 === undefined).length
+  const posted = `${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
   return (
     <>
       <Section title="Outcome">
         <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
           {isSound
-            ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
+            ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
             : 'The whole request would be refused, and nothing of it would be posted.'}
         </p>
       </Section>
       <Section title="Findings">
-        <Findings findings={findings} file={file} hasOffsets={tried.isBody} />
+        <ol class="findings">
+          {findings.slice(0, SHOWN).map((finding) => (
+            <Finding finding={finding} file={isBody ? file : undefined} />
+          ))}
+        </ol>
+        {findings.length === 0 && <p class="empty">None.</p>}
       </Section>
-      {records.length > 0 && (
-        <Section title="Records">
-          <Records records={records.slice(0, SHOWN)} />
-          {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
-        </Section>
-      )}
+      <Section title="Records">
+        {recordTable(records.slice(0, SHOWN))}
+        {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
+      </Section>
       {reply && (
         <Section title="Reply">
           <Reply reply={reply} />
@@ -112,30 +105,25 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
-interface FindingsProps {
-  readonly findings: readonly TriedFinding[]
-  readonly file: Buffer
-  /** Offsets are those of the file. */
-  readonly hasOffsets: boolean
+interface FindingProps {
+  readonly finding: TriedFinding
+  /** Undefined: offsets are not those of the file. */
+  readonly file: Buffer | undefined
 }
 
-function Findings({ findings, file, hasOffsets }: FindingsProps) {
-  if (findings.length === 0) return <p class="empty">None.</p>
+function Finding({ finding, file }: FindingProps) {
+  const { severity, code, part, offset, message, remedy } = finding
   return (
-    <ol class="findings">
-      {findings.slice(0, SHOWN).map(({ severity, code, part, offset, message, remedy }) => (
-        <li>
-          <p>
-            <Badge tone={severityTones[severity]}>{severity}</Badge> <code>{code}</code>
-            {part !== undefined && ` part ${part}`}
-            {offset !== undefined && ` offset ${formatCount(offset)}`}
-          </p>
-          <p>{message}</p>
-          <p class="soft">{remedy}</p>
-          {hasOffsets && offset !== undefined && <Excerpt file={file} offset={offset} />}
-        </li>
-      ))}
-    </ol>
+    <li>
+      <p>
+        <Badge tone={severityTones[severity]}>{severity}</Badge> <code>{code}</code>
+        {part !== undefined && ` part ${part}`}
+        {offset !== undefined && ` offset ${formatCount(offset)}`}
+      </p>
+      <p>{message}</p>
+      <p class="soft">{remedy}</p>
+      {file && offset !== undefined && <Excerpt file={file} offset={offset} />}
+    </li>
   )
 }
 
@@ -153,56 +141,36 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
   )
 }
 
-function Records({ records }: { readonly records: readonly TriedRecord[] }) {
-  return (
-    <Table
-      caption="Records"
-      rows={records}
-      columns={[
-        ['Part', ({ part }) => part],
-        ['Content-ID', ({ contentId }) => <Id of={contentId} />],
-        [
-          'Body for V3',
-          ({ v3 }) => (v3 === undefined ? 'none: the adapter refuses it' : <code class="json">{v3}</code>),
-        ],
-      ]}
-      empty="There is no record."
-    />
-  )
-}
+const recordTable = table<TriedRecord>('Records', 'There is none.', [
+  ['Part', ({ part }) => String(part)],
+  ['Content-ID', ({ contentId }) => <Id of={contentId} />],
+  ['Body for V3', ({ v3 }) => (v3 ? <code class="json">{v3}</code> : 'none: the adapter refuses it')],
+])
+
+const replyNotes = [
+  'V3 decides whether a part is 201 or a refusal; without an answer of V3 it is 504 or 503.',
+  "What is marked stands for the id that V3 assigns. All other values are those of V3's answer too, where it gives them; shown here is what would be posted.",
+  "Code and message of a refusal follow from V3's error; ATT_VAL_3 is an example.",
+  'Boundaries and SequenceID are new in each reply, and @odata.context has the address that the client asked.',
+]
 
 /** The reply as the client would get it, and what of it V3 decides. */
 function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
   return (
     <>
       <pre>{head.trimEnd()}</pre>
-      {parts.length > 0 && (
-        <ul class="list">
-          <li>V3 decides whether a part is 201 or a refusal; without an answer of V3 it is 504 or 503.</li>
-          <li>
-            <mark>{v3Id}</mark> stands for the id that V3 assigns. All other values are those of V3's answer
-            too, where it gives them; shown here is what would be posted.
-          </li>
-          <li>Code and message of a refusal follow from V3's error; ATT_VAL_3 is an example.</li>
-          <li>
-            Boundaries and SequenceID are new in each reply, and <code>@odata.context</code> has the address
-            that the client asked.
-          </li>
-        </ul>
-      )}
+      {parts.length > 0 && <List of={replyNotes} />}
       {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
         <details open={at === 0}>
           <summary>
-            Part {at + 1}:{' '}
-            {ifAccepted === undefined
-              ? `${statusIn(otherwise)}, whatever V3 does`
-              : `${statusIn(ifAccepted)} if V3 accepts it, else ${statusIn(otherwise)}`}
+            Part {at + 1}: {ifAccepted && `${statusIn(ifAccepted)} if V3 accepts it, else `}
+            {statusIn(otherwise)}
           </summary>
-          {ifAccepted !== undefined && (
+          {ifAccepted && (
             <>
               <p>If V3 accepts it:</p>
               <pre>{marked(ifAccepted, v3Id)}</pre>
-              <p>If V3 refuses it:</p>
+              <p>Else:</p>
             </>
           )}
           <pre>{otherwise.trimEnd()}</pre>

@@ -1,0 +1,103 @@
+import { notFound, numberOf } from '../access/visit.ts'
+import type { BatchDetails, Step, StepKind } from '../data/port.ts'
+import type { Page } from './page.ts'
+import { Facts, formatCount, Id, Pager, PartnerLink, Section, table, Tabs, Time } from './parts.tsx'
+import { countsOf, isState, Outcomes, recordColumns } from './records.tsx'
+
+const PAGE = 100
+
+/** One batch: its records, a page at a time, and what happened on its way. */
+export const batch: Page = {
+  path: '/batches/:batch',
+  isLive: true,
+  show: async (visit, { data }) => {
+    const number = numberOf(visit, 'batch')
+    const { query, scope } = visit
+    const [after, given] = [query.get('after') ?? '', query.get('state') ?? '']
+    const from = /^\d{1,9}$/.test(after) ? Number(after) : 0
+    const state = isState(given) ? given : undefined
+    const details = await data.batch(number, scope)
+    if (details === undefined) throw notFound('batch')
+    const { records, next } = await data.records(number, { from, limit: PAGE, state })
+    const counts = countsOf(details).map((one) => [one.state, one.text] as const)
+    const tabs = [[undefined, `${formatCount(details.records)} in all`] as const, ...counts]
+    return {
+      title: `Batch ${number}`,
+      json: { ...details, page: { from, records, next } },
+      body: (
+        <>
+          <Section title="Outcome">
+            <BatchFacts details={details} />
+          </Section>
+          <Section title="Exceptional steps">{timeline(details.timeline)}</Section>
+          <Section title="Records">
+            <Tabs label="State" name="state" tabs={tabs} current={state} />
+            {recordTable(records)}
+          </Section>
+          <Pager query={query} next={next} />
+        </>
+      ),
+    }
+  },
+}
+
+const { part, contentId, state: stateColumn, reason, attempts, settled, next, instance } = recordColumns
+const recordTable = table('Records', 'No record is in this state.', [
+  ...[part, contentId, stateColumn, reason, attempts, settled, next, instance],
+])
+
+function BatchFacts({ details }: { readonly details: BatchDetails }) {
+  const { unreadable } = details
+  return (
+    <>
+      <Outcomes batch={details} />
+      <Facts
+        of={[
+          ['Partner', <PartnerLink id={details.partner} />],
+          ['Received (UTC)', <Time ms={details.receivedMs} />],
+          ['Served by', details.servedBy.toUpperCase()],
+          ['Reply', details.answered ? 'written out whole' : 'not written out whole'],
+          ['Request', details.hasRequest ? 'kept' : 'not kept'],
+          ['Instance', String(details.instance)],
+          ['Dead letters', details.deadLetters],
+          ['Batch id of the client', <Id of={details.boundary} />],
+        ]}
+      />
+      {unreadable && (
+        <p class="soft">
+          Its records are not found by learner, event or Content-ID: {unreadableTexts[unreadable]}.
+        </p>
+      )}
+    </>
+  )
+}
+
+const unreadableTexts = {
+  onV2: 'V2 served it, and its request is not kept',
+  gone: 'its request was past its time',
+  key: 'the key of its request is missing',
+  damaged: 'its request cannot be read',
+} as const
+
+const stepTexts: Readonly<Record<StepKind, string>> = {
+  replayed: 'came again and was answered from the journal',
+  joined: 'came again while it was running',
+  retried: 'opened again',
+  readBack: 'looked up in V3',
+  unknown: 'settled as unknown',
+  parked: 'parked',
+  superseded: 'replaced by a newer mark',
+  takenOver: 'taken over from another instance',
+  recovered: 'settled for good',
+}
+
+const timeline = table<Step>('Exceptional steps, oldest first', 'None: it was answered straight away.', [
+  ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+  ['Step', ({ kind }) => stepTexts[kind]],
+  ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],
+  ['Reason', (step) => step.reason],
+  ['Instance', (step) => step.instance?.toString()],
+])
+
+const formatRange = ([from, to]: Step['positions'][number]): string =>
+  from === to ? `${from + 1}` : `${from + 1} to ${to + 1}`

@@ -1,0 +1,65 @@
+import { type RecordState, recordStates } from '../../journal/index.ts'
+import type { BatchRow, RecordRow } from '../data/port.ts'
+import { Badge, type Column, Id, Time, type Tone } from './parts.tsx'
+
+/** The states of records, each with its name and colour. */
+export const states: Readonly<Record<RecordState, readonly [name: string, tone: Tone]>> = {
+  open: ['in flight', 'plain'],
+  confirmed: ['confirmed', 'good'],
+  refused: ['refused', 'bad'],
+  unknown: ['unknown', 'note'],
+  parked: ['parked', 'note'],
+}
+
+export const isState = (text: string): text is RecordState => Object.hasOwn(states, text)
+
+/** The states that records of a batch have, each with how many. */
+export const countsOf = ({ states: counts }: Pick<BatchRow, 'states'>) =>
+  recordStates.flatMap((state) => {
+    const [name, tone] = states[state]
+    return counts[state] === 0 ? [] : [{ state, tone, text: `${counts[state].toLocaleString('en')} ${name}` }]
+  })
+
+export function Outcomes({ batch }: { readonly batch: Pick<BatchRow, 'states'> }) {
+  return (
+    <ul class="badges">
+      {countsOf(batch).map(({ tone, text }) => (
+        <li>
+          <Badge tone={tone}>{text}</Badge>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+export function State({ record: { state, superseded, deadLetter } }: { readonly record: RecordRow }) {
+  const [name, tone] = states[state]
+  return (
+    <>
+      <Badge tone={tone}>{name}</Badge>
+      {superseded && ' replaced by a newer mark'}
+      {deadLetter && ' dead letter'}
+    </>
+  )
+}
+
+export const BatchLink = ({ batch }: { readonly batch: number }) => <a href={`/batches/${batch}`}>{batch}</a>
+
+/** The columns of records; each leads to its page. */
+export const recordColumns = {
+  part: ['Part', ({ batch, position }) => <a href={`/batches/${batch}/${position + 1}`}>{position + 1}</a>],
+  batch: ['Batch', ({ batch }) => <BatchLink batch={batch} />],
+  partner: ['Partner', ({ partner }) => partner],
+  contentId: ['Content-ID', ({ contentId }) => <Id of={contentId} />],
+  received: ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
+  state: ['State', (record) => <State record={record} />],
+  reason: ['Reason', ({ reason }) => reason],
+  attempts: ['Attempts', ({ attempts }) => attempts],
+  settled: ['Settled (UTC)', ({ settledMs }) => <Time ms={settledMs} />],
+  next: [
+    'Next try (UTC)',
+    ({ retry }) => (retry === 'resend' ? 'when it is sent again' : <Time ms={retry} />),
+  ],
+  instance: ['Instance', ({ instance }) => String(instance)],
+  remedy: ['Remedy', ({ remedy }) => remedy],
+} as const satisfies Readonly<Record<string, Column<RecordRow>>>

@@ -1,0 +1,131 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+/** A page of the console, and what is done to see it: keys and clicks after it is open. */
+export type Looked = readonly [name: string, path: string, then?: (page: Page) => Promise<void>]
+
+interface Opened {
+  readonly page: Page
+  /** What the browser complained about, and what it asked others for. */
+  readonly events: readonly string[]
+}
+
+/** Opens a browser window for a console; with a token it is signed in. */
+export async function openWindow(
+  browser: Browser | undefined,
+  url: string,
+  token?: string,
+  look: BrowserContextOptions = {},
+): Promise<Opened> {
+  if (browser === undefined) throw new Error('skipped')
+  const size = { width: 1280, height: 900 }
+  const context = await browser.newContext({ locale: 'en-GB', viewport: size, baseURL: url, ...look })
+  const page = await context.newPage()
+  const events: string[] = []
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`)) events.push(`request ${request.url()}`)
+  })
+  page.on('console', (message) => {
+    if (!message.text().includes('404')) events.push(`console ${message.text()}`)
+  })
+  page.on('pageerror', (error) => events.push(`error ${error.message}`))
+  page.on('dialog', (dialog) => events.push(`dialog ${dialog.message()}`))
+  if (token !== undefined) {
+    await page.goto('/login')
+    await page.locator('#token').fill(token)
+    await Promise.all([page.waitForEvent('load'), page.locator('.act button').click()])
+  }
+  return { page, events }
+}
+
+async function show(page: Page, [name, path, then]: Looked): Promise<void> {
+  await page.goto(path)
+  await then?.(page)
+  if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
+}
+
+/** What axe finds on pages, in both themes and with all details open. */
+export async function findFaults(page: Page, pages: readonly Looked[]): Promise<readonly unknown[]> {
+  const faults: unknown[] = []
+  for (const looked of pages) {
+    await page.emulateMedia({ colorScheme: 'light' })
+    await show(page, looked)
+    await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+    const light = await new AxeBuilder({ page }).setLegacyMode().analyze()
+    await page.emulateMedia({ colorScheme: 'dark' })
+    const dark = await new AxeBuilder({ page }).setLegacyMode().withRules(['color-contrast']).analyze()
+    for (const { id, nodes } of [...light.violations, ...dark.violations])
+      faults.push([looked[0], id, nodes[0]?.html])
+  }
+  return faults
+}
+
+/** That no page is wider than the window, or runs what is written in it. Pictures go to the folder `MARKBRIDGE_PICTURES`. */
+export async function expectFits(page: Page, pages: readonly Looked[]): Promise<void> {
+  const pictures = process.env['MARKBRIDGE_PICTURES']
+  if (pictures !== undefined) await mkdir(pictures, { recursive: true })
+  for (const looked of pages) {
+    await show(page, looked)
+    const [name] = looked
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    const isInjected = await page.evaluate<boolean>('document.title === "injected"')
+    expect({ name, wide: Math.max(0, wide), isInjected }).toEqual({ name, wide: 0, isInjected: false })
+    if (pictures === undefined) continue
+    const path = join(pictures, `${name}-${page.viewportSize()?.width}.png`)
+    await page.screenshot({ path, fullPage: true })
+  }
+}
+
+/** How a page is used: by keyboard alone. */
+export interface Use {
+  readonly page: Page
+  readonly fill: (selector: string, text: string) => Promise<void>
+  readonly check: (selector: string) => Promise<void>
+  /** Presses a button or follows a link; opens a summary. */
+  readonly submit: (selector: string) => Promise<void>
+}
+
+export function useByKeyboard(page: Page): Use {
+  /** Presses Tab until the element has the focus. */
+  const reach = async (selector: string): Promise<void> => {
+    const focused = page.locator(`${selector}:focus`)
+    for (let at = 0; at < 80; at += 1) {
+      await page.keyboard.press('Tab')
+      if ((await focused.count()) > 0) return
+    }
+    throw new Error(`Tab does not reach ${selector}.`)
+  }
+  return {
+    page,
+    fill: async (selector, text) => {
+      await reach(selector)
+      await page.keyboard.type(text)
+    },
+    check: async (selector) => {
+      await reach(selector)
+      await page.keyboard.press('Space')
+    },
+    submit: async (selector) => {
+      await reach(selector)
+      const isSummary = (await page.locator('summary:focus').count()) > 0
+      await (isSummary ? page.keyboard.press('Enter') : Promise.all([page.waitForEvent('load'), page.keyboard.press('Enter')])) // prettier-ignore
+    },
+  }
+}
+
+/** Takes one step after the other; what each says it has done is what `record` has got since the step before. */
+export async function takeSteps(
+  use: Use,
+  steps: readonly (readonly [name: string, step: (use: Use) => Promise<readonly unknown[]>])[],
+  record: () => readonly unknown[] | Promise<readonly unknown[]>,
+): Promise<void> {
+  for (const [name, step] of steps) {
+    const before = (await record()).length
+    const done = await step(use)
+    expect({ name, done: (await record()).slice(before) }).toEqual({ name, done })
+  }
+}
