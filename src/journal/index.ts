@@ -33,11 +33,11 @@ export {
   dropGone,
   isLive,
   type LostInstance,
-  ownIdentity,
   readLiveInstances,
   readLostInstances,
   readUncleanEnd,
 } from './instances.ts'
+export { ownIdentity } from './process-identity.ts'
 export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
 export { type JournalTables, readMeta } from './schema.ts'
 export { isDue, readBalances, unsettledRows } from './read-records.ts'

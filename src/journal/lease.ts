@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
 import type { AdapterError } from '../errors.ts'
-import { dropReturned, processColumns, type ProcessIdentity, processOf } from './instances.ts'
+import { dropReturned } from './instances.ts'
+import { processColumns, type ProcessIdentity, processOf } from './process-identity.ts'
 import type { Store } from './store.ts'
 import { damagedJournal } from './store-error.ts'
 

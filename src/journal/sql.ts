@@ -1,5 +1,5 @@
-import { processColumns } from './instances.ts'
 import { standingStates, stateCodes, supersedableCodes } from './lifecycle.ts'
+import { processColumns } from './process-identity.ts'
 import type { Dialect } from './schema.ts'
 
 /*

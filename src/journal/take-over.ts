@@ -2,16 +2,9 @@ import { type Kysely, sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
 import type { GroupCommit } from './group-commit.ts'
-import {
-  dropGone,
-  isGone,
-  LEASES_MISSED,
-  noteUncleanEnd,
-  type Processes,
-  type ProcessIdentity,
-  type UncleanEnd,
-} from './instances.ts'
+import { dropGone, LEASES_MISSED, noteUncleanEnd, type UncleanEnd } from './instances.ts'
 import type { TakenOver } from './journal.ts'
+import { isGone, type Processes, type ProcessIdentity } from './process-identity.ts'
 import { readOlderOfBatch } from './read-records.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'

@@ -1,14 +1,22 @@
+import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 import { expect, test } from 'vitest'
 
+import { mainOfCli } from '../support/main-of-cli.ts'
 import { runCli } from './run-cli.ts'
 
-const preload = fileURLToPath(new URL('print-modules.ts', import.meta.url))
+const preloaded = {
+  NODE_OPTIONS: `--import=${fileURLToPath(new URL('print-modules.ts', import.meta.url))}`,
+}
 
 /** The packages and own files that a command loads. */
 async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: string[] }> {
-  const { stderr } = await runCli(args, { NODE_OPTIONS: `--import=${preload}` })
+  return modulesIn((await runCli(args, preloaded)).stderr)
+}
+
+function modulesIn(stderr: string): { packages: string[]; own: string[] } {
   const urls = JSON.parse(/^modules (.*)$/m.exec(stderr)?.[1] ?? '[]') as string[]
   const packages = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
   const own = urls.flatMap((url) => /\/dist\/(.*)\.js$/.exec(url)?.[1] ?? [])
@@ -48,4 +56,12 @@ test('the process that starts workers does not load the adapter', async () => {
   expect(packages).toEqual(expect.arrayContaining(['prom-client']))
   expect(packages.filter((name) => ['express', 'kysely', 'pg', 'undici'].includes(name))).toEqual([])
   expect(own).not.toContain('app')
+})
+
+test('the thread of a journal loads no package', async () => {
+  const worker = mainOfCli.replace('cli/main', 'journal/sqlite/worker')
+  const env = { ...process.env, ...preloaded }
+  const { packages, own } = modulesIn((await promisify(execFile)(process.execPath, [worker], { env })).stderr)
+  expect(packages).toEqual([])
+  expect(own).toContain('journal/sqlite/worker')
 })

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 
 import { slotOf } from '../../src/journal/high-water.ts'
 import { takeLease } from '../../src/journal/lease.ts'
-import { isGone, ownIdentity } from '../../src/journal/instances.ts'
+import { isGone, ownIdentity } from '../../src/journal/process-identity.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 

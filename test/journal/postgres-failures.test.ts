@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { createCommitGate, type Operation } from '../../src/journal/group-commit.ts'
 import { createHighWater } from '../../src/journal/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
-import { ownIdentity, processOf } from '../../src/journal/instances.ts'
+import { ownIdentity, processOf } from '../../src/journal/process-identity.ts'
 import { connect, createCommit, placeOf } from '../../src/journal/postgres/store.ts'
 import { toPostgresError } from '../../src/journal/store-error.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'

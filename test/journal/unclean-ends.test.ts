@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 
 import { expect, it } from 'vitest'
 
-import { ownIdentity } from '../../src/journal/instances.ts'
 import { readUncleanEnd } from '../../src/journal/instances.ts'
+import { ownIdentity } from '../../src/journal/process-identity.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
 const bothOf = async (db: Parameters<typeof readUncleanEnd>[0]): Promise<(number | undefined)[]> => [

@@ -1,6 +1,6 @@
 import { AdapterError } from '../../src/errors.ts'
 import type { MarkFilePlace } from '../../src/journal/high-water.ts'
-import type { Processes } from '../../src/journal/instances.ts'
+import type { Processes } from '../../src/journal/process-identity.ts'
 import type { Store } from '../../src/journal/store.ts'
 import type { Random } from '../../src/sandbox/random.ts'
 import type { OpenConnection } from '../../src/upstream/index.ts'

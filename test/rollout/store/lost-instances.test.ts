@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 
 import { describe, expect, vi } from 'vitest'
 
-import { ownIdentity, type ProcessIdentity } from '../../../src/journal/instances.ts'
+import { ownIdentity, type ProcessIdentity } from '../../../src/journal/process-identity.ts'
 import { takeLease } from '../../../src/journal/lease.ts'
 import { openStore } from '../../../src/journal/open-store.ts'
 import { systemClock } from '../../../src/clock.ts'
