@@ -182,19 +182,19 @@ export async function readBalances(db: Kysely<JournalTables>): Promise<readonly 
  */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const unsettled = new Map<string, number>()
-  const { rows } = await unsettledRows.execute(db)
+  const { rows } = await sql<{ partner: string; records: number | string }>`
+    select partner, sum(open) as records from journal_batches where open > 0 and on_v2 = 0 group by partner
+    union all
+    select batch.partner, count(*) as records
+    from journal_records record join journal_batches batch on batch.id = record.batch
+    where ${isDue('record.')} group by batch.partner`.execute(db)
   for (const { partner, records } of rows)
     unsettled.set(partner, (unsettled.get(partner) ?? 0) + Number(records))
   return unsettled
 }
 
-/**
- * The counts as rows `partner` and `records`, which are to be added up by partner; SQL. Both parts read a partial index: the work grows with
- * the unsettled records, not with all of them.
- */
-export const unsettledRows = sql<{ partner: string; records: number | string }>`
-  select partner, sum(open) as records from journal_batches where open > 0 and on_v2 = 0 group by partner
-  union all
-  select batch.partner, count(*) as records
-  from journal_records record join journal_batches batch on batch.id = record.batch
-  where ${isDue('record.')} group by batch.partner`
+/** Whether a partner has such a record; SQL. It ends with the first one that is found. */
+export const hasUnsettled = (partner: string): RawBuilder<unknown> =>
+  sql`(exists (select 1 from journal_batches where open > 0 and on_v2 = 0 and partner = ${partner})
+    or exists (select 1 from journal_records record join journal_batches batch on batch.id = record.batch
+      where ${isDue('record.')} and batch.partner = ${partner}))`

@@ -13,7 +13,7 @@ const first = (stage: StageSetting['stage']): StageSetting => ({ stage, percent:
 const trail = { keyName: '', entries: 0, mac: '', repairedMs: 0, revisions: [] }
 const snapshot = (begins: ReadonlyMap<string, StageSetting>) => ({
   ...{ nowMs: 0, trail, partners: new Map(), begins, damaged: new Set<string>() },
-  ...{ unsettled: new Set<string>(), liveInstances: [], acknowledgements: [] },
+  ...{ settled: new Set<string>(), liveInstances: [], acknowledgements: [] },
 })
 
 it('a stage that was raised in the file after the partner began is shown as one that does not count', () => {

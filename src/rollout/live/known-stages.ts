@@ -174,6 +174,10 @@ export function settingsOf(
   return settings
 }
 
+/** The partners whose records of V3 have to be settled yet, as far as is known. */
+export const drainedPartners = ({ progress }: KnownStages): readonly string[] =>
+  [...progress].flatMap(([partner, { state }]) => (state === 'drained' ? [partner] : []))
+
 function nextProgress(
   before: KnownStages['progress'],
   settings: ReadonlyMap<string, RevisedSetting>,
@@ -195,7 +199,7 @@ function nextProgress(
       const { state } = snapshot.partners.get(partner) ?? {}
       const mayComeAgain =
         !known.isQuiet && state !== undefined && snapshot.nowMs - state.sinceMs < resendWindowMs
-      const isSettled = !snapshot.unsettled.has(partner) && !mayComeAgain
+      const isSettled = snapshot.settled.has(partner) && !mayComeAgain
       progress.set(partner, known.state === 'drained' && isSettled ? { ...known, state: 'clean' } : known)
     }
   }

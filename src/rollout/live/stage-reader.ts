@@ -11,6 +11,7 @@ import {
   afterOverride,
   afterRead,
   type ClockReading,
+  drainedPartners,
   encodeKnown,
   gapMs,
   type KeptStages,
@@ -161,12 +162,13 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     // Without a lease a change is committed without asking this instance: it takes one first.
     if (instance() === undefined) await options.renewLease()
     const { view } = state.known
+    const left = drainedPartners(state.known)
     const [asked, lease] = [readClocks(clock), instance()]
     try {
-      const snapshot = await store.snapshot(view?.trail)
+      const snapshot = await store.snapshot(view?.trail, left)
       if (isStopped) return
       update({ lastAnswered: readClocks(clock) })
-      const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail) : snapshot
+      const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail, left) : snapshot
       // Questions under way together may have been answered in any order: one from before the last answer does not count.
       if (state.known.view === view) take(latest, asked, lease)
       else polling.now()

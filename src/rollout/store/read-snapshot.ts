@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { isLive, type JournalDatabase, unsettledRows } from '../../journal/index.ts'
+import { hasUnsettled, isLive, type JournalDatabase } from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
 import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
@@ -41,8 +41,8 @@ export interface RolloutSnapshot {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
   readonly damaged: ReadonlySet<string>
-  /** Partners with records of V3 that are open or due. */
-  readonly unsettled: ReadonlySet<string>
+  /** Of the partners that were asked about those without a record of V3 that is open or due. */
+  readonly settled: ReadonlySet<string>
   /**
    * Numbers of the instances whose lease has not ended. An instance that is not among them is not waited for when a change is committed:
    * for it this snapshot says nothing of what comes next.
@@ -56,21 +56,22 @@ export interface RolloutSnapshot {
 export const BEGIN = 'begin '
 
 /**
- * Reads all stages at one moment. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
+ * Reads all stages at one moment; `left`: partners of which it is asked whether their records of V3 are settled. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
  * `expire`, which waits for that, and only then it is left out.
  */
 export async function readSnapshot(
   database: JournalDatabase,
   known: KnownTrail | undefined,
+  left: readonly string[],
   expire: (partners: readonly string[]) => Promise<void>,
 ): Promise<RolloutSnapshot> {
-  const { snapshot, expired } = await database.ask(() => readFound(database, known))
+  const { snapshot, expired } = await database.ask(() => readFound(database, known, left))
   if (expired.length === 0) return snapshot
   await expire(expired).catch((error: unknown) => {
     // Nothing is written behind a damaged end; a change that has expired is left out all the same.
     if (!(error instanceof AdapterError) || error.code !== 'ADP_JOURNAL_DAMAGED') throw error
   })
-  return (await database.ask(() => readFound(database, known))).snapshot
+  return (await database.ask(() => readFound(database, known, left))).snapshot
 }
 
 /** What the rows of each kind hold. */
@@ -84,7 +85,7 @@ interface FoundRows {
     readonly instance: number
     readonly pendingRevision: number | null
   }
-  readonly unsettled: { readonly partner: string }
+  readonly settled: { readonly partner: string }
 }
 
 /**
@@ -94,6 +95,7 @@ interface FoundRows {
 async function readRows(
   database: JournalDatabase,
   known: KnownTrail | undefined,
+  left: readonly string[],
 ): Promise<<Kind extends keyof FoundRows>(kind: Kind) => readonly FoundRows[Kind][]> {
   const { db, dialect } = database
   const build = sql.raw(dialect === 'sqlite' ? 'json_object' : 'json_build_object')
@@ -113,7 +115,9 @@ async function readRows(
     select('stage', sql`(${stagesWithLast}) as s`, 'partner', 'content', 'mac', 'last'),
     select('begin', begins, 'name', 'text'),
     select('acknowledgement', acks, 'instance', 'partner', 'revision', 'pendingRevision', 'writesV2', 'writesV3'),
-    select('unsettled', sql`(${unsettledRows}) as u`, 'partner'),
+    ...left.map((partner) =>
+      select('settled', sql`(select cast(${partner} as text) as partner where not ${hasUnsettled(partner)}) as u`, 'partner'),
+    ),
   ] // prettier-ignore
   const { rows } = await sql<{ readonly kind: string; readonly content: string }>`${sql.join(all, sql` union all `)}`.execute(db) // prettier-ignore
   return (kind) =>
@@ -126,9 +130,10 @@ async function readRows(
 async function readFound(
   database: JournalDatabase,
   known: KnownTrail | undefined,
+  left: readonly string[],
 ): Promise<{ readonly snapshot: RolloutSnapshot; readonly expired: readonly string[] }> {
   const { db, macKey } = database
-  const rows = await readRows(database, known)
+  const rows = await readRows(database, known, left)
   const [[now], [head]] = [rows('now'), rows('head')]
   const nowMs = now?.now ?? 0
   const stages = new Map<string, KeptStage>()
@@ -179,7 +184,7 @@ async function readFound(
     partners,
     begins: new Map(rows('begin').flatMap(toBegin)),
     damaged,
-    unsettled: new Set(rows('unsettled').map(({ partner }) => partner)),
+    settled: new Set(rows('settled').map(({ partner }) => partner)),
     liveInstances,
     acknowledgements: rows('acknowledgement')
       .filter(({ instance }) => liveInstances.includes(instance))

@@ -32,10 +32,10 @@ export function createRolloutStore(database: JournalDatabase) {
     ...createStageChanges(database),
     /**
      * One consistent read, cheap enough for every instance twice a second. Ends what has expired. What contradicts `known` is damaged; with
-     * keys it is marked so in the database, for all others.
+     * keys it is marked so in the database, for all others. `left`: partners of which it says whether their records of V3 are settled.
      */
-    snapshot: (known?: KnownTrail): Promise<RolloutSnapshot> =>
-      readSnapshot(database, known, (partners) => expireChanges(database, partners)),
+    snapshot: (known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> =>
+      readSnapshot(database, known, left, (partners) => expireChanges(database, partners)),
     /** Checks the audit trail, its end, that the stages are what its last rows say, and that all goes on from what is known. */
     verify: (known?: KnownTrail): Promise<Verified> => verifyTrail(database, known),
     /** The instances that were lost and have not come back: cut off, they serve a kept `legacy` without an end. */

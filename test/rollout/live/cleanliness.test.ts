@@ -22,7 +22,7 @@ function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
       partners: new Map([['acme', { state: revision === 0 ? undefined : state, pending: undefined }]]),
       begins: new Map(),
       damaged: new Set(),
-      unsettled: new Set(),
+      settled: new Set(['acme']),
       liveInstances: [1],
       acknowledgements: [
         { instance: 1, partner: 'acme', revision, pendingRevision: undefined, writesV2: 0, writesV3: 0 },

@@ -31,15 +31,19 @@ export class ScriptedStore {
   readonly unrecorded = new Map<string, number>()
   readonly #stages = new Map<string, PartnerRollout>()
   readonly #said = new Map<string, Acknowledgement & { readonly instance: number }>()
-  readonly #hanging: { then: RolloutSnapshot; resolve: (snapshot: RolloutSnapshot) => void }[] = []
+  readonly #hanging: {
+    left: readonly string[]
+    then: RolloutSnapshot
+    resolve: (snapshot: RolloutSnapshot) => void
+  }[] = []
   #revision = 0
 
-  async snapshot(known?: KnownTrail): Promise<RolloutSnapshot> {
+  async snapshot(known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> {
     this.questions += 1
     this.known = known
     this.#expectUp()
-    const then = this.#read()
-    return this.mode === 'up' ? then : new Promise((resolve) => this.#hanging.push({ then, resolve }))
+    const then = this.#read(left)
+    return this.mode === 'up' ? then : new Promise((resolve) => this.#hanging.push({ left, then, resolve }))
   }
 
   async acknowledge(instance: number, rows: readonly Acknowledgement[]): Promise<void> {
@@ -72,7 +76,7 @@ export class ScriptedStore {
   /** Answers the oldest question that hangs, with what the store said when it was asked, or says now. */
   answer(said: 'then' | 'now'): void {
     const question = this.#hanging.shift()
-    question?.resolve(said === 'then' ? question.then : this.#read())
+    question?.resolve(said === 'then' ? question.then : this.#read(question.left))
   }
 
   set(partner: string, setting: GivenSetting): void {
@@ -107,7 +111,7 @@ export class ScriptedStore {
     if (this.mode === 'down') throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'down')
   }
 
-  #read(): RolloutSnapshot {
+  #read(left: readonly string[]): RolloutSnapshot {
     const { nowMs } = this
     const revisions = [...this.#stages].map(
       ([partner, { state }]) => [partner, state?.revision ?? 0] as const,
@@ -122,7 +126,7 @@ export class ScriptedStore {
       partners: new Map(this.#stages),
       begins: new Map(this.begins),
       damaged: new Set(this.damaged),
-      unsettled: new Set(this.unsettled),
+      settled: new Set(left.filter((partner) => !this.unsettled.has(partner))),
       liveInstances: [...this.live],
       acknowledgements: [...this.#said.values()].filter(({ instance }) => this.live.has(instance)),
     }

@@ -2,6 +2,7 @@ import { Client } from 'pg'
 import { describe, expect, onTestFinished, vi } from 'vitest'
 
 import { openRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import { batchOf, beginNew, confirmed } from '../../journal/batches.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon } from './open-stores.ts'
 
@@ -17,10 +18,25 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
       partners: new Map(),
       begins: new Map(),
       damaged: new Set(),
-      unsettled: new Set(),
+      settled: new Set(),
       liveInstances: [instance()],
       acknowledgements: [],
     })
+  })
+
+  test('say of a partner whether a record of V3 is open or due', async (url) => {
+    const { store, journal } = await serve(url)
+    const settledOf = async (...left: string[]) => [...(await store.snapshot(undefined, left)).settled]
+    const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
+    await beginNew(journal, batchOf(['d'], { partner: 'relayed', side: 'v2' }))
+    expect(await settledOf('acme', 'relayed', 'other')).toEqual(['relayed', 'other'])
+    const parked = { position: 0, state: 'parked', answer: undefined, retry: Date.now() } as const
+    await journal.settle(batch, [parked, confirmed(1), confirmed(2)])
+    expect(await settledOf('acme', 'other')).toEqual(['other'])
+    await journal.reopen(batch, [0], undefined)
+    await journal.settle(batch, [confirmed(0)])
+    expect(await settledOf('acme', 'other')).toEqual(['acme', 'other'])
+    expect(await settledOf()).toEqual([])
   })
 
   test('know where a partner first began, which counts as a batch that was relayed unrecorded', async (url) => {
