@@ -268,10 +268,12 @@ export class Checks {
   }
 
   /** Of a batch that was refused as a whole when it came first, nothing is kept that would be sent later. */
-  checkNotKept(batch: SentBatch): void {
+  checkNotKept(batch: SentBatch, sends = batch.sends): void {
+    // What comes of it once it is sent again is another matter.
+    if (batch.sends > sends) return
     // It may still be rolled back.
     if (this.database.isChanging) {
-      this.world.at(this.outside, 1, () => this.checkNotKept(batch))
+      this.world.at(this.outside, 1, () => this.checkNotKept(batch, sends))
       return
     }
     const [content] = [...this.batchOfContent].find(([, one]) => one === batch) ?? []
