@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 
 import { beforeAll, expect, test } from 'vitest'
-import { FormData, request } from 'undici'
 
 import { guid } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
-import { HUSH, serveConsole, type ServedConsole, tokenOf } from './support/serve-console.ts'
+import { HUSH, serveConsole, type ServedConsole } from './support/serve-console.ts'
 
 const onEnd = atEndOfFile()
 let served: ServedConsole
@@ -14,15 +13,7 @@ beforeAll(async () => {
 })
 
 async function tryFile(file: Buffer) {
-  const form = new FormData()
-  form.set('partner', 'acme')
-  form.set('batch', new Blob([Uint8Array.from(file)]), 'batch.txt')
-  const { body } = await request(`${served.url}/try`, {
-    method: 'POST',
-    headers: { accept: 'application/json', authorization: `Bearer ${tokenOf('olga')}` },
-    body: form,
-  })
-  return (await body.json()) as {
+  return JSON.parse(await served.tryFile(file)) as {
     readonly reply?: {
       head: string
       parts: { ifAccepted?: string; otherwise: string }[]

@@ -111,8 +111,22 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     })
     return { status: reply.statusCode, text: await reply.body.text() }
   }
+  /** Sends a batch to Try it, as a browser sends a form with a file; the answer as JSON. */
+  const tryFile = async (file: Buffer): Promise<string> => {
+    const fieldOf = (name: string): string => `--form\r\nContent-Disposition: form-data; name="${name}"`
+    const fields = `${fieldOf('partner')}\r\n\r\nacme\r\n${fieldOf('batch')}; filename="batch.txt"\r\n\r\n`
+    const { body } = await request(`${opened.url}/try`, {
+      method: 'POST',
+      headers: {
+        ...{ accept: 'application/json', authorization: `Bearer ${tokenOf('olga')}` },
+        'content-type': 'multipart/form-data; boundary=form',
+      },
+      body: Buffer.concat([Buffer.from(fields), file, Buffer.from('\r\n--form--\r\n')]),
+    })
+    return body.text()
+  }
   return {
-    ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask },
+    ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
     /** A record that waits, and one that nobody tries again: each in a batch whose client got 200. V3 is down from then on. */
     leaveBehind: async (): Promise<void> => {
