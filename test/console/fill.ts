@@ -120,10 +120,8 @@ export async function fillJournal({ url, records, settled, onProgress }: FillOpt
       await sql`insert into journal_ledger (partner, open, confirmed, refused, unknown, parked)
         values (${partner}, ${open}, ${confirmed}, ${refused}, ${unknown}, ${parked})`.execute(db)
     await sql`update journal_commits set last_batch = ${batch}`.execute(db)
-    const [large] = await rowsOf(
-      db,
-      sql<{ batch: number }>`select batch from journal_records where position = 19999`,
-    )
+    const [large] = await rowsOf<{ batch: number }>(db)`
+      select batch from journal_records where position = 19999`
     return { large: large?.batch ?? 0, batches: batch, records: done }
   } finally {
     await store.close()

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { type RecordState, recordStates } from '../../journal/index.ts'
+import { recordStates } from '../../journal/index.ts'
 import { addCounts, type Counted } from './counts.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { StateCounts } from './port.ts'
@@ -15,7 +15,7 @@ const SLOW = 30
 interface CountedBatch extends StateCounts {
   readonly batch: number
   readonly partner: string
-  readonly receivedMs: number
+  readonly received_ms: number
 }
 
 /** Of no state a record. */
@@ -28,22 +28,20 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
     /** Counts the next batches that are new; true: there may be more. */
     countNew: () =>
       exclusively(async (db) => {
-        const heads = await rowsOf(
-          db,
-          sql<
-            CountedBatch & { active: number }
-          >`select id as batch, partner, received_ms as "receivedMs", active
-            from journal_batches where id > (select last_batch from console_index) order by id limit ${STEP}`,
-        )
+        const heads = await rowsOf<CountedBatch & { active: number }>(db)`
+          select id as batch, partner, received_ms, active
+          from journal_batches where id > (select last_batch from console_index) order by id limit ${STEP}`
         const last = heads.at(-1)
         if (last === undefined) return false
         const states = await readStates(db, dialect, heads)
         const rows = heads.map((head) => ({ ...head, ...(states.get(head.batch) ?? none) }))
-        const table = tableOf(
-          dialect,
-          { batch: 'bigint', partner: 'text', received_ms: 'bigint', active: 'integer', ...stateColumns },
-          rows.map((row) => ({ ...row, received_ms: row.receivedMs })),
-        )
+        const columns = {
+          batch: 'bigint',
+          partner: 'text',
+          received_ms: 'bigint',
+          active: 'integer',
+        } as const
+        const table = tableOf(dialect, { ...columns, ...stateColumns }, rows)
         await sql`insert into console_batches (batch, partner, received_ms, active, ${stateNames})
           select batch, partner, received_ms, active, ${stateNames} from ${table}`.execute(db)
         await addCounts(db, dialect, rows.flatMap((row) => changesOf(row, none, row)), Date.now()) // prettier-ignore
@@ -55,30 +53,23 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
       exclusively(async (db) => {
         passes += 1
         const sinceMs = passes % SLOW === 0 ? 0 : Date.now() - RECENT_MS
-        const changed = await rowsOf(
-          db,
-          sql<CountedBatch & { found: number | null; nowActive: number | null }>`
-            select c.batch, c.partner, c.received_ms as "receivedMs", c.open, c.confirmed, c.refused, c.unknown, c.parked,
-              b.id as found, b.active as "nowActive"
-            from console_batches c left join journal_batches b on b.id = c.batch
-            where c.active > 0 and c.received_ms >= ${sinceMs} and (b.id is null or b.open <> c.open or b.active <> c.active)
-            order by c.received_ms limit ${STEP}`,
-        )
+        const changed = await rowsOf<CountedBatch & { readonly nowActive: number | undefined }>(db)`
+          select c.batch, c.partner, c.received_ms, c.open, c.confirmed, c.refused, c.unknown, c.parked, b.active as "nowActive"
+          from console_batches c left join journal_batches b on b.id = c.batch
+          where c.active > 0 and c.received_ms >= ${sinceMs} and (b.id is null or b.open <> c.open or b.active <> c.active)
+          order by c.received_ms limit ${STEP}`
         if (changed.length === 0) return false
         const states = await readStates(db, dialect, changed)
         const rows = changed.map((before) => {
           // Denied before anything was applied: the journal counts its records as refused, and keeps nothing else.
           const forgotten = { ...before, open: 0, refused: before.refused + before.open }
-          const now = before.found === null ? forgotten : (states.get(before.batch) ?? before)
-          const { batch, nowActive, confirmed } = before
+          const { batch, nowActive: active, confirmed } = before
+          const now = active === undefined ? forgotten : (states.get(batch) ?? before)
           const has_marks = now.confirmed > confirmed ? 1 : 0
-          return { before, now, row: { batch, ...pickStates(now), active: nowActive ?? 0, has_marks } }
+          return { before, now, row: { ...now, batch, active: active ?? 0, has_marks } }
         })
-        const table = tableOf(
-          dialect,
-          { batch: 'bigint', active: 'integer', has_marks: 'integer', ...stateColumns },
-          rows.map(({ row }) => row),
-        )
+        const columns = { batch: 'bigint', active: 'integer', has_marks: 'integer', ...stateColumns } as const
+        const table = tableOf(dialect, columns, rows.map(({ row }) => row)) // prettier-ignore
         const set = recordStates.map((state) => `${state} = u.${state}`).join()
         await sql`update console_batches set active = u.active, indexed = case when u.has_marks = 1 and indexed = 1 then 2 else indexed end,
           ${sql.raw(set)} from ${table} where console_batches.batch = u.batch`.execute(db)
@@ -89,60 +80,34 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
   }
 }
 
-const stateColumns = Object.fromEntries(recordStates.map((state) => [state, 'integer'])) as Readonly<
-  Record<RecordState, 'integer'>
->
+const stateColumns = { open: 'integer', confirmed: 'integer', refused: 'integer', unknown: 'integer', parked: 'integer' } as const // prettier-ignore
 const stateNames = sql.raw(recordStates.join())
 
-const pickStates = ({ open, confirmed, refused, unknown, parked }: StateCounts): StateCounts => ({
-  ...{ open, confirmed, refused, unknown, parked },
-})
-
 /** What moves from state to state, as counts of the time of receipt. */
-const changesOf = (
-  { partner, receivedMs }: Pick<CountedBatch, 'partner' | 'receivedMs'>,
-  before: StateCounts,
-  now: StateCounts,
-): readonly Counted[] =>
+const changesOf = (batch: CountedBatch, before: StateCounts, now: StateCounts): readonly Counted[] =>
   recordStates.map((state) => ({
-    atMs: receivedMs,
-    name: `marks ${state} ${partner}`,
+    atMs: batch.received_ms,
+    name: `marks ${state} ${batch.partner}`,
     count: now[state] - before[state],
   }))
 
-async function readStates(
-  db: Db,
-  dialect: Dialect,
-  batches: readonly { readonly batch: number }[],
-): Promise<ReadonlyMap<number, StateCounts>> {
-  const states = new Map<number, Record<RecordState, number>>()
-  const table = tableOf(dialect, { batch: 'bigint' }, batches.map(({ batch }) => ({ batch }))) // prettier-ignore
-  const rows = await rowsOf(
-    db,
-    sql<{ batch: number; state: number; records: number }>`select r.batch, r.state, count(*) as records
-      from ${table} join journal_records r on r.batch = u.batch group by r.batch, r.state`,
-  )
-  for (const { batch, state, records } of rows) {
-    const own = states.get(batch) ?? { ...none }
-    const name = recordStates[state]
-    if (name !== undefined) own[name] = records
-    states.set(batch, own)
-  }
+type Batches = readonly Pick<CountedBatch, 'batch'>[]
+
+async function readStates(db: Db, dialect: Dialect, batches: Batches): Promise<Map<number, StateCounts>> {
+  const states = new Map<number, StateCounts>()
+  const rows = await rowsOf<{ batch: number; state: number; records: number }>(db)`
+    select r.batch, r.state, count(*) as records from ${tableOf(dialect, { batch: 'bigint' }, batches)}
+    join journal_records r on r.batch = u.batch group by r.batch, r.state`
+  for (const { batch, state, records } of rows)
+    states.set(batch, { ...(states.get(batch) ?? none), [recordStates[state] ?? 'unknown']: records })
   return states
 }
 
 /** Others settle what gives way to a newer mark: it is seen here first. */
-async function noteSuperseded(
-  db: Db,
-  dialect: Dialect,
-  batches: readonly { readonly batch: number }[],
-): Promise<void> {
-  const table = tableOf(dialect, { batch: 'bigint' }, batches.map(({ batch }) => ({ batch }))) // prettier-ignore
-  const rows = await rowsOf(
-    db,
-    sql<{ batch: number; position: number }>`select r.batch, r.position from ${table}
-      join journal_records r on r.batch = u.batch where r.superseded = 1 order by r.batch, r.position`,
-  )
+async function noteSuperseded(db: Db, dialect: Dialect, batches: Batches): Promise<void> {
+  const rows = await rowsOf<{ batch: number; position: number }>(db)`
+    select r.batch, r.position from ${tableOf(dialect, { batch: 'bigint' }, batches)}
+    join journal_records r on r.batch = u.batch where r.superseded = 1 order by r.batch, r.position`
   for (const [batch, records] of Map.groupBy(rows, (row) => row.batch)) {
     const positions = JSON.stringify(toRanges(records.map(({ position }) => position)))
     // The newest row has all of them.

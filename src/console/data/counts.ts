@@ -55,41 +55,22 @@ export async function addCounts(
 }
 
 export async function deleteOldCounts(db: Db, nowMs: number): Promise<void> {
-  for (const [grain, keptS] of keptFor)
-    await sql`delete from console_counts where grain = ${grain} and at < ${Math.floor(nowMs / 1_000 - keptS)}`.execute(
-      db,
-    )
+  for (const [grain, keptS] of keptFor) {
+    const before = Math.floor(nowMs / 1_000 - keptS)
+    await sql`delete from console_counts where grain = ${grain} and at < ${before}`.execute(db)
+  }
 }
 
 /** Counts of a range whose names begin with a word; `index` from 0, oldest first. */
-export async function readCounts(
-  db: Db,
-  range: Range,
-  nowMs: number,
-  finest = 10,
-): Promise<{
-  readonly fromMs: number
-  readonly stepMs: number
-  readonly points: number
-  readonly rows: readonly {
-    readonly index: number
-    readonly words: readonly string[]
-    readonly count: number
-  }[]
-}> {
+export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
   const { grain: own, count: ownCount } = points[range]
   const grain = Math.max(own, finest)
   const count = Math.round((ownCount * own) / grain)
   const from = Math.floor(nowMs / 1_000 / grain) * grain - (count - 1) * grain
-  const rows = await rowsOf(
-    db,
-    sql<{ at: number; name: string; count: number }>`select at, name, count from console_counts
-      where grain = ${grain} and at >= ${from} order by at`,
-  )
+  const rows = await rowsOf<{ at: number; name: string; count: number }>(db)`
+    select at, name, count from console_counts where grain = ${grain} and at >= ${from} order by at`
   return {
-    fromMs: from * 1_000,
-    stepMs: grain * 1_000,
-    points: count,
+    ...{ fromMs: from * 1_000, stepMs: grain * 1_000, points: count },
     rows: rows.map((row) => ({
       index: (row.at - from) / grain,
       words: row.name.split(' '),

@@ -9,14 +9,13 @@ import {
   hashMarkId,
   openMacKey,
   readMeta,
-  type Sealed,
   unpackAnswers,
   unseal,
   type Unsealing,
 } from '../../journal/index.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { HashedKind, UnreadableReason } from './port.ts'
-import { rowsOf, tableOf } from './schema.ts'
+import { type RowOf, rowsOf, tableOf } from './schema.ts'
 
 /** What a kept request says of itself; texts as its client wrote them. */
 export interface ReadableRequest {
@@ -72,14 +71,17 @@ const SETTLED_BY_MS = 60_000
 /** Longer texts are not found: a database bounds the entries of its indexes. */
 const MAX_TEXT = 200
 
-/** The request of a batch as it is kept. */
-interface KeptRequest {
+/** Something sealed as it is kept. */
+interface Pack {
+  readonly keyId: string | undefined
+  readonly body: Uint8Array
+}
+
+/** The request of a batch as it is kept; without a body: not any longer. */
+interface KeptRequest extends Partial<Pack> {
   readonly batch: number
   readonly owner: string
   readonly onV2: number
-  readonly keyId: string | null
-  /** Null: not kept any longer. */
-  readonly body: Uint8Array | null
 }
 
 interface Todo extends KeptRequest {
@@ -94,10 +96,9 @@ async function openRequest<Result>(
   read: (payload: Uint8Array) => Result | Promise<Result>,
 ): Promise<Result | UnreadableReason> {
   if (onV2 === 1) return 'onV2'
-  if (body === null) return 'gone'
+  if (body === undefined) return 'gone'
   try {
-    const sealed: Sealed = { keyId, body }
-    return await read(await unseal(sealed, how, { kind: 'payload', batch, owner }))
+    return await read(await unseal({ keyId: keyId ?? null, body }, how, { kind: 'payload', batch, owner }))
   } catch (cause) {
     if (cause instanceof AdapterError) return cause.code === 'ADP_CONFIGURATION' ? 'key' : 'damaged'
     throw cause
@@ -121,24 +122,18 @@ export async function readKept(
   batch: number,
   position: number,
 ): Promise<OpenedRequest | UnreadableReason | undefined> {
-  const [row] = await rowsOf(
-    db,
-    sql<
-      KeptRequest & Pick<OpenedRequest, 'partner' | 'receivedMs'>
-    >`select b.id as batch, b.partner, b.received_ms as "receivedMs", b.owner,
-        b.on_v2 as "onV2", p.key_id as "keyId", p.body
-      from journal_batches b left join journal_payloads p on p.batch = b.id where b.id = ${batch}`,
-  )
+  const [row] = await rowsOf<KeptRequest & Pick<OpenedRequest, 'partner' | 'receivedMs'>>(db)`
+    select b.id as batch, b.partner, b.received_ms as "receivedMs", b.owner,
+      b.on_v2 as "onV2", p.key_id as "keyId", p.body
+    from journal_batches b left join journal_payloads p on p.batch = b.id where b.id = ${batch}`
   if (row === undefined) return undefined
   const { partner, receivedMs, owner } = row
   return openRequest(row, how, async (payload) => {
-    const packs = await rowsOf(
-      db,
-      sql<Sealed>`select key_id as "keyId", body from journal_answers where batch = ${batch} order by id`,
-    )
+    const packs = await rowsOf<Pack>(db)`
+      select key_id as "keyId", body from journal_answers where batch = ${batch} order by id`
     const answers = new Map<number, string>()
-    for (const pack of packs) {
-      unpackAnswers(await unseal(pack, how, { kind: 'answers', batch, owner }), answers)
+    for (const { keyId = null, body } of packs) {
+      unpackAnswers(await unseal({ keyId, body }, how, { kind: 'answers', batch, owner }), answers)
       await nextTurn()
     }
     return { partner, receivedMs, payload, answer: answers.get(position) }
@@ -179,30 +174,25 @@ export function createRecordIndex(
     }
   }
   return async () => {
-    const todos = await rowsOf(
-      db,
-      sql<Todo>`select c.batch, b.owner, b.on_v2 as "onV2", c.indexed, p.key_id as "keyId", p.body
-        from console_batches c join journal_batches b on b.id = c.batch left join journal_payloads p on p.batch = c.batch
-        where c.indexed <> 1 and (c.open = 0 or c.received_ms < ${Date.now() - SETTLED_BY_MS})
-        order by c.batch desc limit ${STEP}`,
-    )
+    const todos = await rowsOf<Todo>(db)`
+      select c.batch, b.owner, b.on_v2 as "onV2", c.indexed, p.key_id as "keyId", p.body
+      from console_batches c join journal_batches b on b.id = c.batch left join journal_payloads p on p.batch = c.batch
+      where c.indexed <> 1 and (c.open = 0 or c.received_ms < ${Date.now() - SETTLED_BY_MS})
+      order by c.batch desc limit ${STEP}`
     const rows: RecordRow[] = []
     const done: DoneRow[] = []
     for (const todo of todos) {
       const { batch } = todo
       await begin()
       const request = await read(todo)
-      const marks = await rowsOf(
-        db,
-        sql<{ position: number; mark: string }>`select position, mark from journal_records
-          where batch = ${batch} and mark is not null`,
-      )
+      const marks = await rowsOf<{ position: number; mark: string }>(db)`
+        select position, mark from journal_records where batch = ${batch} and mark is not null`
       const markOf = new Map(marks.map(({ position, mark }) => [position, toNumber(mark)]))
       const known = typeof request === 'object' ? request : undefined
-      for (const row of known?.rows ?? [...markOf.keys()].map((position) => ({ ...nothing, position })))
-        rows.push({ ...row, batch, mark: markOf.get(row.position) ?? null })
-      const unreadable = typeof request === 'string' ? request : null
-      done.push({ batch, boundary: known?.boundary ?? null, unreadable })
+      for (const row of known?.rows ?? marks.map(({ position }) => ({ ...nothing, position })))
+        rows.push({ ...row, batch, mark: markOf.get(row.position) })
+      const unreadable = typeof request === 'string' ? request : undefined
+      done.push({ batch, boundary: known?.boundary, unreadable })
       if (rows.length < ROWS) continue
       await keep(rows.splice(0), done.splice(0))
     }
@@ -222,30 +212,19 @@ const recordColumns = {
 const doneColumns = { batch: 'bigint', boundary: 'text', unreadable: 'text' } as const
 
 /** A batch that was read, as far as it can be. */
-type DoneRow = Readonly<Record<keyof typeof doneColumns, number | string | null>>
+type DoneRow = RowOf<typeof doneColumns>
+type RecordRow = RowOf<typeof recordColumns>
 
-interface RecordRow {
-  readonly batch: number
-  readonly position: number
-  readonly learner: number | null
-  readonly event: number | null
-  readonly mark: number | null
-  readonly content_id: string | null
-}
-
-const nothing = { learner: null, event: null, content_id: null }
+const nothing = { learner: undefined, event: undefined, content_id: undefined }
 
 /** A request as it is indexed. */
-interface IndexedRequest {
-  readonly boundary: string | null
-  readonly rows: readonly Omit<RecordRow, 'batch' | 'mark'>[]
-}
+type IndexedRequest = ReturnType<typeof hashRequest>
 
-function hashRequest({ boundary, records }: ReadableRequest, hash: SearchHash): IndexedRequest {
+function hashRequest({ boundary, records }: ReadableRequest, hash: SearchHash) {
   // Records of one batch are mostly of one event.
   const hashes = new Map<string, number>()
-  const hashOf = (kind: HashedKind, id: string | undefined): number | null => {
-    if (id === undefined) return null
+  const hashOf = (kind: HashedKind, id: string | undefined): number | undefined => {
+    if (id === undefined) return undefined
     const name = kind + id
     const known = hashes.get(name) ?? hash(kind, id)
     hashes.set(name, known)
@@ -260,5 +239,4 @@ function hashRequest({ boundary, records }: ReadableRequest, hash: SearchHash): 
   return { boundary: textOf(boundary), rows }
 }
 
-const textOf = (text: string | undefined): string | null =>
-  text === undefined || text.length > MAX_TEXT ? null : text
+const textOf = (text = ''): string | undefined => (text.length > MAX_TEXT || text === '' ? undefined : text)

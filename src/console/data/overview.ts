@@ -1,18 +1,11 @@
 import { sql } from 'kysely'
 
-import {
-  fitTotals,
-  isLive,
-  readBalances,
-  type RecordState,
-  recordStates,
-  stateCodes,
-} from '../../journal/index.ts'
+import { fitTotals, isLive, readBalances, type RecordState, recordStates, stateCodes } from '../../journal/index.ts' // prettier-ignore
 import { none } from './count-batches.ts'
 import { readCounts } from './counts.ts'
 import { toFigures } from './figures.ts'
 import type { ConsoleDatabase } from './open-database.ts'
-import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
+import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
 import { type Db, rowsOf } from './schema.ts'
 
 /** Figures are written once a minute. */
@@ -22,7 +15,7 @@ const MAX_COUNTED = 100_000
 
 export async function readOverview(database: ConsoleDatabase, range: Range, scope: Scope): Promise<Overview> {
   const { db, nowMs } = database
-  const [now] = await rowsOf(db, sql<{ ms: number }>`select ${nowMs()} as ms`)
+  const [now] = await rowsOf<{ ms: number }>(db)`select ${nowMs()} as ms`
   const atMs = now?.ms ?? Date.now()
   const traffic = await readCounts(db, range, atMs)
   const figures = range === 'live' ? await readCounts(db, range, atMs, FIGURES_S) : traffic
@@ -38,49 +31,34 @@ export async function readOverview(database: ConsoleDatabase, range: Range, scop
 
 const isInScope = (scope: Scope, partner: string): boolean => scope === 'all' || scope.includes(partner) // prettier-ignore
 
-function toTraffic(
-  { fromMs, stepMs, points, rows }: Awaited<ReturnType<typeof readCounts>>,
-  scope: Scope,
-): Traffic {
+function toTraffic({ rows, ...time }: Awaited<ReturnType<typeof readCounts>>, scope: Scope): Traffic {
   const series = new Map<string, { partner: string; state: RecordState; counts: number[] }>()
   for (const { index, words, count } of rows) {
     const [name, word, partner = ''] = words
     const state = recordStates.find((one) => one === word)
     if (name !== 'marks' || state === undefined || !isInScope(scope, partner)) continue
     const key = `${partner} ${state}`
-    const own = series.get(key) ?? { partner, state, counts: Array.from({ length: points }, () => 0) }
+    const own = series.get(key) ?? { partner, state, counts: Array.from({ length: time.points }, () => 0) }
     own.counts[index] = count
     series.set(key, own)
   }
-  return { fromMs, stepMs, points, series: [...series.values()] }
+  return { ...time, series: [...series.values()] }
 }
 
 async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly PartnerBalance[]> {
-  const checks = await rowsOf(
-    db,
-    sql<{
-      partner: string
-      holds: number
-      checkedMs: number
-    }>`select partner, holds, checked_ms as "checkedMs" from console_checks`,
-  )
-  const letters = await rowsOf(
-    db,
-    sql<{ partner: string; records: number }>`select b.partner, count(*) as records from journal_records r
-      join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`,
-  )
+  const checks = await rowsOf<{ partner: string; holds: number; checkedMs: number }>(db)`
+    select partner, holds, checked_ms as "checkedMs" from console_checks`
+  const letters = await rowsOf<{ partner: string; records: number }>(db)`
+    select b.partner, count(*) as records from journal_records r
+    join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`
   const balances = await readBalances(db)
-  return balances
-    .filter(({ partner }) => isInScope(scope, partner))
-    .map((balance) => {
-      const check = checks.find(({ partner }) => partner === balance.partner)
-      return {
-        ...balance,
-        holds: check && check.holds === 1,
-        checkedMs: check?.checkedMs,
-        deadLetters: letters.find(({ partner }) => partner === balance.partner)?.records ?? 0,
-      }
-    })
+  const shown = balances.filter(({ partner }) => isInScope(scope, partner))
+  return shown.map((balance) => {
+    const isOwn = ({ partner }: { readonly partner: string }): boolean => partner === balance.partner
+    const check = checks.find(isOwn)
+    const deadLetters = letters.find(isOwn)?.records ?? 0
+    return { ...balance, deadLetters, holds: check && check.holds === 1, checkedMs: check?.checkedMs }
+  })
 }
 
 /**
@@ -91,13 +69,11 @@ export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promi
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const checked = await reading.execute(async (at) => {
     const sums = sql.raw(recordStates.map((state) => `sum(${state}) as ${state}`).join())
-    type Kept = Record<RecordState, number> & { readonly partner: string }
-    const kept = await rowsOf(at, sql<Kept>`select partner, ${sums} from console_batches group by partner`)
-    const open = await rowsOf(
-      at,
-      sql<{ partner: string; records: number }>`select b.partner, count(*) as records from journal_batches b
-        join journal_records r on r.batch = b.id and r.state = ${sql.lit(stateCodes.open)} where b.open > 0 group by b.partner`,
-    )
+    type Kept = StateCounts & { readonly partner: string }
+    const kept = await rowsOf<Kept>(at)`select partner, ${sums} from console_batches group by partner`
+    const open = await rowsOf<{ partner: string; records: number }>(at)`
+      select b.partner, count(*) as records from journal_batches b
+      join journal_records r on r.batch = b.id and r.state = ${sql.lit(stateCodes.open)} where b.open > 0 group by b.partner`
     return (await readBalances(at)).map((balance) => {
       const { partner } = balance
       const own = kept.find((one) => one.partner === partner)
@@ -114,34 +90,21 @@ export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promi
 }
 
 async function readInstances({ db, nowMs }: ConsoleDatabase): Promise<readonly Instance[]> {
-  const rows = await rowsOf(
-    db,
-    sql<Omit<Instance, 'state'> & { lost: number; live: number }>`select i.id as instance, i.host, i.pid,
-        i.lease_until as "leaseUntilMs", i.lost, case when ${isLive({ nowMs })} then 1 else 0 end as live,
-        (select count(*) from journal_batches b where b.instance = i.id and b.open > 0) as "openBatches"
-      from journal_instances i order by i.id desc`,
-  )
-  return rows.map(({ lost, live, ...row }) => ({
-    ...row,
-    state: lost === 1 ? 'lost' : live === 1 ? 'live' : 'expired',
-  }))
+  return rowsOf<Instance>(db)`
+    select i.id as instance, i.host, i.pid, i.lease_until as "leaseUntilMs",
+      case when i.lost = 1 then 'lost' when ${isLive({ nowMs })} then 'live' else 'expired' end as state,
+      (select count(*) from journal_batches b where b.instance = i.id and b.open > 0) as "openBatches"
+    from journal_instances i order by i.id desc`
 }
 
 async function readIndexState(db: Db): Promise<IndexState> {
-  const [row] = await rowsOf(
-    db,
-    sql<{ waiting: number; lostSteps: number }>`select lost_steps as "lostSteps",
-        (select count(*) from (select 1 from journal_batches b where b.id > i.last_batch limit ${MAX_COUNTED}) n)
-        + (select count(*) from (select 1 from console_batches c where c.indexed <> 1 limit ${MAX_COUNTED}) t) as waiting
-      from console_index i`,
-  )
-  const unreadable = await rowsOf(
-    db,
-    sql<{
-      reason: UnreadableReason
-      batches: number
-    }>`select unreadable as reason, count(*) as batches from console_batches
-      where unreadable is not null group by unreadable`,
-  )
+  const [row] = await rowsOf<{ waiting: number; lostSteps: number }>(db)`
+    select lost_steps as "lostSteps",
+      (select count(*) from (select 1 from journal_batches b where b.id > i.last_batch limit ${MAX_COUNTED}) n)
+      + (select count(*) from (select 1 from console_batches c where c.indexed <> 1 limit ${MAX_COUNTED}) t) as waiting
+    from console_index i`
+  const unreadable = await rowsOf<{ reason: UnreadableReason; batches: number }>(db)`
+    select unreadable as reason, count(*) as batches from console_batches
+    where unreadable is not null group by unreadable`
   return { waiting: row?.waiting ?? 0, unreadable, lostSteps: row?.lostSteps ?? 0 }
 }

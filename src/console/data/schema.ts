@@ -70,17 +70,26 @@ export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
     values (1, ${VERSION}, ${journal}, 0, 0, '', 0, 0, 0)`.execute(db)
 }
 
-export async function rowsOf<Row>(db: Db, query: RawBuilder<Row>): Promise<readonly Row[]> {
-  return (await query.execute(db)).rows
-}
+/** Asks for the rows of a statement; a NULL is undefined in them. */
+export const rowsOf =
+  <Row extends object>(db: Db) =>
+  async (...statement: Parameters<typeof sql>): Promise<readonly Row[]> => {
+    const { rows } = await sql<Row>(...statement).execute(db)
+    for (const row of rows)
+      for (const [name, value] of Object.entries(row)) if (value === null) Reflect.set(row, name, undefined)
+    return rows
+  }
 
-type ColumnType = 'bigint' | 'integer' | 'text'
+type Columns = Readonly<Record<string, 'bigint' | 'integer' | 'text'>>
+
+/** A row of a table with these columns, perhaps with more. */
+export type RowOf<Own extends Columns> = { readonly [Name in keyof Own]: number | string | null | undefined }
 
 /** Rows as the table `u` of a statement, with one parameter for all. */
-export function tableOf<const Columns extends Readonly<Record<string, ColumnType>>>(
+export function tableOf<const Own extends Columns>(
   dialect: Dialect,
-  columns: Columns,
-  rows: readonly { readonly [Name in keyof Columns]: number | string | null }[],
+  columns: Own,
+  rows: readonly RowOf<Own>[],
 ): RawBuilder<unknown> {
   const json = JSON.stringify(rows)
   if (dialect === 'postgres') {

@@ -1,13 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import {
-  isDue,
-  NO_KEY,
-  readRecordSummaries,
-  type RecordState,
-  recordStates,
-  stateCodes,
-} from '../../journal/index.ts'
+import { isDue, NO_KEY, readRecordSummaries, recordStates, stateCodes } from '../../journal/index.ts'
 import { none } from './count-batches.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type {
@@ -19,6 +12,7 @@ import type {
   Scope,
   Search,
   SearchResult,
+  StateCounts,
   Step,
   WaitingFilter,
   WaitingRows,
@@ -36,49 +30,57 @@ const MAX_COUNTED = 10_000
 export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Scope): Promise<SearchResult> {
   const limit = Math.min(search.limit ?? SEARCHED, MAX_SEARCHED)
   const isInside = [search.contentId, search.learner, search.event, search.mark].some((one) => one !== undefined) // prettier-ignore
-  const [one, other] = (search.after ?? '').split('.').map(Number)
-  const after = one !== undefined && other !== undefined ? ([one, other] as const) : undefined
+  const after = placeIn(search.after)
   if (isInside) {
     const records = await findRecords(db, search, scope, after, limit + 1)
-    const last = records.length > limit ? records[limit - 1] : undefined
-    return { kind: 'records', records: records.slice(0, limit), next: last && `${last.batch}.${last.position}` } // prettier-ignore
+    return { kind: 'records', records: records.slice(0, limit), next: nextOf(records, limit) }
   }
   const batches = await findBatches(db, search, scope, after, limit + 1)
-  const last = batches.length > limit ? batches[limit - 1] : undefined
-  return { kind: 'batches', batches: batches.slice(0, limit), next: last && `${last.batch}.0` }
+  return { kind: 'batches', batches: batches.slice(0, limit), next: nextOf(batches, limit) }
 }
 
+/** Batch and position of the last row of the page before. */
 type After = readonly [number, number] | undefined
 
+function placeIn(after = ''): After {
+  const [batch, position] = after.split('.').map(Number)
+  return batch === undefined || position === undefined ? undefined : [batch, position]
+}
+
+/** What the next page is after, where there are more rows than its limit. */
+function nextOf(
+  rows: readonly { readonly batch: number; readonly position?: number }[],
+  limit: number,
+): string | undefined {
+  const last = rows.length > limit ? rows[limit - 1] : undefined
+  return last && `${last.batch}.${last.position ?? 0}`
+}
+
 async function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: number) {
-  const { batch, boundary, state, fromMs, untilMs, partner } = search
+  const { batch, boundary, state, partner } = search
   const conditions = [
     ...all('c.partner', scope, partner),
     ...when(batch, (number) => sql`c.batch = ${number}`),
     ...when(boundary, (text) => sql`c.boundary = ${text}`),
     ...when(state, (name) => sql`c.${sql.ref(name)} > 0`),
-    ...within('c', fromMs, untilMs),
+    ...within('c', search),
     ...when(after, ([number]) => sql`c.batch < ${number}`),
   ]
-  const rows = await rowsOf(
-    db,
-    sql<BatchCounts>`select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
-        c.open, c.confirmed, c.refused, c.unknown, c.parked, b.on_v2 as "onV2"
-      from console_batches c join journal_batches b on b.id = c.batch
-      ${where(conditions)} order by c.batch desc limit ${limit}`,
+  const rows = await rowsOf<StateCounts & HeadRow>(db)`
+    select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
+      c.open, c.confirmed, c.refused, c.unknown, c.parked, b.on_v2 as "onV2"
+    from console_batches c join journal_batches b on b.id = c.batch
+    ${where(conditions)} order by c.batch desc limit ${limit}`
+  return rows.map(({ open, confirmed, refused, unknown, parked, ...head }) =>
+    toBatchRow(head, { open, confirmed, refused, unknown, parked }),
   )
-  return rows.map(toBatchRow)
 }
 
 /**
  * That `received_ms` of a table is within a time, with the numbers that batches of that time have: these stand in the order of the list, so
  * that the database begins and ends there. `+ 0` keeps it from going through all batches in the order of their numbers instead.
  */
-function within(
-  table: string,
-  fromMs: number | undefined,
-  untilMs: number | undefined,
-): readonly Condition[] {
+function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const timeOf = (name: string): readonly Condition[] => [
     ...when(fromMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} >= ${ms}`),
     ...when(untilMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} < ${ms}`),
@@ -90,27 +92,15 @@ function within(
   return [...own, sql`${batch} between ${bound('min')} and ${bound('max')}`]
 }
 
-interface BatchCounts extends Readonly<Record<RecordState, number>> {
-  readonly batch: number
-  readonly partner: string
-  readonly receivedMs: number
-  readonly boundary: string | null
-  readonly onV2: number
-}
+type HeadRow = Pick<BatchRow, 'batch' | 'partner' | 'receivedMs' | 'boundary'> & { readonly onV2: number }
 
-function toBatchRow(row: BatchCounts): BatchRow {
-  const { open, confirmed, refused, unknown, parked, onV2, boundary, batch, partner, receivedMs } = row
-  return {
-    ...{ batch, partner, receivedMs },
-    boundary: boundary ?? undefined,
-    servedBy: onV2 === 1 ? 'v2' : 'v3',
-    records: open + confirmed + refused + unknown + parked,
-    states: { open, confirmed, refused, unknown, parked },
-  }
+function toBatchRow<Head extends HeadRow>({ onV2, ...head }: Head, states: StateCounts) {
+  const records = recordStates.reduce((sum, state) => sum + states[state], 0)
+  return { ...head, servedBy: onV2 === 1 ? ('v2' as const) : ('v3' as const), records, states }
 }
 
 function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: number) {
-  const { batch, boundary, contentId, learner, event, mark, state, fromMs, untilMs, partner } = search
+  const { batch, boundary, contentId, learner, event, mark, state, partner } = search
   const hashes = Object.entries({ mark, learner, event }).flatMap(([name, hash]) => (hash === undefined ? [] : [[name, toHash(hash)] as const])) // prettier-ignore
   // Hashes are rare, Content-IDs are not: an expression that is no column keeps the database from their index, as it keeps it from a second hash.
   const notByIndex = (column: string, value: number | string): Condition =>
@@ -126,7 +116,7 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...when(batch, (number) => sql`k.batch = ${number}`),
     ...when(boundary, (text) => sql`k.batch in (select c.batch from console_batches c where c.boundary = ${text})`), // prettier-ignore
     ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(name)} > 0`),
-    ...within('b', fromMs, untilMs),
+    ...within('b', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
     // Erased, and still to be erased here.
     ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
@@ -146,13 +136,10 @@ async function readRecords(
   conditions: readonly Condition[],
   order: Condition,
 ): Promise<readonly RecordRow[]> {
-  const rows = await readRecordSummaries<{ instance: number; contentId: string | null }>(
-    db,
-    from,
-    sql`${where(conditions)} ${order}`,
-    sql`, b.instance, (select k.content_id from console_records k
-      where k.batch = r.batch and k.position = r.position) as "contentId"`,
-  )
+  const own = sql`, b.instance, (select k.content_id from console_records k
+    where k.batch = r.batch and k.position = r.position) as "contentId"`
+  const rest = sql`${where(conditions)} ${order}`
+  const rows = await readRecordSummaries<{ instance: number; contentId: string | null }>(db, from, rest, own)
   return rows.map((row) => ({ ...row, contentId: row.contentId ?? undefined }))
 }
 
@@ -174,12 +161,9 @@ export async function readPage(
   return { records: records.slice(0, rows), next: records[rows]?.position }
 }
 
-interface DetailsRow extends Omit<BatchCounts, RecordState> {
-  readonly instance: number
-  readonly answered: number
-  readonly hasRequest: number
-  readonly unreadable: BatchDetails['unreadable'] | null
-}
+type DetailsRow = HeadRow &
+  Pick<BatchDetails, 'instance' | 'unreadable'> &
+  Record<'answered' | 'hasRequest', number>
 
 export async function readDetails(
   { db }: ConsoleDatabase,
@@ -187,89 +171,57 @@ export async function readDetails(
   scope: Scope,
 ): Promise<BatchDetails | undefined> {
   const conditions = [sql`b.id = ${batch}`, ...all('b.partner', scope, undefined)]
-  const [row] = await rowsOf(
-    db,
-    sql<DetailsRow>`select b.id as batch, b.partner, b.received_ms as "receivedMs", b.on_v2 as "onV2", b.instance, b.answered,
-        c.boundary, c.unreadable, case when b.on_v2 = 0 and b.bytes > 0 then 1 else 0 end as "hasRequest"
-      from journal_batches b left join console_batches c on c.batch = b.id ${where(conditions)}`,
-  )
+  const [row] = await rowsOf<DetailsRow>(db)`
+    select b.id as batch, b.partner, b.received_ms as "receivedMs", b.on_v2 as "onV2", b.instance, b.answered,
+      c.boundary, c.unreadable, case when b.on_v2 = 0 and b.bytes > 0 then 1 else 0 end as "hasRequest"
+    from journal_batches b left join console_batches c on c.batch = b.id ${where(conditions)}`
   if (row === undefined) return undefined
+  const { answered, hasRequest, ...head } = row
   const counts = { ...none }
   let deadLetters = 0
-  const states = await rowsOf(
-    db,
-    sql<{
-      state: number
-      records: number
-      letters: number
-    }>`select state, count(*) as records, sum(dead_letter) as letters
-      from journal_records where batch = ${batch} group by state`,
-  )
+  const states = await rowsOf<Record<'state' | 'records' | 'letters', number>>(db)`
+    select state, count(*) as records, sum(dead_letter) as letters
+    from journal_records where batch = ${batch} group by state`
   for (const { state, records, letters } of states) {
     counts[recordStates[state] ?? 'unknown'] += records
     deadLetters += letters
   }
   return {
-    ...toBatchRow({ ...row, ...counts }),
-    instance: row.instance,
-    answered: row.answered === 1,
-    hasRequest: row.hasRequest === 1,
-    deadLetters,
-    unreadable: row.unreadable ?? undefined,
-    timeline: await readTimeline(db, batch),
+    ...toBatchRow(head, counts),
+    answered: answered === 1,
+    hasRequest: hasRequest === 1,
+    ...{ deadLetters, timeline: await readTimeline(db, batch) },
   }
 }
 
 async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
-  const rows = await rowsOf(
-    db,
-    sql<
-      Omit<Step, 'positions' | 'reason' | 'instance'> & {
-        positions: string
-        reason: string | null
-        instance: number | null
-      }
-    >`
-      select at_ms as "atMs", kind, instance, positions, reason from console_steps where batch = ${batch}
-      order by at_ms limit ${MAX_STEPS}`,
-  )
-  return rows.map(({ positions, reason, instance, ...step }) => ({
-    ...step,
-    instance: instance ?? undefined,
-    reason: reason ?? undefined,
-    // As `keepSteps` wrote it.
-    positions: JSON.parse(positions) as Step['positions'],
-  }))
+  const rows = await rowsOf<Omit<Step, 'positions'> & { readonly positions: string }>(db)`
+    select at_ms as "atMs", kind, instance, positions, reason from console_steps where batch = ${batch}
+    order by at_ms limit ${MAX_STEPS}`
+  // As `keepSteps` wrote it.
+  return rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
 }
 
 /** Dead letters, or records that wait for a time, oldest first. */
 export async function readWaiting(
   { db }: ConsoleDatabase,
-  { kind, partner, reason, after = '', limit = LISTED }: WaitingFilter,
+  { kind, partner, reason, after, limit = LISTED }: WaitingFilter,
   scope: Scope,
 ): Promise<WaitingRows> {
   const rows = Math.min(limit, MAX_LISTED)
-  const [batch, position] = after.split('.').map(Number)
   const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...all('b.partner', scope, partner)] // prettier-ignore
   const conditions = [
     ...own,
     ...when(reason, (text) => sql`r.reason = ${text}`),
-    ...(batch === undefined || position === undefined ? [] : [sql`(r.batch, r.position) > (${batch}, ${position})`]), // prettier-ignore
+    ...when(placeIn(after), ([batch, position]) => sql`(r.batch, r.position) > (${batch}, ${position})`),
   ]
-  const records = await readRecords(
-    db,
-    listed,
-    conditions,
-    sql`order by r.batch, r.position limit ${rows + 1}`,
-  )
-  const reasons = await rowsOf(
-    db,
-    sql<{ reason: string; records: number }>`select coalesce(reason, '') as reason, count(*) as records from (
-        select r.reason from journal_records r join journal_batches b on b.id = r.batch ${where(own)} limit ${MAX_COUNTED}) s
-      group by reason order by records desc, reason`,
-  )
-  const last = records.length > rows ? records[rows - 1] : undefined
-  return { records: records.slice(0, rows), reasons, next: last && `${last.batch}.${last.position}` }
+  const order = sql`order by r.batch, r.position limit ${rows + 1}`
+  const records = await readRecords(db, listed, conditions, order)
+  const reasons = await rowsOf<{ reason: string; records: number }>(db)`
+    select coalesce(reason, '') as reason, count(*) as records from (
+      select r.reason from journal_records r join journal_batches b on b.id = r.batch ${where(own)} limit ${MAX_COUNTED}) s
+    group by reason order by records desc, reason`
+  return { records: records.slice(0, rows), reasons, next: nextOf(records, rows) }
 }
 
 const where = (conditions: readonly Condition[]): Condition =>

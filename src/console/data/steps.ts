@@ -123,10 +123,8 @@ export async function keepSteps(
   lost: number,
 ): Promise<void> {
   const columns = { batch: 'bigint', at_ms: 'bigint', kind: 'text', instance: 'bigint', positions: 'text', reason: 'text' } as const // prettier-ignore
-  const rows = steps.map(({ batch, atMs, kind, instance, ranges, reason }) => ({
-    ...{ batch, at_ms: Math.floor(atMs), kind, positions: JSON.stringify(ranges) },
-    instance: instance ?? null,
-    reason: reason ?? null,
+  const rows = steps.map(({ atMs, ranges, ...step }) => ({
+    ...{ ...step, at_ms: Math.floor(atMs), positions: JSON.stringify(ranges) },
   }))
   const names = sql.raw(Object.keys(columns).join())
   await exclusively(async (db) => {

@@ -14,23 +14,23 @@ const STEP = 2_000
  */
 export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   return exclusively(async (db) => {
-    const rows = await rowsOf(
-      db,
-      sql<{ batch: number; found: number | null; key: string | null }>`select c.batch, b.id as found,
-          (select r.key from journal_records r where r.batch = c.batch order by r.position limit 1) as key
-        from console_batches c left join journal_batches b on b.id = c.batch
-        where c.batch > (select swept from console_index) order by c.batch limit ${STEP}`,
-    )
-    const purged = rows.flatMap(({ batch, found }) => (found === null ? batch : []))
-    const erased = rows.flatMap(({ batch, found, key }) => (found !== null && key === NO_KEY ? batch : []))
+    const rows = await rowsOf<{ batch: number; found: number | undefined; key: string | undefined }>(db)`
+      select c.batch, b.id as found,
+        (select r.key from journal_records r where r.batch = c.batch order by r.position limit 1) as key
+      from console_batches c left join journal_batches b on b.id = c.batch
+      where c.batch > (select swept from console_index) order by c.batch limit ${STEP}`
+    const [purged, kept] = [
+      rows.filter(({ found }) => found === undefined),
+      rows.filter(({ found }) => found),
+    ]
+    const erased = kept.filter(({ key }) => key === NO_KEY)
+    const listOf = (some: typeof rows) => sql.join(some.map(({ batch }) => batch))
     if (purged.length > 0)
-      for (const table of ['batches', 'records'])
-        await sql`delete from ${sql.table(`console_${table}`)} where batch in (${sql.join(purged)})`.execute(
-          db,
-        )
+      for (const table of ['console_batches', 'console_records'])
+        await sql`delete from ${sql.table(table)} where batch in (${listOf(purged)})`.execute(db)
     if (erased.length > 0)
       await sql`update console_records set learner = null, event = null, mark = null
-        where batch in (${sql.join(erased)}) and (learner is not null or mark is not null)`.execute(db)
+        where batch in (${listOf(erased)}) and (learner is not null or mark is not null)`.execute(db)
     const isEnd = rows.length < STEP
     await sql`update console_index set swept = ${isEnd ? 0 : (rows.at(-1)?.batch ?? 0)}`.execute(db)
     if (isEnd) {
