@@ -2,7 +2,7 @@ import type { TrendDay } from '../compare/evidence/read-evidence.ts'
 import type { ListedRun, UnfinishedRun } from '../compare/run/index.ts'
 import type { RunDocument } from '../compare/run-document.ts'
 import type { Actor } from '../rollout/operators.ts'
-import type { Stage } from '../rollout/stage.ts'
+import type { Stage, StageSetting } from '../rollout/stage.ts'
 import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'
 import type { ConsoleData } from './data/port.ts'
 
@@ -15,8 +15,9 @@ export interface ConsolePorts {
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
   /** Which rule made what of a record; undefined: there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
-  /** Undefined: none runs beside the adapter. */
-  readonly sandbox: SandboxControl | undefined
+  /** The stand-in service; `set` replaces a setting, without a value by its default. Undefined: none runs beside the adapter. */
+  readonly sandbox:
+    { read(): Promise<SandboxState>; set(setting: SandboxSetting, value?: object): Promise<void> } | undefined
 }
 
 /** What comparisons have found, by the functions of `markbridge compare`. */
@@ -41,37 +42,21 @@ export interface LiveResult {
 /** What of the stand-in service can be set while it runs; each is a control route of it. */
 export type SandboxSetting = 'faults' | 'values' | 'differences'
 
-/** The stand-in service. */
-interface SandboxControl {
-  read(): Promise<SandboxState>
-  /** Replaces a setting; undefined restores its default. */
-  set(setting: SandboxSetting, value: object | undefined): Promise<void>
-}
-
 export interface SandboxState {
   /** What it has accepted, oldest first. */
-  readonly effects: readonly SandboxEffect[]
+  readonly effects: readonly Readonly<
+    Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
+  >[]
   /** As its control routes show them; of faults those that were put. */
   readonly settings: Readonly<Record<SandboxSetting, unknown>>
-  readonly school: SandboxSchool
-}
-
-/** Ids to try; `from` and `to` are the weeks that the events are in. */
-export interface SandboxSchool {
-  readonly learners: readonly string[]
-  readonly events: readonly string[]
-  readonly codes: readonly { readonly id: string; readonly code: string }[]
-  readonly from: string
-  readonly to: string
-}
-
-/** A mark that the stand-in service has accepted. */
-export interface SandboxEffect {
-  readonly seq: number
-  readonly face: string
-  readonly learner: string
-  readonly event: string
-  readonly externalId: string
+  /** Ids to try; `from` and `to` are the weeks that the events are in. */
+  readonly school: {
+    readonly learners: readonly string[]
+    readonly events: readonly string[]
+    readonly codes: readonly { readonly id: string; readonly code: string }[]
+    readonly from: string
+    readonly to: string
+  }
 }
 
 /** A recorded batch that was tried. */
@@ -116,27 +101,13 @@ export interface TriedFinding {
 }
 
 /** What became of a record on its way to V3 and back. */
-export type Explained =
-  | {
-      readonly kind: 'posted'
-      readonly fields: readonly ExplainedField[]
-      /** Members of the V2 record without a rule, and what the partner's settings do with them. */
-      readonly unmapped: number
-      readonly unmappedFields: string
-      readonly reply: ExplainedReply | undefined
-    }
-  | {
-      readonly kind: 'refused'
-      readonly faults: readonly { readonly code: string; readonly message: string }[]
-      readonly reply: ExplainedReply | undefined
-    }
-  | { readonly kind: 'unreadable'; readonly why: string }
-
-/** The part of the reply that the journal keeps; undefined in its place: none is kept. */
-interface ExplainedReply {
-  readonly status: number
-  /** Of the flat record, or of each error; empty for a part without a body. */
+export interface Explained {
+  /** What is to be known of the body for V3, or why there is none, as sentences. */
+  readonly notes: readonly string[]
+  /** The members of that body. */
   readonly fields: readonly ExplainedField[]
+  /** The part of the reply that the journal keeps, with the members of the flat record or of each error; undefined: none. */
+  readonly reply: { readonly status: number; readonly fields: readonly ExplainedField[] } | undefined
 }
 
 /** A member of the body for V3, or of a part of the reply. */
@@ -158,34 +129,31 @@ export interface StageDesk {
   /** Takes a step, or says with `dryRun` what it would do. Whether the actor may is part of the answer. */
   change(actor: Actor, partner: string, step: Step): Promise<StepResult>
   /** Rows of the audit trail, newest first. */
-  history(filter: {
-    readonly partner?: string | undefined
-    readonly limit: number
-  }): Promise<readonly AuditEntry[]>
+  history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly AuditEntry[]>
   /** Adds to the audit trail what an operator did that changes no stage. */
   note(action: NotedAction, by: string, what: string): Promise<void>
 }
 
+/** What a step to canary may change. */
+type Share = { readonly [Name in keyof Omit<StageSetting, 'stage'>]?: StageSetting[Name] | undefined }
+
 export type Step =
-  | {
+  | (Share & {
       readonly kind: 'set'
       readonly stage: Stage
-      readonly percent?: number | undefined
-      readonly always?: readonly string[] | undefined
-      readonly never?: readonly string[] | undefined
       readonly despiteHold: boolean
       readonly dryRun: boolean
       readonly reason: string
-    }
+    })
   | { readonly kind: 'back'; readonly reason: string }
   | { readonly kind: 'approve'; readonly despiteHold: boolean; readonly reason: string }
 
 /** What became of a step: the answer of the command in words and, for programs, as its document. */
 export interface StepResult {
-  /** `waits`: for the approval of another operator. */
-  readonly outcome: 'done' | 'waits' | 'refused'
-  readonly message: string
-  readonly document: unknown
+  /** True, too, where it waits for the approval of another operator. */
+  readonly isDone: boolean
+  readonly text: string
+  readonly json: unknown
 }
 
 /** The stage of a partner with the advice on its next step. */
@@ -212,11 +180,7 @@ export interface PartnerStage {
 
 export interface PartnerDetails extends PartnerStage {
   /** The setting of the journal or the file, which a step starts from. */
-  readonly canary: {
-    readonly percent: number
-    readonly always: readonly string[]
-    readonly never: readonly string[]
-  }
+  readonly canary: Omit<StageSetting, 'stage'>
   /** What the advice was judged by, one fact a line. */
   readonly evidence: readonly string[]
   /** As `markbridge config print` shows it: without secrets. Undefined: the file does not have it. */

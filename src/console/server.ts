@@ -8,7 +8,7 @@ import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
 import { checkHost, createAddressList } from '../http/address.ts'
 import { answerUnreadable, refuseTunnel } from '../http/server.ts'
 import type { ListedOperator } from '../rollout/operators.ts'
-import { COOKIE, createHostCheck, createIdentify, peerOf } from './access/identify.ts'
+import { clientOf, COOKIE, createHostCheck, createIdentify, peerOf } from './access/identify.ts'
 import { createLoginLimit } from './access/login-limit.ts'
 import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
 import { forbidden, scopeOf, type Visit } from './access/visit.ts'
@@ -39,12 +39,10 @@ interface Console {
   readonly createLink: () => string | undefined
 }
 
-const MAX_HEADER_BYTES = 32_768
+const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
 /** Bulk actions name each record. */
 const MAX_FIELDS = 2_000
-const HEADERS_MS = 10_000
-const REQUEST_MS = 60_000
 /** Six for each browser of a large team. */
 const MAX_CONNECTIONS = 256
 
@@ -54,16 +52,7 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 export function createConsole(options: ConsoleOptions): Console {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
-  const app = createApp(options, sessions)
-  const server = createServer(
-    {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_MS,
-      requestTimeout: REQUEST_MS,
-      requireHostHeader: false,
-    },
-    app,
-  )
+  const server = createServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
   // The process serves clients too: whoever reaches this port must not use up its descriptors.
   server.maxConnections = MAX_CONNECTIONS
   server.on('clientError', answerUnreadable)
@@ -72,7 +61,7 @@ export function createConsole(options: ConsoleOptions): Console {
     server,
     createLink: () => {
       const token = sessions.createLink()
-      return token === undefined ? undefined : `/enter?link=${token}`
+      return token && `/enter?link=${token}`
     },
   }
 }
@@ -98,16 +87,15 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
     throw new AdapterError('ADP_NOT_FOUND', 'There is no such page.')
   })
   app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+    const known = toKnownError(error)
     if (response.headersSent) {
       next(error)
       return
     }
-    const known = toKnownError(error)
     if (known.code === 'ADP_INTERNAL') options.onError(error)
-    const signedIn = access.whoIs(request)
     response.status(statusOf(known))
     if (wantsJson(request)) response.json(toErrorBody(known))
-    else response.send(renderError(known, signedIn))
+    else response.send(renderError(known, access.whoIs(request)))
   })
   return app
 }
@@ -155,17 +143,15 @@ const secureHeaders = helmet({
   strictTransportSecurity: false,
 })
 
+const OTHER_HOST = 'The console does not answer under this name. Add it to console.hosts.'
+
 /** Refuses what no page needs: other methods, other names of this host, and changes that another site asks for. */
 function createGate(settings: ConsoleOptions['settings']) {
   const isOwnHost = createHostCheck(settings)
   return (request: Request, response: Response, next: NextFunction): void => {
     response.set('Cache-Control', 'no-store')
     const host = checkHost(request)
-    if (!isOwnHost(request))
-      throw new AdapterError(
-        'ADP_HOST',
-        'The console does not answer under this name. Add it to console.hosts.',
-      )
+    if (!isOwnHost(request)) throw new AdapterError('ADP_HOST', OTHER_HOST)
     if (!METHODS.has(request.method)) {
       response.set('Allow', 'GET, HEAD, POST')
       throw new AdapterError('ADP_METHOD_NOT_ALLOWED', 'The console answers GET, HEAD and POST.')
@@ -195,67 +181,60 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
   const limit = createLoginLimit(nowMs)
   const known = new WeakMap<Request, SignedIn>()
   const expectAttempt = (request: Request, response: Response): void => {
-    const waitS = limit.waitOf(peerOf(request))
+    const waitS = limit.waitOf(clientOf(request, proxies))
     if (waitS === 0) return
     response.set('Retry-After', String(waitS))
     throw new TooManyAttempts(waitS)
   }
-  const admit = (request: Request, response: Response, cookie: string): void => {
+  /** Goes on with a session; without one says why there is none. */
+  const enter = (request: Request, response: Response, cookie: string | undefined, error: string): void => {
+    const to = ownPath(queryOf(request).get('to'))
+    if (cookie === undefined) {
+      limit.failed(clientOf(request, proxies))
+      response.status(401).send(renderLogin(to, error))
+      return
+    }
     const secure = isFromProxy(request) && request.headers['x-forwarded-proto'] === 'https'
-    response.cookie(COOKIE, cookie, { httpOnly: true, sameSite: 'strict', path: '/', secure })
-    response.redirect(303, ownPath(queryOf(request).get('to')))
-  }
-  const refuse = (request: Request, response: Response, what: string): void => {
-    limit.failed(peerOf(request))
-    response.status(401).send(renderLogin({ error: what, to: ownPath(queryOf(request).get('to')) }))
+    response.cookie(COOKIE, cookie, { ...cookieRules, secure }).redirect(303, to)
   }
   return {
     whoIs: (request: Request): SignedIn | undefined => known.get(request),
     addLogin: (app: Express): void => {
       app.get('/login', (request, response) => {
-        response.send(renderLogin({ to: ownPath(queryOf(request).get('to')) }))
+        response.send(renderLogin(ownPath(queryOf(request).get('to'))))
       })
       app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
         expectAttempt(request, response)
         const cookie = sessions.enter(formOf(request).get('token')?.trim() ?? '')
-        if (cookie === undefined) refuse(request, response, 'This token belongs to no operator.')
-        else admit(request, response, cookie)
+        enter(request, response, cookie, 'This token belongs to no operator.')
       })
       app.get('/enter', (request, response) => {
         expectAttempt(request, response)
         const cookie = sessions.enterByLink(queryOf(request).get('link') ?? '')
-        if (cookie === undefined)
-          refuse(
-            request,
-            response,
-            'This link was used already, or is too old. Start the console again for another one.',
-          )
-        else admit(request, response, cookie)
+        enter(request, response, cookie, USED_LINK)
       })
     },
     expectSignedIn: (request: Request, response: Response, next: NextFunction): void => {
       if (request.headers.authorization !== undefined) expectAttempt(request, response)
       const { signedIn, isWrongToken } = identify(request)
-      if (isWrongToken) limit.failed(peerOf(request))
-      if (signedIn === undefined) {
-        if (wantsJson(request) || request.method === 'POST')
-          throw new AdapterError(
-            'ADP_TOKEN',
-            'Sign in first, or send the token of an operator: Authorization: Bearer <token>.',
-          )
-        response.redirect(303, `/login?to=${encodeURIComponent(ownPath(request.originalUrl))}`)
-        return
-      }
-      known.set(request, signedIn)
-      next()
+      if (isWrongToken) limit.failed(clientOf(request, proxies))
+      if (signedIn !== undefined) {
+        known.set(request, signedIn)
+        next()
+      } else if (wantsJson(request) || request.method === 'POST') {
+        throw new AdapterError('ADP_TOKEN', NO_TOKEN)
+      } else response.redirect(303, `/login?to=${encodeURIComponent(ownPath(request.originalUrl))}`)
     },
     signOut: (signedIn: SignedIn, response: Response): void => {
       sessions.end(signedIn)
-      response.clearCookie(COOKIE, { httpOnly: true, sameSite: 'strict', path: '/' })
-      response.redirect(303, '/login')
+      response.clearCookie(COOKIE, cookieRules).redirect(303, '/login')
     },
   }
 }
+
+const cookieRules = { httpOnly: true, sameSite: 'strict', path: '/' } as const
+const USED_LINK = 'This link was used already, or is too old. Start the console again for another one.'
+const NO_TOKEN = 'Sign in first, or send the token of an operator: Authorization: Bearer <token>.'
 
 class TooManyAttempts extends AdapterError {
   constructor(waitS: number) {
@@ -280,7 +259,13 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
     throw forbidden('This form is not of your session. Open the page again and repeat what you did.')
   }
-  const send = (request: Request, response: Response, visit: Visit, shown: Shown, isLive = false): void => {
+  const send = (
+    request: Request,
+    response: Response,
+    { signedIn }: Visit,
+    shown: Shown,
+    isLive = false,
+  ): void => {
     if (wantsJson(request)) {
       response.json(shown.json)
       return
@@ -292,11 +277,10 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
       return
     }
-    const { csrf } = visit.signedIn
-    const notice = notices.get(csrf)
-    notices.delete(csrf)
+    const notice = notices.get(signedIn.csrf)
+    notices.delete(signedIn.csrf)
     const hasSandbox = ports.sandbox !== undefined
-    response.send(renderPage(shown, { visit, path: request.path, hasSandbox, isLive, notice }))
+    response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, notice }))
   }
   app.post('/logout', (request, response) => {
     const visit = visitOf(request)
@@ -338,14 +322,13 @@ function formOf({ body }: Request): URLSearchParams {
   const fields: unknown = body
   if (typeof fields !== 'object' || fields === null) return new URLSearchParams()
   const pairs = Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
-    (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((one): [string, string][] =>
-      typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean'
-        ? [[name, String(one)]]
-        : [],
-    ),
+    [value].flat().flatMap((one): [string, string][] => (isPlain(one) ? [[name, String(one)]] : [])),
   )
   return new URLSearchParams(pairs)
 }
+
+const isPlain = (value: unknown): value is string | number | boolean =>
+  ['string', 'number', 'boolean'].includes(typeof value)
 
 /** Express's own parser was turned off: it makes objects of names with brackets. */
 const queryOf = ({ originalUrl }: Request): URLSearchParams =>

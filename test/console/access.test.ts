@@ -533,6 +533,40 @@ describe('a login storm', () => {
     await other.close()
   })
 
+  const guessFrom = async (other: RunningConsole, forwarded: string): Promise<number> => {
+    const headers = { 'x-forwarded-for': forwarded }
+    return (await other.ask('/login', { form: { token: 'guess' }, headers })).status
+  }
+
+  test('behind trusted proxies counts for the client that they have the request from', async () => {
+    const other = await startConsole({
+      settings: settingsOf({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] }),
+    })
+    for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, '203.0.113.1')).toBe(401)
+    expect(await guessFrom(other, '203.0.113.1')).toBe(429)
+    expect(await guessFrom(other, '203.0.113.1, 10.0.0.7')).toBe(429)
+    expect(await guessFrom(other, '203.0.113.5, 203.0.113.1')).toBe(429)
+    expect(await guessFrom(other, '203.0.113.2')).toBe(401)
+    await other.close()
+  })
+
+  test.each(['not an address', '10.0.0.1:4711'])(
+    'counts for the proxy that names nobody: %s',
+    async (forwarded) => {
+      const other = await startConsole({ settings: settingsOf({ trustedProxies: ['127.0.0.1'] }) })
+      for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, forwarded)).toBe(401)
+      expect(await guessFrom(other, '127.0.0.1')).toBe(429)
+      await other.close()
+    },
+  )
+
+  test('counts for the peer, whatever it says of others', async () => {
+    const other = await startConsole()
+    for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, `203.0.113.${at}`)).toBe(401)
+    expect(await guessFrom(other, '203.0.113.99')).toBe(429)
+    await other.close()
+  })
+
   test('ends with time', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })

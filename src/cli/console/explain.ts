@@ -94,7 +94,7 @@ export async function explainRecord(
 ): Promise<Explained | undefined> {
   const read = await data.readKept(batch, position)
   if (read === undefined) return undefined
-  if (typeof read === 'string') return { kind: 'unreadable', why: reasons[read] }
+  if (typeof read === 'string') return { notes: [reasons[read]], fields: [], reply: undefined }
   const { request, body } = decodeStoredRequest(read.payload)
   const own = findPartner(config, read.partner)
   const part =
@@ -108,21 +108,25 @@ export async function explainRecord(
         ).parts[position]
   if (part === undefined) return undefined
   const reply = explainReply(read.answer, isRevealed)
-  if (part.record === undefined) return { kind: 'refused', faults: toFaults(part.faults), reply }
+  if (part.record === undefined) return { notes: toNotes(part.faults), fields: [], reply }
   const { record, faults } = toV3Record(part.record, toMapping(own), new Date(read.receivedMs).toISOString())
-  if (record === undefined) return { kind: 'refused', faults: toFaults(faults), reply }
+  if (record === undefined) return { notes: toNotes(faults), fields: [], reply }
   const members: unknown = JSON.parse(encodeRecord(record, own.v3.bodyProfile))
+  const unmapped = (part.record.unmapped ?? []).length
   return {
-    kind: 'posted',
+    notes: [
+      'By the settings of the partner as they are now.',
+      ...(unmapped === 0
+        ? []
+        : [`Further members of the V2 record: ${unmapped} (unmappedFields: ${own.unmappedFields}).`]),
+    ],
     fields: leavesOf(members).map(([path, value]) => toField(path, value, bodyRules[path], isRevealed)),
-    unmapped: (part.record.unmapped ?? []).length,
-    unmappedFields: own.unmappedFields,
     reply,
   }
 }
 
 /** A part as `encodeAnswer` of `writes/reply` wrote it. */
-function explainReply(answer: string | undefined, isRevealed: boolean): ExplainedReply | undefined {
+function explainReply(answer: string | undefined, isRevealed: boolean): Explained['reply'] {
   if (answer === undefined) return undefined
   const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []
   const members: unknown = json === undefined ? {} : JSON.parse(json)
@@ -134,10 +138,10 @@ function explainReply(answer: string | undefined, isRevealed: boolean): Explaine
   return { status: Number(status), fields }
 }
 
-type ExplainedReply = Extract<Explained, { kind: 'posted' }>['reply']
-
-const toFaults = (faults: readonly RecordFault[] = []) =>
-  faults.map(({ code, message }) => ({ code, message }))
+const toNotes = (faults: readonly RecordFault[] = []): readonly string[] => [
+  'The adapter refused it, so that no body was made.',
+  ...faults.map(({ code, message }) => `${code}: ${message}`),
+]
 
 function toField(path: string, value: unknown, rule: Rule | undefined, isRevealed: boolean): ExplainedField {
   if (rule === undefined) throw new AdapterError('ADP_INTERNAL', `Internal error: no rule for ${path}.`)

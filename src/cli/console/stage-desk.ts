@@ -1,7 +1,7 @@
 import { toTrend } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { printPartner } from '../../config/yaml.ts'
-import type { PartnerDetails, PartnerStage, StageDesk, Step, StepResult } from '../../console/ports.ts'
+import type { PartnerDetails, PartnerStage, StageDesk, Step } from '../../console/ports.ts'
 import { nextOf, shareOf } from '../../rollout/stage.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -44,11 +44,8 @@ export function createStageDesk(
       const desk: Desk = { config: config(), store: await openStore(), actor: () => actor, signal }
       const { result } = await take(desk, partner, step)
       const { status = 0, document, text } = answerOf(result)
-      const outcomes = new Map<number, StepResult['outcome']>([
-        [0, 'done'],
-        [4, 'waits'],
-      ])
-      return { outcome: outcomes.get(status) ?? 'refused', document, message: text() }
+      // 4: it waits for an approval.
+      return { isDone: status === 0 || status === 4, text: text(), json: document }
     },
     history: async ({ partner, limit }) =>
       (await (await openStore()).history({ partner, limit })).toReversed(),

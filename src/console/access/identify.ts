@@ -1,7 +1,9 @@
+import { isIP } from 'node:net'
+
 import type { Request } from 'express'
 
 import type { ConsoleConfig } from '../../config/index.ts'
-import { hostName, isLoopbackAddress, plainAddress } from '../../http/address.ts'
+import { type AddressList, hostName, isLoopbackAddress, plainAddress } from '../../http/address.ts'
 import type { SignedIn, Sessions } from './sessions.ts'
 
 export const COOKIE = 'markbridge_console'
@@ -37,6 +39,15 @@ export function createIdentify(
 /** The address of the peer, which is that of a proxy where there is one. */
 export const peerOf = ({ socket }: Pick<Request, 'socket'>): string =>
   plainAddress(socket.remoteAddress ?? '')
+
+/** The address that attempts to sign in count for: the peer's, or the one that trusted proxies have the request from. */
+export function clientOf(request: Request, proxies: AddressList): string {
+  const peer = peerOf(request)
+  const heard = (request.get('x-forwarded-for') ?? '').split(',').map((one) => plainAddress(one.trim()))
+  // Each proxy adds whom it heard; what is left of the last stranger is the stranger's own text.
+  const client = [...heard, peer].findLast((hop) => !proxies.has(hop)) ?? ''
+  return isIP(client) === 0 ? peer : client
+}
 
 function readCookie(header = ''): string | undefined {
   const found = header.split(';').flatMap((pair) => {

@@ -28,7 +28,6 @@ nav a[aria-current]{background:var(--link);color:var(--on)}
 .who{display:flex;align-items:center;gap:.75rem;margin-left:auto;color:var(--soft);font-size:.9rem}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.4rem .8rem;z-index:1}
 main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);overflow-wrap:anywhere}
-main.narrow{max-width:32rem}
 section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
 .stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
 .columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}

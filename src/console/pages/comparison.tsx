@@ -3,7 +3,7 @@ import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
 import { isRunId, type ListedRun, type UnfinishedRun } from '../../compare/run/index.ts'
-import type { RunDocument, RunOutcome } from '../../compare/run-document.ts'
+import { outcomeOf, type RunDocument, type RunOutcome } from '../../compare/run-document.ts'
 import { verdicts, verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
@@ -28,13 +28,13 @@ export const comparison: Page = {
     const isLimited = actor.partners !== undefined
     const [unfinished, runs] = isLimited ? [[], []] : await Promise.all([desk.unfinished(), desk.runs()])
     const found = live.map((one) => ({ ...one, report: createReport(clip(one.document, LISTED), ROUNDED) }))
-    const newest = runs.filter(({ run }) => unfinished.every((one) => one.run !== run)).slice(0, MAX_RUNS)
+    const ended = runs.filter(({ run: id }) => unfinished.every((one) => one.run !== id)).slice(0, MAX_RUNS)
     return {
       title: 'Comparison',
       json: {
         live: found.map(({ report: { run: shown, outcome }, trend }) => ({ outcome, ...shown, trend })),
         unfinished: unfinished.map(({ run, progress, lastStepMs }) => ({ run, progress, lastStepMs })),
-        runs: newest,
+        runs: ended,
       },
       body: (
         <>
@@ -42,12 +42,7 @@ export const comparison: Page = {
             <p class="soft">What the traffic of each partner has shown at its stage and share.</p>
             {liveTable(found)}
           </Section>
-          {!isLimited && (
-            <>
-              <Section title="Runs that have not ended">{unfinishedTable(unfinished)}</Section>
-              <Section title="Runs">{runTable(newest)}</Section>
-            </>
-          )}
+          {!isLimited && <Section title="Runs">{runTable([...unfinished.map(toShown), ...ended])}</Section>}
         </>
       ),
     }
@@ -60,13 +55,9 @@ const clip = (document: RunDocument, most: number): RunDocument => ({
   differences: document.differences.slice(0, most),
 })
 
-const linkOf = (run: string): string => `/comparison/${encodeURIComponent(run)}`
+const NO_RUN = 'There is none in the folder of console.runs. markbridge compare run makes one.'
 
-const RunLink = ({ run: id }: { readonly run: string }) => (
-  <a class="name" href={linkOf(id)}>
-    {id}
-  </a>
-)
+const linkOf = (run: string): string => `/comparison/${encodeURIComponent(run)}`
 
 const outcomeTones = { ready: 'good', differs: 'bad', inconclusive: 'note' } as const
 
@@ -106,12 +97,22 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   ],
 )
 
-const unfinishedTable = table<UnfinishedRun>('Runs that have not ended', 'There is none.', [
-  ['Run', ({ run: id }) => <RunLink run={id} />],
-  ['Partner', ({ document }) => document.partner],
-  ['Progress', (one) => <Progress run={one} />],
-  ['Last step (UTC)', ({ lastStepMs }) => <Time ms={lastStepMs} />],
+/** A run of the folder, or one that has not ended. */
+type ShownRun = ListedRun & { readonly unfinished?: UnfinishedRun }
+
+const runTable = table<ShownRun>('Runs, the newest first', NO_RUN, [
+  ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <a href={linkOf(id)}>{id}</a> : id)],
+  ['Partner', ({ summary }) => summary?.partner],
+  ['Days', ({ summary }) => summary && daysOf(summary)],
+  ['Outcome', (one) => <RunOutcome run={one} />],
+  ['Coverage', ({ summary }) => summary && coverageOf(summary)],
+  ['Last (UTC)', ({ summary }) => isoTime(summary?.endedAt)],
 ])
+
+function RunOutcome({ run: { summary, fault, unfinished } }: { readonly run: ShownRun }) {
+  if (unfinished) return <Progress run={unfinished} />
+  return summary ? <Outcome outcome={summary.outcome} /> : <>no run: {fault}</>
+}
 
 function Progress({ run: { run: id, progress } }: { readonly run: UnfinishedRun }) {
   const { done, total } = progress
@@ -123,29 +124,18 @@ function Progress({ run: { run: id, progress } }: { readonly run: UnfinishedRun 
   )
 }
 
-const runTable = table<ListedRun>(
-  'Runs, the newest first',
-  'There is none in the folder of console.runs. markbridge compare run makes one.',
-  [
-    ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <RunLink run={id} /> : id)],
-    ['Partner', ({ summary }) => summary?.partner],
-    ['Days', ({ summary }) => summary && daysOf(summary)],
-    [
-      'Outcome',
-      ({ summary, fault }) => (summary ? <Outcome outcome={summary.outcome} /> : `no run: ${fault}`),
-    ],
-    ['Coverage', ({ summary }) => summary && coverageOf(summary)],
-    ['Ended (UTC)', ({ summary }) => isoTime(summary?.endedAt)],
-  ],
-)
+const toShown = (unfinished: UnfinishedRun): ShownRun => {
+  const { run: id, document } = unfinished
+  return { run: id, unfinished, summary: { ...document, outcome: outcomeOf(document) } }
+}
 
 /** One run, or `live:<partner>`: what it found in short, and its report. */
 export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
   show: async (visit, ports) => {
-    const { document, unfinished, left } = await findRun(visit, ports)
-    const found = createReport(document, ROUNDED)
+    const { document, unfinished } = await findRun(visit, ports)
+    const found = createReport(clip(document, EXPLAINED), ROUNDED)
     const { run: shown, outcome, headline, limits } = found
     const isLive = document.kind === 'live'
     const reportPath = `${linkOf(visit.params['run'] ?? '')}/report`
@@ -179,7 +169,7 @@ export const run: Page = {
             <p class="soft">
               Counts are multiples of 5. <a href={reportPath}>The whole report</a> is a page of its own, to
               keep or to print.
-              {left > 0 &&
+              {document.differences.length > EXPLAINED &&
                 ` Of all classes of difference it has the ${EXPLAINED} largest; markbridge compare report has all.`}
             </p>
             <iframe class="report" src={reportPath} title="Report" />
@@ -201,7 +191,7 @@ const classTable = table<ClassOfDifference>('Largest differences', 'No record di
 export const report: Page = {
   path: '/comparison/:run/report',
   show: async (visit, ports) => {
-    const { document } = await findRun(visit, ports)
+    const document = clip((await findRun(visit, ports)).document, EXPLAINED)
     return {
       title: document.run,
       json: toJson(createReport(document, ROUNDED)),
@@ -218,16 +208,8 @@ const toJson = ({ run: shown, outcome, doubts, headline, classes }: Report): obj
 
 interface FoundRun {
   readonly document: RunDocument
-  readonly unfinished: UnfinishedRun | undefined
-  /** Classes of difference that the document had besides. */
-  readonly left: number
+  readonly unfinished?: UnfinishedRun
 }
-
-const toFound = (document: RunDocument, unfinished?: UnfinishedRun): FoundRun => ({
-  document: clip(document, EXPLAINED),
-  unfinished,
-  left: Math.max(0, document.differences.length - EXPLAINED),
-})
 
 const LIVE = 'live:'
 
@@ -238,11 +220,11 @@ async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePo
     const partner = id.slice(LIVE.length)
     const [found] = sees(actor, partner) ? await desk.live(partner) : []
     if (found === undefined) throw notFound('comparison')
-    return toFound(found.document)
+    return found
   }
   if (actor.partners !== undefined || !isRunId(id)) throw notFound('comparison')
   const unfinished = (await desk.unfinished()).find((one) => one.run === id)
-  if (unfinished !== undefined) return toFound(unfinished.document, unfinished)
+  if (unfinished !== undefined) return { document: unfinished.document, unfinished }
   if (!(await desk.runs()).some((one) => one.run === id)) throw notFound('comparison')
-  return toFound({ ...(await desk.run(id)), run: id })
+  return { document: { ...(await desk.run(id)), run: id } }
 }

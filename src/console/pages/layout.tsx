@@ -3,7 +3,6 @@ import { renderToString } from 'preact-render-to-string'
 
 import type { AdapterError } from '../../errors.ts'
 import type { SignedIn } from '../access/sessions.ts'
-import type { Visit } from '../access/visit.ts'
 import { assetPath } from '../assets/assets.ts'
 import type { Shown } from './page.ts'
 
@@ -13,13 +12,15 @@ export interface Notice {
   readonly text: string
 }
 
+/** What is around a page. */
 interface Place {
-  readonly visit: Visit
-  readonly hasSandbox: boolean
-  readonly path: string
+  /** Undefined: the page is for everybody, and leads nowhere. */
+  readonly signedIn?: SignedIn | undefined
+  readonly path?: string
+  readonly hasSandbox?: boolean
   /** Its sections are replaced where they change. */
-  readonly isLive: boolean
-  readonly notice: Notice | undefined
+  readonly isLive?: boolean
+  readonly notice?: Notice | undefined
 }
 
 const places = [
@@ -34,45 +35,20 @@ const places = [
 ] as const
 
 /** A page for a browser. */
-export function renderPage({ title, body }: Shown, place: Place): string {
-  const { visit, notice, isLive } = place
-  return render(
-    title,
-    <>
-      <Header signedIn={visit.signedIn} {...place} />
-      <main id="main" aria-label={title} tabIndex={-1} data-live={isLive ? '' : undefined}>
-        <h1>{title}</h1>
-        {notice && (
-          <p class={`notice ${notice.isDone ? 'good' : 'bad'}`} role="status">
-            {notice.text}
-          </p>
-        )}
-        {body}
-      </main>
-    </>,
-  )
-}
+export const renderPage = ({ title, body }: Shown, place: Place): string => render(title, body, place)
 
 /** A request that was refused, or has failed. */
-export function renderError(error: AdapterError, signedIn: SignedIn | undefined): string {
-  const title = titles[error.status] ?? 'That did not work'
-  return render(
-    title,
+export function renderError({ status, code, message }: AdapterError, signedIn: SignedIn | undefined): string {
+  const isInternal = code === 'ADP_INTERNAL'
+  const body = (
     <>
-      {signedIn && <Header signedIn={signedIn} path="" hasSandbox={false} />}
-      <main id="main" tabIndex={-1}>
-        <h1>{title}</h1>
-        <p>
-          {error.code === 'ADP_INTERNAL'
-            ? 'The console failed on this request. Its log has the cause.'
-            : error.message}
-        </p>
-        <p>
-          <a href="/">Back to the overview</a>
-        </p>
-      </main>
-    </>,
+      <p>{isInternal ? 'The console failed on this request. Its log has the cause.' : message}</p>
+      <p>
+        <a href="/">Back to the overview</a>
+      </p>
+    </>
   )
+  return render(titles[status] ?? 'That did not work', body, { signedIn })
 }
 
 const titles: Readonly<Record<number, string>> = {
@@ -82,17 +58,10 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-/** The page on which an operator gives a token. */
-export function renderLogin({ error, to }: { readonly error?: string; readonly to: string }): string {
-  return render(
-    'Sign in',
-    <main id="main" tabIndex={-1} class="narrow">
-      <h1>Sign in</h1>
-      {error !== undefined && (
-        <p class="notice bad" role="alert">
-          {error}
-        </p>
-      )}
+/** The page on which an operator gives a token; `to`: the path that follows. */
+export function renderLogin(to: string, error?: string): string {
+  const body = (
+    <>
       <form method="post" action={`/login?to=${encodeURIComponent(to)}`} class="act">
         <p class="field">
           <label for="token">Token of the operator</label>
@@ -104,19 +73,15 @@ export function renderLogin({ error, to }: { readonly error?: string; readonly t
         The tokens are those of <code>rollout.operators</code>. Where the configuration names no operators,
         the console prints a link for one use when it starts.
       </p>
-    </main>,
+    </>
   )
+  return render('Sign in', body, { notice: error === undefined ? error : { isDone: false, text: error } })
 }
 
-interface HeaderProps {
-  readonly signedIn: SignedIn
-  readonly path: string
-  readonly hasSandbox: boolean
-}
-
-function Header({ signedIn, path, hasSandbox }: HeaderProps) {
+function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly signedIn: SignedIn }) {
   const { actor, csrf } = signedIn
   const shown = places.filter(([href]) => href !== '/sandbox' || (hasSandbox && actor.partners === undefined))
+  const isWithin = (href: string): boolean => path === href || (href !== '/' && path.startsWith(`${href}/`))
   return (
     <header>
       <a class="skip" href="#main">
@@ -129,7 +94,7 @@ function Header({ signedIn, path, hasSandbox }: HeaderProps) {
         <ul>
           {shown.map(([href, name]) => (
             <li>
-              <a href={href} aria-current={isWithin(path, href) ? 'page' : undefined}>
+              <a href={href} aria-current={isWithin(href) ? 'page' : undefined}>
                 {name}
               </a>
             </li>
@@ -138,7 +103,7 @@ function Header({ signedIn, path, hasSandbox }: HeaderProps) {
       </nav>
       <form method="post" action="/logout" class="who">
         <input type="hidden" name="csrf" value={csrf} />
-        <span title={actor.partners === undefined ? 'all partners' : actor.partners.join(', ')}>
+        <span title={actor.partners?.join(', ') ?? 'all partners'}>
           {actor.name} · {actor.role}
         </span>
         <button class="quiet">Sign out</button>
@@ -147,10 +112,8 @@ function Header({ signedIn, path, hasSandbox }: HeaderProps) {
   )
 }
 
-const isWithin = (path: string, href: string): boolean =>
-  path === href || (href !== '/' && path.startsWith(`${href}/`))
-
-function render(title: string, content: ComponentChildren): string {
+function render(title: string, body: ComponentChildren, place: Place): string {
+  const { signedIn, isLive = false, notice } = place
   const page = (
     <html lang="en">
       <head>
@@ -163,7 +126,18 @@ function render(title: string, content: ComponentChildren): string {
         <link rel="modulepreload" href={assetPath('uplot.js')} />
         <script type="module" src={assetPath('console.js')} />
       </head>
-      <body>{content}</body>
+      <body>
+        {signedIn && <Header {...place} signedIn={signedIn} />}
+        <main id="main" aria-label={title} tabIndex={-1} data-live={isLive ? '' : undefined}>
+          <h1>{title}</h1>
+          {notice && (
+            <p class={`notice ${notice.isDone ? 'good' : 'bad'}`} role={notice.isDone ? 'status' : 'alert'}>
+              {notice.text}
+            </p>
+          )}
+          {body}
+        </main>
+      </body>
     </html>
   )
   return `<!doctype html>${renderToString(page)}`

@@ -67,9 +67,8 @@ export const partner: Page = {
   },
   act: async (visit, { stages }) => {
     const id = visiblePartner(visit)
-    const { outcome, message, document } = await stages.change(visit.actor, id, stepOf(visit))
-    const to = `/partners/${encodeURIComponent(id)}`
-    return { isDone: outcome !== 'refused', text: message, to, json: document }
+    const done = await stages.change(visit.actor, id, stepOf(visit))
+    return { ...done, to: `/partners/${encodeURIComponent(id)}` }
   },
 }
 

@@ -3,7 +3,7 @@ import { forbidden, notFound, numberOf, reasonOf, type Visit } from '../access/v
 import type { RecordRow } from '../data/port.ts'
 import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
 import type { Page, Shown } from './page.ts'
-import { counted, Facts, Form, List, reasonField, Section, table } from './parts.tsx'
+import { Facts, Form, List, reasonField, Section, table } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
 /** One record: its outcome, and which rule made what of it. */
@@ -35,7 +35,8 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
   const row = await findRecord(visit, ports)
   const { batch, position, remedy } = row
   const explained = await ports.explain(batch, position, isRevealed)
-  const canReveal = visit.actor.reveal && !isRevealed && hasMasked(explained)
+  const { notes, fields, reply } = explained ?? unknown
+  const isMasked = [...fields, ...(reply?.fields ?? [])].some((field) => field.isMasked)
   return {
     title: `Part ${position + 1} of batch ${batch}`,
     json: { ...row, explained: explained ?? null },
@@ -46,56 +47,28 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
           {remedy !== undefined && <p class="notice note">{remedy}</p>}
         </Section>
         <Section title="Body for V3">
-          <Body explained={explained} />
+          <List of={notes} />
+          {fieldTable('Members of the V3 body', 'From V2')(fields)}
         </Section>
         <Section title="Part of the reply">
           <p>{replyOf(row)}</p>
-          <KeptPart explained={explained} />
+          <p>
+            {reply ? `The part that is kept has the status ${reply.status}.` : 'No part of its own is kept.'}
+          </p>
+          {fieldTable('Members of the kept part', 'From V3')(reply?.fields ?? [])}
         </Section>
-        {canReveal && <Form visit={visit} id="reveal" label="Show the values" fields={[reasonField]} />}
+        {visit.actor.reveal && isMasked && (
+          <Form visit={visit} id="reveal" label="Show the values" fields={[reasonField]} />
+        )}
       </>
     ),
   }
 }
 
+const unknown: Explained = { notes: ['Nothing is known of its request.'], fields: [], reply: undefined }
+
 const { batch, partner, state, reason, contentId, received, settled, attempts, instance } = recordColumns
 const facts = [batch, partner, state, reason, contentId, received, settled, attempts, instance]
-
-function hasMasked(explained: Explained | undefined): boolean {
-  if (explained === undefined || explained.kind === 'unreadable') return false
-  return explained.kind === 'posted' || (explained.reply?.fields ?? []).some(({ isMasked }) => isMasked)
-}
-
-function Body({ explained }: ExplainedProps) {
-  if (explained === undefined) return <p class="empty">Nothing is known of its request.</p>
-  if (explained.kind === 'unreadable') return <p class="empty">{explained.why}</p>
-  if (explained.kind === 'refused') {
-    const faults = explained.faults.map(({ code, message }) => `${code}: ${message}`)
-    return (
-      <>
-        <p>The adapter refused it, so that no body was made:</p>
-        <List of={faults} />
-      </>
-    )
-  }
-  const { fields, unmapped, unmappedFields } = explained
-  return (
-    <>
-      <p class="soft">By the settings of the partner as they are now.</p>
-      {fieldTable('Members of the V3 body', 'From V2')(fields)}
-      {unmapped > 0 && (
-        <p>
-          {counted(unmapped, 'further member')} of the V2 record:{' '}
-          <code>unmappedFields: {unmappedFields}</code>.
-        </p>
-      )}
-    </>
-  )
-}
-
-interface ExplainedProps {
-  readonly explained: Explained | undefined
-}
 
 /** By which rule the client got its part (writes/reply). */
 function replyOf({ state: own, reason: cause = 'none', superseded }: RecordRow): string {
@@ -114,24 +87,8 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
   open: () => 'None yet: it is in flight.',
 }
 
-/** What the journal keeps of the answer, member by member. */
-function KeptPart({ explained }: ExplainedProps) {
-  if (explained === undefined || explained.kind === 'unreadable')
-    return <p class="empty">What was answered is not kept, or cannot be read.</p>
-  const { reply } = explained
-  if (reply === undefined) return <p class="empty">The journal keeps no part of its own for it.</p>
-  return (
-    <>
-      <p>
-        The part that is kept: <code>{reply.status}</code>
-      </p>
-      {fieldTable('Members of the kept part', 'From V3')(reply.fields)}
-    </>
-  )
-}
-
 const fieldTable = (caption: string, source: string) =>
-  table<ExplainedField>(caption, 'It has no body.', [
+  table<ExplainedField>(caption, 'There is no member.', [
     ['Member', ({ path }) => <code>{path}</code>],
     [source, ({ from }) => from && <code>{from}</code>],
     ['Rule', ({ rule }) => rule],

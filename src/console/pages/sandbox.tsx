@@ -1,5 +1,5 @@
 import { expectOperator, notFound, usageError, type Visit } from '../access/visit.ts'
-import type { ConsolePorts, SandboxEffect, SandboxSchool, SandboxSetting } from '../ports.ts'
+import type { ConsolePorts, SandboxSetting, SandboxState } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, counted, Facts, Id, Section, table, Time, Token } from './parts.tsx'
 
@@ -170,7 +170,7 @@ function Switches({ visit, group: { title, untouched, switches }, set }: Switche
   )
 }
 
-const effectTable = table<SandboxEffect>('Accepted marks, newest first', 'None yet.', [
+const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'None yet.', [
   ['Number', ({ seq }) => String(seq)],
   ['Face', ({ face }) => face],
   ['Learner', ({ learner }) => <Id of={learner} />],
@@ -187,7 +187,11 @@ const sampleTable = table<{ readonly learner: string; readonly event: string | u
   ],
 )
 
-const codeTable = table<SandboxSchool['codes'][number]>('Attendance codes', 'The school has no code.', [
-  ['Code', ({ code }) => code],
-  ['Id', ({ id }) => <Id of={id} />],
-])
+const codeTable = table<SandboxState['school']['codes'][number]>(
+  'Attendance codes',
+  'The school has no code.',
+  [
+    ['Code', ({ code }) => code],
+    ['Id', ({ id }) => <Id of={id} />],
+  ],
+)

@@ -79,7 +79,7 @@ export function createSampleStages(calls: string[]): StageDesk {
     change: async (actor, partner, step) => {
       calls.push(`${step.kind} ${partner} by ${actor.name}: ${step.reason}`)
       const message = `${partner}: canary with 20 % of the units on V3 -> shadow (revision 8).`
-      return { outcome: 'done', message, document: { result: 'done', message } }
+      return { isDone: true, text: message, json: { result: 'done', message } }
     },
     history: async ({ partner }) =>
       ['acme', 'zenith', ''].flatMap((of, at) =>
@@ -142,13 +142,9 @@ const triedBatch = (file: Buffer): TriedBatch => ({
 
 const explained = (position: number, isRevealed: boolean): Explained =>
   position === 7
-    ? {
-        kind: 'refused',
-        faults: [{ code: 'ADP_FIELD', message: 'Learner must be a guid.' }],
-        reply: undefined,
-      }
+    ? { notes: ['ADP_FIELD: Learner must be a guid.'], fields: [], reply: undefined }
     : {
-        kind: 'posted',
+        notes: ['By the settings of the partner as they are now.'],
         fields: [
           { path: 'ExternalID', from: undefined, rule: 'all zero', value: '"00000000"', isMasked: false },
           {
@@ -156,8 +152,6 @@ const explained = (position: number, isRevealed: boolean): Explained =>
             value: isRevealed ? JSON.stringify(`dentist ${MARKUP}`) : 'a text',
           },
         ],
-        unmapped: 1,
-        unmappedFields: 'report',
         reply: { status: 201, fields: [] },
       }
 
