@@ -1,6 +1,15 @@
 import { expect, it } from 'vitest'
 
+import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
+
+it('takes each transition of records in more histories, and keeps every promise', async () => {
+  const count = runs(300, 20_000)
+  // Those before are in simulation.test.ts.
+  const told = await runHistories(['--histories', String(count), '--seed', '101'])
+  expect(told).toMatch(new RegExp(`^${count} histories, .*: nothing was found$`, 'm'))
+  expect(told).not.toContain('NEVER')
+}, 600_000)
 
 it('tells the same history for the same seed, in any time zone and language', async () => {
   const [one, other] = await Promise.all([
