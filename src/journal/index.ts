@@ -40,7 +40,7 @@ export {
 export { ownIdentity } from './process-identity.ts'
 export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
 export { type JournalTables, readMeta } from './schema.ts'
-export { hasUnsettled, isDue, readBalances } from './read-records.ts'
+export { isDue, readBalances, settledAmong } from './read-records.ts'
 export {
   createKeyHash,
   decrypt,

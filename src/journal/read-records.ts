@@ -196,8 +196,16 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
   return unsettled
 }
 
-/** Whether a partner has such a record; SQL. It ends with the first one that is found. */
-export const hasUnsettled = (partner: string): RawBuilder<unknown> =>
-  sql`(exists (select 1 from journal_batches where open > 0 and on_v2 = 0 and partner = ${partner})
-    or exists (select 1 from journal_records record join journal_batches batch on batch.id = record.batch
-      where ${isDue('record.')} and batch.partner = ${partner}))`
+/**
+ * Those of the partners that have no such record, as a table; SQL. Most are told by their totals. What is due is searched through for all of
+ * the others at once: for each by itself it would be searched whole where nothing of it is due.
+ */
+export const settledAmong = (partners: readonly string[]): RawBuilder<unknown> => {
+  const asked = sql.join(partners.map((partner) => sql`(cast(${partner} as text))`))
+  return sql`(with asked (partner) as (values ${asked}) select partner from asked a
+    where not exists (select 1 from journal_ledger l
+        where l.partner = a.partner and (l.open <> 0 or l.unknown <> 0 or l.parked <> 0))
+      or (partner not in (select partner from journal_batches where open > 0 and on_v2 = 0)
+        and partner not in (select batch.partner from journal_records record
+          join journal_batches batch on batch.id = record.batch where ${isDue('record.')})))`
+}

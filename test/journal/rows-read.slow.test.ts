@@ -1,7 +1,8 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { type Journal, openJournal } from '../../src/journal/index.ts'
+import { type DurableJournal, type Journal, openJournal } from '../../src/journal/index.ts'
+import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 
@@ -168,6 +169,13 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
   ])('does not grow with the live records of its key where it is %s', (_, perLiveRecord, work) =>
     expectGrowth(perLiveRecord, work),
   )
+
+  it('does not grow with the records that are due where partners are asked for that wait until theirs are settled', async () => {
+    const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
+    await expectGrowth(0, (journal) =>
+      createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
+    )
+  })
 
   it('does not grow with the records of its key in its own batch', async () => {
     const readFor = async (keys: number): Promise<number> => {

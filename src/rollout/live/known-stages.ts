@@ -77,9 +77,9 @@ export interface KeptOverride {
 }
 
 /**
- * How far a partner is on its way to be clean: V2 serves all its units, no instance has a write of V3 under way from before (`drained`), none
- * of its records of V3 is unsettled, and no batch that V3 has answered may come again. Then nothing can be overtaken or doubled by what V2
- * serves. A partner stays clean until V3 serves it again.
+ * How far a partner is on its way to be clean: V2 serves all its units, no instance has a write of V3 under way from before and no batch
+ * that V3 has answered may come again (`drained`), and none of its records of V3 is unsettled. Then nothing can be overtaken or doubled by
+ * what V2 serves. A partner stays clean until V3 serves it again.
  */
 interface Progress {
   readonly revision: number
@@ -184,24 +184,22 @@ function nextProgress(
   { snapshot, resendWindowMs }: StagesRead,
 ): KnownStages['progress'] {
   const isDrained = drainedIn(snapshot)
+  const mayComeAgain = (partner: string): boolean => {
+    const { state } = snapshot.partners.get(partner) ?? {}
+    return state !== undefined && snapshot.nowMs - state.sinceMs < resendWindowMs
+  }
   const progress = new Map<string, Progress>()
   for (const [partner, { stage, revision }] of settings) {
     if (!isServedByV2(stage)) continue
     const known = before.get(partner)
-    if (known?.revision !== revision) {
-      // With a gap between the revisions, a step to V3 and back may have come between two reads.
-      const isQuiet = known?.state === 'clean' && revision === known.revision + 1
-      // The records are counted by a later snapshot: those of the last writes may be missing in one that was read at the same time.
-      progress.set(partner, { revision, state: isDrained(partner, revision) ? 'drained' : 'left', isQuiet })
-    } else if (known.state === 'left') {
-      progress.set(partner, isDrained(partner, revision) ? { ...known, state: 'drained' } : known)
-    } else {
-      const { state } = snapshot.partners.get(partner) ?? {}
-      const mayComeAgain =
-        !known.isQuiet && state !== undefined && snapshot.nowMs - state.sinceMs < resendWindowMs
-      const isSettled = snapshot.settled.has(partner) && !mayComeAgain
-      progress.set(partner, known.state === 'drained' && isSettled ? { ...known, state: 'clean' } : known)
-    }
+    // With a gap between the revisions, a step to V3 and back may have come between two reads.
+    const isQuiet = known?.state === 'clean' && revision === known.revision + 1
+    const own: Progress = known?.revision === revision ? known : { revision, state: 'left', isQuiet }
+    const isOver = (): boolean => isDrained(partner, revision) && (own.isQuiet || !mayComeAgain(partner))
+    // The records are asked for by a later read: those of the last writes may be missing in one that was read at the same time.
+    if (own.state === 'left') progress.set(partner, isOver() ? { ...own, state: 'drained' } : own)
+    else if (snapshot.settled.has(partner)) progress.set(partner, { ...own, state: 'clean' })
+    else progress.set(partner, own)
   }
   return progress
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { hasUnsettled, isLive, type JournalDatabase } from '../../journal/index.ts'
+import { isLive, type JournalDatabase, settledAmong } from '../../journal/index.ts'
 import { parseSetting, type StageSetting } from '../stage.ts'
 import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
@@ -115,9 +115,7 @@ async function readRows(
     select('stage', sql`(${stagesWithLast}) as s`, 'partner', 'content', 'mac', 'last'),
     select('begin', begins, 'name', 'text'),
     select('acknowledgement', acks, 'instance', 'partner', 'revision', 'pendingRevision', 'writesV2', 'writesV3'),
-    ...left.map((partner) =>
-      select('settled', sql`(select cast(${partner} as text) as partner where not ${hasUnsettled(partner)}) as u`, 'partner'),
-    ),
+    ...(left.length === 0 ? [] : [select('settled', sql`${settledAmong(left)} as s`, 'partner')]),
   ] // prettier-ignore
   const { rows } = await sql<{ readonly kind: string; readonly content: string }>`${sql.join(all, sql` union all `)}`.execute(db) // prettier-ignore
   return (kind) =>

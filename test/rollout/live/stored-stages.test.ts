@@ -501,7 +501,7 @@ describe('what the journal has to know of a write that V2 serves', () => {
     // A batch that V3 has answered may still come again.
     expect(await one.write()).toBe('v2 shadow keys')
     store.nowMs = 60_000
-    await one.pass(500)
+    await one.pass(1_000)
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
@@ -512,7 +512,7 @@ describe('what the journal has to know of a write that V2 serves', () => {
     await pass(5_000)
     expect(await write()).toBe('v2 legacy keys')
     store.nowMs = 60_000
-    await pass(500)
+    await pass(1_000)
     expect(await write()).toBe('v2 legacy nothing')
   })
 

@@ -39,6 +39,16 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
+  test('say of thousands of partners at once which of them are settled', async (url) => {
+    const { store, journal } = await serve(url)
+    await beginNew(journal, batchOf(['a'], { partner: 'open' }))
+    const final = await beginNew(journal, batchOf(['b'], { partner: 'final' }))
+    await journal.settle(final, [{ position: 0, state: 'unknown', answer: undefined, deadLetter: true }])
+    const many = Array.from({ length: 3_000 }, (_, n) => `partner-${n}`)
+    const { settled } = await store.snapshot(undefined, ['open', 'final', ...many])
+    expect(settled).toEqual(new Set(['final', ...many]))
+  })
+
   test('know where a partner first began, which counts as a batch that was relayed unrecorded', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     await one.store.begin('acme', shadow)
