@@ -60,14 +60,17 @@ async function startRefusing(refusals: readonly (readonly [status: number, code:
   }
 }
 
+/** Rows of one test side by side: each starts a program of its own. */
+const each = <Row, Result>(rows: readonly Row[], act: (row: Row) => Promise<Result>): Promise<Result[]> =>
+  Promise.all(rows.map(act))
+
 describe.each(recipes)('docs/recipes/$name', (recipe) => {
   const missing = isMissing(recipe)
   const test = it.skipIf(missing)
   const run = useRecipe(recipe, missing)
 
-  test.each(['flat', 'nested'])(
-    'repeats a batch whose reply is lost, prints what became of each record, and exits 1: layout %s',
-    async (layout) => {
+  test('repeats a batch whose reply is lost, prints what became of each record, and exits 1, in both layouts', async () => {
+    await each(['flat', 'nested'], async (layout) => {
       const service = await startService({ layout }, {}, { journal: journalFile() })
       const lines = service.told.map(({ status, codes = [] }, index) =>
         [index + 1, status, ...codes].join(' '),
@@ -79,49 +82,39 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       })
       expect(service.adapter.events().filter(({ replayed }) => replayed === true)).toHaveLength(1)
       expect(await service.taken()).toEqual(marksOf(service.told))
-    },
-  )
+    })
+  })
 
-  test('exits 0 when every record was written; blank lines and CRLF are nothing', async () => {
+  test('exits 1 with the answer when the request is refused as a whole, 0 when every record was written; blank lines and CRLF are nothing', async () => {
     const service = await startService()
+    const settings = settingsOf(service.root)
+    const refused = await run({ ...settings, V2_TOKEN: 'nobody' }, await fileOfMarks(service.register))
+    expect([refused.code, refused.out]).toEqual([1, ''])
+    expect(refused.err).toContain('refused as a whole: 401 {"statusCode":401')
+    expect(await service.taken()).toEqual([])
     const marks = marksOf(service.told)
     const file = await fileOf(`\n${marks.map((mark) => `${JSON.stringify(mark)}\r\n`).join('')}\n`)
     const out = marks.map((_, index) => `${index + 1} 201\n`).join('')
-    expect(await run(settingsOf(service.root), file)).toEqual({ code: 0, out, err: '' })
+    expect(await run(settings, file)).toEqual({ code: 0, out, err: '' })
     expect(await service.taken()).toEqual(marks)
   })
 
-  test('exits 1 with the answer when the request is refused as a whole', async () => {
-    const service = await startService()
-    const settings = { ...settingsOf(service.root), V2_TOKEN: 'nobody' }
-    const { code, out, err } = await run(settings, await fileOfMarks(service.register))
-    expect([code, out]).toEqual([1, ''])
-    expect(err).toContain('refused as a whole: 401 {"statusCode":401')
-    expect(await service.taken()).toEqual([])
-  })
-
-  test.each([
-    [
-      'whole replies',
+  test('repeats the same bytes with the same boundary where nothing is written twice', async () => {
+    const file = await fileOf('{}\n')
+    const rows = [
       [
         [503, 'ADP_OVERLOADED'],
         [504, 'ADP_OUTCOME_UNKNOWN'],
         [504, 'ADP_JOURNAL_LOST'],
       ],
-    ],
-    [
-      'parts',
       [
         [200, 'ADP_UPSTREAM_UNAVAILABLE'],
         [200, 'ADP_BUDGET_EXCEEDED'],
         [200, 'ADP_OUTCOME_UNKNOWN'],
       ],
-    ],
-  ] as const)(
-    'repeats the same bytes with the same boundary where nothing is written twice: %s',
-    async (_name, refusals) => {
+    ] as const
+    await each(rows, async (refusals) => {
       const { settings, seen } = await startRefusing(refusals)
-      const file = await fileOf('{}\n')
       expect(await run(settings, file)).toEqual({ code: 0, out: '1 201\n', err: '' })
       expect(seen()).toHaveLength(4)
       expect(new Set(seen()).size).toBe(1)
@@ -132,54 +125,59 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       // Another run is another batch.
       await run(settings, file)
       expect(new Set(seen()).size).toBe(2)
-    },
-  )
-
-  test.each([
-    ['V2 may write it again', 504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
-    ['the request is refused', 400, 'ADP_TRUNCATED', 1],
-    ['it was repeated three times', 503, 'ADP_UPSTREAM_UNAVAILABLE', 4],
-  ])('does not repeat, and shows the answer, where %s', async (_name, status, code, count) => {
-    const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [status, code] as const))
-    const result = await run(settings, await fileOf('{}\n'))
-    expect([result.code, result.out, seen().length]).toEqual([1, '', count])
-    expect(result.err).toContain(`refused as a whole: ${status} {"error":{"code":"${code}"`)
+    })
   })
 
-  test.each([
-    ["it is V2's own", 'ATT_SYS_1', 1],
-    ['it was repeated three times', 'ADP_OUTCOME_UNKNOWN', 4],
-  ])('does not repeat, and shows the part, where %s', async (_name, code, count) => {
-    const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [200, code] as const))
-    const result = await run(settings, await fileOf('{}\n'))
-    expect([result, seen().length]).toEqual([{ code: 1, out: `1 503 ${code}\n`, err: '' }, count])
+  test('does not repeat for ever, nor where V2 may write it again or has refused it, and shows the answer or the part', async () => {
+    const file = await fileOf('{}\n')
+    const rows = [
+      [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
+      [400, 'ADP_TRUNCATED', 1],
+      [503, 'ADP_UPSTREAM_UNAVAILABLE', 4],
+      [200, 'ATT_SYS_1', 1],
+      [200, 'ADP_OUTCOME_UNKNOWN', 4],
+    ] as const
+    await each(rows, async ([status, code, count]) => {
+      const { settings, seen } = await startRefusing(Array.from({ length: 9 }, () => [status, code] as const))
+      const result = await run(settings, file)
+      const [out, err] =
+        status === 200
+          ? [`1 503 ${code}\n`, '']
+          : ['', `refused as a whole: ${status} {"error":{"code":"${code}"`]
+      expect([result.code, result.out, seen().length]).toEqual([1, out, count])
+      expect(result.err).toContain(err)
+      if (err === '') expect(result.err).toBe('')
+    })
   })
 
-  test.each([
-    ['nobody listens', undefined],
-    ['every reply breaks off', 'Content-Length: 500\r\n\r\n--batchresponse_1\r\n'],
-  ])('exits 1 when there is no whole answer, without the token: %s', async (_name, reply) => {
+  test('exits 1 without a whole answer, and does not print the token', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n'
-    const upstream =
-      reply === undefined
-        ? { url: 'http://127.0.0.1:1' }
-        : await startRawUpstream(replyWithBytes(head + reply, true))
-    const settings = { ...settingsOf(upstream.url), V2_TOKEN: 'secret-token' }
-    const { code, out, err } = await run(settings, await fileOf('{}\n'))
-    expect([code, out]).toEqual([1, ''])
-    expect(err).toMatch(/no answer.*: look up what was written before you post again/)
-    expect(err).not.toContain('secret-token')
+    const breaksOff = await startRawUpstream(
+      replyWithBytes(`${head}Content-Length: 500\r\n\r\n--batchresponse_1\r\n`, true),
+    )
+    const file = await fileOf('{}\n')
+    // Nobody listens at the other.
+    await each([breaksOff.url, 'http://127.0.0.1:1'], async (url) => {
+      const { code, out, err } = await run({ ...settingsOf(url), V2_TOKEN: 'secret-token' }, file)
+      expect([code, out]).toEqual([1, ''])
+      expect(err).toMatch(/no answer.*: look up what was written before you post again/)
+      expect(err).not.toContain('secret-token')
+    })
   })
 
-  const settings = settingsOf('http://127.0.0.1:1')
-  test.each([
-    ['no address', { ...settings, V2_URL: '' }, '{}\n'],
-    ['no token', { V2_URL: 'http://127.0.0.1:1', V2_KEY: 'k' }, '{}\n'],
-    ['no records', settings, '\n \n'],
-    ['no such file', settings, undefined],
-  ])('exits 2 with its usage: %s', async (_name, given, text) => {
-    const { code, out, err } = await run(given, text === undefined ? '/no/such/file' : await fileOf(text))
-    expect([code, out]).toEqual([2, ''])
-    expect(err).toMatch(/\nusage: V2_URL=… V2_KEY=… V2_TOKEN=… .*FILE/)
+  test('exits 2 with its usage without an address, a token, records or a file', async () => {
+    const settings = settingsOf('http://127.0.0.1:1')
+    const [record, blank] = [await fileOf('{}\n'), await fileOf('\n \n')]
+    const rows: [Settings, string][] = [
+      [{ ...settings, V2_URL: '' }, record],
+      [{ V2_URL: 'http://127.0.0.1:1', V2_KEY: 'k' }, record],
+      [settings, blank],
+      [settings, '/no/such/file'],
+    ]
+    await each(rows, async ([given, file]) => {
+      const { code, out, err } = await run(given, file)
+      expect([code, out]).toEqual([2, ''])
+      expect(err).toMatch(/\nusage: V2_URL=… V2_KEY=… V2_TOKEN=… .*FILE/)
+    })
   })
 })
