@@ -178,6 +178,8 @@ const tuningSchema = z.strictObject({
   stageDrainMs: ms.default(10_000),
   /** How long a partner that a guard took back stays back, unless the step forward has `--despite-hold`. */
   coolDownMs: ms.default(3_600_000),
+  /** A worker that does not answer a reload within this time is ended: a journal that is slow has given up by then. */
+  workerReloadMs: ms.default(30_000),
   /** The longest wait for a free connection to an upstream. */
   acquireMs: ms.default(10_000),
   /** Bytes of one record; the part of a larger one gets 400. */

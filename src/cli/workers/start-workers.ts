@@ -17,8 +17,6 @@ export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** A worker that does not answer a reload within this time is ended: a journal that is slow has given up by then. */
-const RELOAD_MS = 30_000
 /** A worker that does not report in this time counts with its last report. */
 const METRICS_MS = 2_000
 
@@ -29,7 +27,7 @@ const METRICS_MS = 2_000
  */
 export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
-  const shared = createWorkersConfig(first)
+  const shared = createWorkersConfig(first, first.tuning.workerReloadMs)
   const delayAfter = createRestartDelay()
   const timers = new Set<NodeJS.Timeout>()
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
@@ -114,7 +112,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
  * since all have the same settings and the same journal. A worker that does not follow is ended, and its replacement starts with the new
  * configuration.
  */
-export function createWorkersConfig(first: Config, answerMs = RELOAD_MS) {
+export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()
   let current = first
   const apply: ApplyConfig = async (next) => {

@@ -10,6 +10,7 @@ import { makeFolder } from '../../journal/open-sqlite.ts'
 import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchPath } from '../../support/batch-request.ts'
 import { runs } from '../../support/long-run.ts'
+import { tuned } from '../../support/tuned.ts'
 import { ownFile } from '../own-file.ts'
 import { type RunningCli, startCli } from '../run-cli.ts'
 
@@ -29,7 +30,7 @@ interface Served {
 }
 
 /** `serve` with a file whose partner is at its first revision. */
-async function serve(v3: string, ...options: string[]): Promise<Served> {
+async function serve(v3: string, options: readonly string[], tuning: object = {}): Promise<Served> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
   const write = async (revision: number, more: object = {}): Promise<void> => {
@@ -59,7 +60,7 @@ async function serve(v3: string, ...options: string[]): Promise<Served> {
     await rename(`${file}~`, file)
   }
   await write(1)
-  const env = { JOURNAL_KEY: randomBytes(32).toString('base64'), V3_KEY: 'sandbox' }
+  const env = { JOURNAL_KEY: randomBytes(32).toString('base64'), V3_KEY: 'sandbox', ...tuned(tuning) }
   const cli = startCli(['serve', '--config', file, ...options], env)
   onTestFinished(async () => {
     await cli.stop()
@@ -137,7 +138,7 @@ test(
   { timeout: 60_000 + RELOADS * 3_000 },
   async () => {
     const sandbox = await startSandbox()
-    const served = await serve(sandbox.url, '--workers', '2')
+    const served = await serve(sandbox.url, ['--workers', '2'])
     const register = await sandboxRegister(sandbox, 5)
     const stopLoad = startLoad(served.url, register)
     for (let revision = 2; revision <= RELOADS + 1; revision += 1) {
@@ -160,7 +161,7 @@ test(
 
 test('a faulty file changes nothing, its faults are logged, and signals in a row end with the last file', async () => {
   const sandbox = await startSandbox()
-  const served = await serve(sandbox.url, '--workers', '2')
+  const served = await serve(sandbox.url, ['--workers', '2'])
   await served.write(2, { limits: { maxPart: 1 }, listen: { port: 'hush' } })
   reload(served)
   const refused = await served.cli.logged({ msg: 'config refused' })
@@ -185,7 +186,7 @@ test('a faulty file changes nothing, its faults are logged, and signals in a row
 
 test('a worker that cannot take a configuration is replaced by one that has what the others have', async () => {
   const sandbox = await startSandbox()
-  const served = await serve(sandbox.url, '--workers', '2')
+  const served = await serve(sandbox.url, ['--workers', '2'], { workerReloadMs: 8_000 })
   const { pid } = await served.cli.logged({ msg: 'worker started', worker: 2 })
   process.kill(Number(pid), 'SIGSTOP')
   await served.write(2)
@@ -210,7 +211,7 @@ test('a worker that cannot take a configuration is replaced by one that has what
 
 test('with --watch a file that was replaced is taken without a signal, and so is a secret in a file', async () => {
   const sandbox = await startSandbox({ keys: ['sandbox', 'other'] })
-  const served = await serve(sandbox.url, '--watch')
+  const served = await serve(sandbox.url, ['--watch'])
   const secret = await ownFile('key', 'wrong\n')
   const match = { subscriptionKeySha256: sha256(keyOf(2)) }
   await served.write(2, { partners: [{ id: 'a', match, v3: { subscriptionKey: { file: secret } } }] })
