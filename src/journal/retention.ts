@@ -25,6 +25,8 @@ export interface Purged {
 
 /** Batches per transaction: others wait for each no longer than for one of their own. */
 export const STEP = 50
+/** Batches that are searched through in one statement. */
+const SEARCHED_AT_ONCE = 2_000
 /** How long the refused batches of clients are kept whose credentials were never accepted. */
 const UNACCEPTED_MS = 3_600_000
 /** Longer than clocks differ. */
@@ -45,24 +47,27 @@ export async function purge(
   await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
     store.db,
   )
-  const olderThan = (ms: number, condition: RawBuilder<unknown>): RawBuilder<{ id: number }> =>
-    sql`select id from journal_batches where received_ms < ${nowMs - ms} and age_ms <= ${forgottenAgeMs} and ${condition}
-      order by id limit ${STEP}`
-  const unaccepted = sql<{ id: number }>`select id from journal_batches b
-    where received_ms < ${nowMs - UNACCEPTED_MS} and bytes > 0 and newcomer = 1 and open = 0 and not exists (
-      select 1 from journal_records where batch = b.id and state <> ${sql.lit(stateCodes.refused)})
-    order by id limit ${STEP}`
-  const isResent = sql`active > 0 and id in (select batch from journal_records where ${RESENT})`
-  const hasPayload = sql`active = 0 and id in (select batch from journal_payloads)`
-  const isFinal = sql`active = 0`
+  const olderThan = (ms: number): RawBuilder<unknown> =>
+    sql`received_ms < ${nowMs - ms} and age_ms <= ${forgottenAgeMs}`
+  const isResent = sql`active > 0 and ${firstRecord(RESENT)} is not null`
+  const isUnaccepted = sql`bytes > 0 and newcomer = 1 and open = 0 and
+    ${firstRecord(sql`state <> ${sql.lit(stateCodes.refused)}`)} is null`
+  const payloads = sql`select min(batch) from journal_payloads`
+  const batches = sql`select min(id) from journal_batches`
+  const inSteps = (older: RawBuilder<unknown>, first: RawBuilder<unknown>, condition: RawBuilder<unknown>, change: Change) =>
+    changeInSteps(store, { older, first, condition }, change) // prettier-ignore
   return overwriting(store, async () => ({
-    expired: await inSteps(store, olderThan(replayForMs, isResent), expireResends),
-    payloads: await inSteps(store, olderThan(replayForMs, hasPayload), dropPayloads),
+    expired: await inSteps(olderThan(replayForMs), payloads, isResent, expireResends),
+    payloads: await inSteps(olderThan(replayForMs), payloads, sql`active = 0 and bytes > 0`, dropPayloads),
     batches:
-      (await inSteps(store, unaccepted, dropBatches)) +
-      (await inSteps(store, olderThan(keepRecordsMs, isFinal), dropBatches)),
+      (await inSteps(sql`received_ms < ${nowMs - UNACCEPTED_MS}`, payloads, isUnaccepted, dropBatches)) +
+      (await inSteps(olderThan(keepRecordsMs), batches, sql`active = 0`, dropBatches)),
   }))
 }
+
+/** A record of the batch that fulfils a condition; SQL. Not "exists", for which PostgreSQL may read all records once more. */
+const firstRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`(select 1 from journal_records r where r.batch = b.id and ${condition} limit 1)`
 
 /** A record that is sent again when its client repeats its batch; SQL. */
 const RESENT = sql.raw(`active = 1 and retry = ${RESEND} and not ${isOpen()}`)
@@ -81,20 +86,58 @@ export async function overwriting<Result>(
   }
 }
 
-async function inSteps(
-  { exclusively }: Store,
-  found: RawBuilder<{ id: number }>,
-  change: (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>,
+/** Changes some batches. */
+type Change = (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>
+
+/** Batches, in SQL. */
+interface Found {
+  /** Batches grow younger with their numbers: none behind the last one that is so old is searched. */
+  readonly older: RawBuilder<unknown>
+  /** The number of the first one that may be among them. */
+  readonly first: RawBuilder<unknown>
+  readonly condition: RawBuilder<unknown>
+}
+
+/** Goes through the batches once, in the order of their numbers, and in small steps: other work of the journal goes between them. */
+async function changeInSteps(
+  { db, exclusively }: Store,
+  { older, first, condition }: Found,
+  change: Change,
 ): Promise<number> {
-  for (let total = 0; ;) {
-    const done = await exclusively(async (db) => {
-      const { rows } = await found.execute(db)
-      if (rows.length > 0) await change(db, sql.join(rows.map(({ id }) => id)))
-      return rows.length
-    })
-    total += done
-    if (done < STEP) return total
+  const [from, last] = [await numberOf(db, first), await lastOf(db, older)]
+  let total = 0
+  for (let after = from - 1; after < last;) {
+    const until = Math.min(last, after + SEARCHED_AT_ONCE)
+    const ids = await exclusively(async (at) => {
+      const { rows } = await sql<{ id: number }>`select id from journal_batches b
+        where id > ${after} and id <= ${until} and ${older} and ${condition} order by id limit ${STEP}`.execute(at)
+      if (rows.length > 0) await change(at, sql.join(rows.map(({ id }) => id)))
+      return rows.map(({ id }) => id)
+    }) // prettier-ignore
+    total += ids.length
+    after = ids.length < STEP ? until : (ids.at(-1) ?? until)
   }
+  return total
+}
+
+async function numberOf(db: Kysely<JournalTables>, select: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ id: number | null }>`select (${select}) as id`.execute(db)
+  return rows[0]?.id ?? 0
+}
+
+/** The last batch that fulfils a condition which holds for all before it; 0: none does. Searched by halves, not through all. */
+async function lastOf(db: Kysely<JournalTables>, condition: RawBuilder<unknown>): Promise<number> {
+  let [from, to] = [0, await numberOf(db, sql`select max(id) from journal_batches`)]
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2)
+    const { rows } = await sql<{ id: number; isFulfilled: number }>`select id,
+      case when ${condition} then 1 else 0 end as "isFulfilled"
+      from journal_batches where id <= ${middle} order by id desc limit 1`.execute(db)
+    const [found] = rows
+    if (found === undefined || found.isFulfilled === 1) from = middle
+    else to = found.id - 1
+  }
+  return to
 }
 
 async function expireResends(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<void> {

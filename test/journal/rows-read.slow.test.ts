@@ -2,6 +2,8 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { type DurableJournal, type Journal, openJournal } from '../../src/journal/index.ts'
+import { openStore } from '../../src/journal/open-store.ts'
+import { purge } from '../../src/journal/retention.ts'
 import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
@@ -12,6 +14,7 @@ const [FEW, MANY] = [100, 2_100]
 const OTHERS = 30_000
 /** Done so often, so that a row for each live record cannot hide. */
 const TIMES = 20
+const HOUR_MS = 3_600_000
 
 /** `newest` is the batch of the newest live record; `time` counts from 0. */
 type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
@@ -175,6 +178,34 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
+  })
+
+  it('does not grow with the batches that are kept where older ones are purged', async () => {
+    const readFor = async (kept: number): Promise<number> => {
+      const url = await postgres.createDatabase()
+      await (await openJournal({ url })).close()
+      const client = new Client({ connectionString: url })
+      await client.connect()
+      // Requests of the last hour of a day, and before them those of which the records are kept.
+      await client.query(
+        `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, active, on_v2, newcomer, retires, bytes)
+         select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,
+      )
+      await client.query(
+        `insert into journal_payloads (batch, body) select id, '' from journal_batches where bytes > 0`,
+      )
+      await client.query('analyze')
+      const before = await countRead(client)
+      const store = openStore(url, { timeoutMs: 60_000, wallMs: () => 0 })
+      const periods = { replayForMs: HOUR_MS, keepRecordsMs: 24 * HOUR_MS }
+      expect(await purge(store, periods, 2 * HOUR_MS)).toEqual({ expired: 0, payloads: MANY, batches: 0 })
+      await store.close()
+      const read = (await countRead(client)) - before
+      await client.end()
+      return read
+    }
+    // One pass over them for each step of fifty would be a million.
+    expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
   it('does not grow with the records of its key in its own batch', async () => {
