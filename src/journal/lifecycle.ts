@@ -55,17 +55,10 @@ export const stateCodes = Object.fromEntries(recordStates.map((state, code) => [
 /** Active records of these states keep older ones of their key from being opened again: they are sent now or may have been applied. */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
-/** The code of the state that a superseded record comes into; undefined: it cannot be superseded. */
-export function supersededCode(code: number): number | undefined {
-  return supersededCodes.get(code)
-}
-
-const supersededCodes: ReadonlyMap<number, number> = new Map(
+/** By the code of a state that a newer confirmed record of the same key ends, as far as it is active, that of the state it comes into. */
+export const supersededCodes: ReadonlyMap<number, number> = new Map(
   transitions.flatMap((one) => (one.on === 'supersede' ? [[stateCodes[one.from], stateCodes[one.to]]] : [])),
 )
-
-/** Codes of the states that a newer confirmed record of the same key ends, as far as they are active. */
-export const supersedableCodes: readonly number[] = [...supersededCodes.keys()]
 
 /** Codes of the states that are opened again, as far as they are active. */
 export const reopenableCodes: ReadonlySet<number> = new Set(

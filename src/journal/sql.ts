@@ -1,4 +1,4 @@
-import { standingStates, stateCodes, supersedableCodes } from './lifecycle.ts'
+import { standingStates, stateCodes, supersededCodes } from './lifecycle.ts'
 import { processColumns } from './process-identity.ts'
 import type { Dialect } from './schema.ts'
 
@@ -102,9 +102,8 @@ export const newestOf = (key: string, condition: string): string =>
 export function createStatements(dialect: Dialect) {
   const { rows, update, elements, lookup, isListed } = dialects[dialect]
   const names = batchColumns.map(nameOf).join()
-  const supersedable = supersedableCodes.map((code) => `select ${code} as state`).join(' union all ')
   // Not "exists", and each state by itself: one step into the index, and no table of all that is active.
-  const hasOlder = supersedableCodes
+  const hasOlder = [...supersededCodes.keys()]
     .map(
       (code) => `(select 1 from journal_records o where o.key = r.key and o.active = 1 and o.state = ${code}
         and (o.batch, o.position) < (+r.batch, +r.position) limit 1) is not null`,
@@ -148,10 +147,6 @@ export function createStatements(dialect: Dialect) {
     recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder"
       from ${rows(['batch bigint', 'position integer'])} join journal_records r on r.batch = u.batch and r.position = u.position`,
     recordsOf: `select position, state, active, superseded, reason, key from journal_records where batch = $1 order by position`,
-    // What newer records of these keys may supersede, up to a place.
-    older: `select o.key, o.batch, o.position, o.state, o.reason, o.dead_letter as "deadLetter", b.partner
-      from ${lookup(`${elements('$1')} cross join (${supersedable}) s`, 'journal_records', 'o', 'o.key = e.value and o.active = 1 and o.state = s.state and (o.batch, o.position) < ($2, $3)')}
-      join journal_batches b on b.id = o.batch`,
     insertBatches: `insert into journal_batches (${names}) select ${names} from ${rows(batchColumns)}`,
     // The batch, the position of the first, and the keys.
     insertRecords: `insert into journal_records (batch, position, key, state, active)
@@ -166,6 +161,25 @@ export function createStatements(dialect: Dialect) {
       outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join(),
       'r.batch = u.batch and r.position = u.position',
     ),
+    // Ends the active records of a key in one state that are older than a place.
+    supersede: `update journal_records as r set state = x.next, active = 0, retry = null, reason = coalesce(x.why, r.reason),
+        superseded = 1, mark = null, settled_ms = x.ms
+      from (select o.batch as b, o.position as p, u.next, u.reason as why, u.settled_ms as ms
+        from ${lookup(
+          rows([
+            'key text',
+            'batch bigint',
+            'position integer',
+            'old integer',
+            'next integer',
+            'reason text',
+            'settled_ms bigint',
+          ]),
+          'journal_records',
+          'o',
+          'o.key = u.key and o.active = 1 and o.state = u.old and (o.batch, o.position) < (u.batch, u.position)',
+        )}) x
+      where r.batch = x.b and r.position = x.p returning batch`,
     // What it was settled with stays, so that it can be read while it is open.
     reopen: `update journal_records set state = ${stateCodes.open}, attempts = attempts + 1
       where batch = $1 and ${isListed('position', '$2')}`,

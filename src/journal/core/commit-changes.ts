@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
 import { type HighWater, slotOf } from '../high-water.ts'
 import type { BeginResult, RecordRef } from '../journal.ts'
-import { stateCodes } from '../lifecycle.ts'
+import { stateCodes, supersededCodes } from '../lifecycle.ts'
 import { createKeyHash, type HashKeys, seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
@@ -15,7 +15,8 @@ import {
   type ByKey,
   type ChangeContext,
   type Changes,
-  isNewer,
+  count,
+  move,
   noChanges,
   type RecordRow,
 } from './rows.ts'
@@ -23,12 +24,12 @@ import {
   chooseReopened,
   firstOfKeys,
   forget,
-  maySupersede,
-  type OlderRecord,
+  reasonOfSuperseded,
   reopen,
   settle,
   type SettledRecord,
   type SettleRows,
+  type Superseding,
 } from './settle.ts'
 
 /** What the changes of a group come to, before its transaction is committed. */
@@ -109,7 +110,8 @@ export function createCommitChanges(
     const together = createContext()
     keepBegun(plain, begin(together, beginnings, { ...last, ...beginRows }))
     const settled = settle(together, settles, settleRows, hashKeys)
-    settles.forEach((one, index) => results.set(one, settled[index] ?? 'lost'))
+    settles.forEach((one, index) => results.set(one, settled.results[index] ?? 'lost'))
+    await supersedeOlder(run, together, settled.superseding)
     await writeRows(run, together, key)
     for (const operation of operations) {
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
@@ -174,32 +176,44 @@ async function readSettles(
   run: RunStatement,
   settles: readonly OperationOf<'settle'>[],
 ): Promise<SettleRows> {
-  if (settles.length === 0) return { batches: new Map(), records: new Map(), older: [] }
+  if (settles.length === 0) return { batches: new Map(), records: new Map() }
   const places = settles.flatMap(({ batch, outcomes }) =>
     outcomes.map(({ position }) => ({ batch, position })),
   )
   const [rows, found] = await Promise.all([
     run<BatchRow>('batches', json([...new Set(settles.map(({ batch }) => batch))])),
-    run<SettledRecord & { hasOlder: number | boolean }>('recordsIn', places),
+    run<SettledRecord>('recordsIn', places),
   ])
   const byBatch = Map.groupBy(found, ({ batch }) => batch)
   const records = new Map(
     [...byBatch].map(([batch, own]) => [batch, new Map(own.map((one) => [one.position, one]))]),
   )
-  const superseding = settles.flatMap(({ batch, outcomes }) =>
-    outcomes.flatMap((outcome) => {
-      const record = records.get(batch)?.get(outcome.position)
-      return record !== undefined && maySupersede(outcome) && Boolean(record.hasOlder) ? [record] : []
-    }),
-  )
-  const newest = superseding.reduce<RecordRef>((one, other) => (isNewer(other, one) ? other : one), NOWHERE)
-  const keys = [...new Set(superseding.map(({ key }) => key))]
-  const older =
-    keys.length === 0 ? [] : await run<OlderRecord>('older', json(keys), newest.batch, newest.position)
-  return { batches: new Map(rows.map((row) => [row.batch, row])), records, older }
+  return { batches: new Map(rows.map((row) => [row.batch, row])), records }
 }
 
-const NOWHERE: RecordRef = { batch: 0, position: 0 }
+/** Ends the active records of these keys that are older, and counts them. */
+async function supersedeOlder(
+  run: RunStatement,
+  { nowMs, changes }: ChangeContext,
+  superseding: readonly Superseding[],
+): Promise<void> {
+  if (superseding.length === 0) return
+  const ended = await Promise.all(
+    [...supersededCodes].map(async ([old, next]) => {
+      const also = { old, next, reason: reasonOfSuperseded(old, next), settled_ms: nowMs }
+      const rows = superseding.map((one) => ({ ...one, ...also }))
+      return { old, next, rows: await run<{ batch: number }>('supersede', rows) }
+    }),
+  )
+  const ids = new Set(ended.flatMap(({ rows }) => rows.map(({ batch }) => batch)))
+  const batches = ids.size === 0 ? [] : await run<BatchRow>('batches', json([...ids]))
+  const partners = new Map(batches.map(({ batch, partner }) => [batch, partner]))
+  for (const { old, next, rows } of ended)
+    for (const { batch } of rows) {
+      move(changes, partners.get(batch) ?? '', old, next)
+      count(changes, batch, 0, -1)
+    }
+}
 
 /** Reads a batch with its records; undefined: there is none. */
 async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {

@@ -1,6 +1,6 @@
 import type { OperationOf } from '../group-commit.ts'
 import type { RecordRef, ReopenResult } from '../journal.ts'
-import { reopenableCodes, stateCodes, supersededCode, toRetryCode } from '../lifecycle.ts'
+import { reopenableCodes, stateCodes, supersededCodes, toRetryCode } from '../lifecycle.ts'
 import { encodeMark, type HashKeys, packAnswers } from '../seal.ts'
 import {
   type BatchRow,
@@ -20,12 +20,13 @@ export interface SettledRecord extends RecordRef {
   readonly state: number
   readonly reason: string | null
   readonly key: string
+  /** Whether an older record of its key can be superseded. */
+  readonly hasOlder: number | boolean
 }
 
-/** An active record that is older than one of its key that is to be settled, and that a newer one may supersede. */
-export interface OlderRecord extends SettledRecord {
-  readonly deadLetter: number
-  readonly partner: string
+/** A record that supersedes all older ones of its key. */
+export interface Superseding extends RecordRef {
+  readonly key: string
 }
 
 /** The rows that settles read before they change anything. */
@@ -33,17 +34,12 @@ export interface SettleRows {
   readonly batches: ReadonlyMap<number, BatchRow>
   /** By batch and position. */
   readonly records: ReadonlyMap<number, ReadonlyMap<number, SettledRecord>>
-  readonly older: readonly OlderRecord[]
 }
 
 type Settle = OperationOf<'settle'>
 
-/** True for an outcome that may supersede older records of its key: V3's if it was confirmed, V2's also if it is unknown. */
-export const maySupersede = ({ state }: Settle['outcomes'][number]): boolean =>
-  state === 'confirmed' || state === 'unknown'
-
 /**
- * Settles records, each operation as a whole or not at all, and supersedes the older ones of keys that were confirmed. What V2 may have
+ * Settles records, each operation as a whole or not at all, and returns those that supersede older ones of their keys. What V2 may have
  * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it.
  */
 export function settle(
@@ -51,10 +47,10 @@ export function settle(
   operations: readonly Settle[],
   rows: SettleRows,
   hashKeys: HashKeys,
-): readonly ('done' | 'lost')[] {
+): { readonly results: readonly ('done' | 'lost')[]; readonly superseding: readonly Superseding[] } {
   const settled = new Map<number, Map<number, OutcomeRow>>()
   const results = operations.map((operation) => settleOne(context, operation, rows, settled, hashKeys))
-  supersede(context, rows, settled)
+  const superseding = supersede(context, rows, settled)
   const { changes } = context
   for (const [batch, outcomes] of settled) {
     changes.outcomes.push(...outcomes.values())
@@ -64,7 +60,7 @@ export function settle(
     changes.accepted.push(batch)
     changes.retired.push(...toNumbers(retires))
   }
-  return results
+  return { results, superseding }
 }
 
 /**
@@ -113,62 +109,45 @@ function settleOne(
   return 'done'
 }
 
-/** Ends the active records that are older than one of their key that was settled now and supersedes them; each once. */
+/**
+ * Ends the active ones of these records that are older than one of their key that was settled with them and supersedes them; each once. Returns
+ * of each key the newest one that supersedes, where others are older.
+ */
 function supersede(
-  { nowMs, changes }: ChangeContext,
-  { batches, records, older }: SettleRows,
+  { changes }: ChangeContext,
+  { batches, records }: SettleRows,
   settled: ReadonlyMap<number, Map<number, OutcomeRow>>,
-): void {
-  const keyOf = ({ batch, position }: RecordRef): string => records.get(batch)?.get(position)?.key ?? ''
+): readonly Superseding[] {
+  const recordOf = ({ batch, position }: RecordRef): SettledRecord | undefined =>
+    records.get(batch)?.get(position)
   const all = [...settled.values()].flatMap((outcomes) => [...outcomes.values()])
-  /** Of each key the newest record that supersedes older ones. */
   const newest = new Map<string, RecordRef>()
   for (const outcome of all) {
     const isOnV2 = batches.get(outcome.batch)?.onV2 === 1
     if (outcome.state !== stateCodes.confirmed && !(isOnV2 && outcome.state === stateCodes.unknown)) continue
-    const key = keyOf(outcome)
+    const key = recordOf(outcome)?.key ?? ''
     const before = newest.get(key)
     if (before === undefined || isNewer(outcome, before)) newest.set(key, outcome)
   }
-  const isSuperseded = (one: RecordRef, key: string): boolean => {
-    const newer = newest.get(key)
-    return newer !== undefined && isNewer(newer, one)
-  }
   for (const outcome of all) {
-    const next = supersededCode(outcome.state)
-    if (outcome.active === 0 || next === undefined || !isSuperseded(outcome, keyOf(outcome))) continue
-    settled
-      .get(outcome.batch)
-      ?.set(outcome.position, { ...outcome, ...superseded(outcome, outcome.reason, next, nowMs) })
-    move(changes, batches.get(outcome.batch)?.partner ?? '', outcome.state, next)
-    count(changes, outcome.batch, 0, -1)
+    const { batch, position, state, active, reason } = outcome
+    const next = supersededCodes.get(state)
+    const newer = newest.get(recordOf(outcome)?.key ?? '')
+    if (active === 0 || next === undefined || newer === undefined || !isNewer(newer, outcome)) continue
+    const why = reasonOfSuperseded(state, next) ?? reason
+    const ended = { state: next, active: 0, retry: null, reason: why, superseded: 1, mark: null }
+    settled.get(batch)?.set(position, { ...outcome, ...ended })
+    move(changes, batches.get(batch)?.partner ?? '', state, next)
+    count(changes, batch, 0, -1)
   }
-  for (const one of older) {
-    const next = supersededCode(one.state)
-    if (next === undefined || !isSuperseded(one, one.key)) continue
-    const { batch, position, deadLetter, reason } = one
-    const ended = superseded(one, reason, next, nowMs)
-    changes.outcomes.push({ batch, position, dead_letter: deadLetter, ...ended })
-    move(changes, one.partner, one.state, next)
-    count(changes, one.batch, 0, -1)
-  }
+  return [...newest].flatMap(([key, ref]) =>
+    Boolean(recordOf(ref)?.hasOlder) ? [{ key, batch: ref.batch, position: ref.position }] : [],
+  )
 }
 
-/** What a superseded record is set to. */
-const superseded = (
-  { state }: { readonly state: number },
-  reason: string | null,
-  next: number,
-  nowMs: number,
-): Omit<OutcomeRow, 'batch' | 'position' | 'dead_letter'> => ({
-  state: next,
-  active: 0,
-  retry: null,
-  reason: next === state ? reason : 'superseded',
-  superseded: 1,
-  mark: null,
-  settled_ms: nowMs,
-})
+/** The reason that a superseded record gets; null: it keeps its own. */
+export const reasonOfSuperseded = (state: number, next: number): string | null =>
+  next === state ? null : 'superseded'
 
 function toNumbers(list: string): readonly number[] {
   const parsed: unknown = JSON.parse(list)
