@@ -62,7 +62,8 @@ describe('the line of callsPerSecond', () => {
       response.end('{}')
     })
     const partners = [{ id: 'acme', match: { any: true }, v3: { callsPerSecond: 5 } }]
-    const adapter = await startAdapter(upstream.url, { partners })
+    // Its end does not wait for the line.
+    const adapter = await startAdapter(upstream.url, { partners, listen: { port: 0, drainMs: 100 } })
     // One key, so one rate; the tokens tell the clients apart.
     const good = client('key')
     await adapter.request('GET', '/V3/x', { headers: good })
