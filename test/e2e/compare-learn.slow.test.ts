@@ -116,11 +116,8 @@ const owned = { ATT_VAL_2: 'Event does not exist.', ATT_VAL_3: 'Code does not ex
 describe('compare learn, from at most 20 batches of an adapter at shadow', () => {
   it.each<readonly [object, object]>([
     [{}, { errorMessages: texts }],
-    [{ layout: 'nested' }, { layout: 'nested', errorMessages: texts }],
     [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
     [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
-    [{ msgtypeResponse: true }, { quirks: { msgtypeResponse: true }, errorMessages: texts }],
-    [{ errorMessages: owned }, { errorMessages: owned }],
     [{ layout: 'nested', dataEnvelope: true, msgtypeResponse: true, errorMessages: owned }, { layout: 'nested', quirks: { dataEnvelope: true, msgtypeResponse: true }, errorMessages: owned }],
   ])('proposes for %j exactly %j, and with that nothing', async (form, expected) => {
     const faces = await startFaces()
