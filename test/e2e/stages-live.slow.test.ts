@@ -79,16 +79,16 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     await pausing.stopped()
     // Nobody waits for it once its lease has ended.
     expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
-    const replies = Array.from({ length: 8 }, async (_, n) => {
-      const send = (): ReturnType<typeof pausing.post> =>
-        pausing.post(faces.batch(`after ${n}`), sandboxHeaders)
+    const post = async (name: string) => {
+      const send = (): ReturnType<typeof pausing.post> => pausing.post(faces.batch(name), sandboxHeaders)
       const first = await send()
       if (first.status !== 503) return first
       // Its lease ended between the decision of its side and the first byte: nothing was sent, and it is to come again.
       expect(first.text).toMatch(/ADP_(?:STAGE_UNKNOWN|JOURNAL_UNAVAILABLE)/)
       await ready(pausing.url)
       return send()
-    })
+    }
+    const replies = Array.from({ length: 8 }, (_, n) => post(`after ${n}`))
     pausing.goOn()
     expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(Array(8).fill(200))
     const recorded = await faces.faces()
@@ -96,7 +96,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     pausing.stop()
     await pausing.stopped()
     await operator.back('shadow')
-    const back = pausing.post(faces.batch('back'), sandboxHeaders)
+    const back = post('back')
     pausing.goOn()
     expect((await back).status).toBe(200)
     // A pause that is shorter than the lease may end before the next read: two seconds are what `back` may take.
