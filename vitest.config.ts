@@ -6,8 +6,17 @@ import { keepInMemory } from './test/support/keep-in-memory.ts'
 import { isLongRun } from './test/support/long-run.ts'
 
 /** Those that take by far the longest. Vitest goes by the size of a file where it knows no better; some of these are short. */
-const longest =
-  /(?:faults\/short\.slow|journal\/(?:sqlite|damaged-sqlite\.slow|postgres|lease)|cli\/(?:rollout|workers\/reload)\.slow|e2e\/(?:relayed-resends|fixtures))\.test\.ts$/
+const longest = new RegExp(
+  `/(?:${[
+    'browser/served-console',
+    'cli/(?:demo-stages|rollout|workers/(?:reload|serve-workers))',
+    'docs/recipes',
+    'e2e/(?:back-under-load|compare-(?:instances|learn)|fixtures|guards|marker-sweep|package|stages-live)',
+    'faults/short',
+    'journal/(?:postgres|sqlite)',
+    'simulation/simulation',
+  ].join('|')})(?:\\.slow)?\\.test\\.ts$`,
+)
 
 /** Begins with the longest: the others fit beside them. */
 class LongestFirst extends BaseSequencer {
