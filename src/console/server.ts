@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import helmet from 'helmet'
@@ -31,14 +31,6 @@ export interface ConsoleOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** The web console. */
-interface Console {
-  /** Does not listen yet. */
-  readonly server: Server
-  /** The path of a link that signs in the user of the system, once; undefined where operators have tokens. */
-  readonly createLink: () => string | undefined
-}
-
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
 /** Bulk actions name each record. */
@@ -49,7 +41,7 @@ const MAX_CONNECTIONS = 256
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
 /** Creates the console: every page and every action asks who it is for, and what they may see. */
-export function createConsole(options: ConsoleOptions): Console {
+export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
   const server = createServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
@@ -58,8 +50,10 @@ export function createConsole(options: ConsoleOptions): Console {
   server.on('clientError', answerUnreadable)
   server.on('connect', (_request, socket) => refuseTunnel(socket))
   return {
+    /** Does not listen yet. */
     server,
-    createLink: () => {
+    /** The path of a link that signs in the user of the system, once; undefined where operators have tokens. */
+    createLink: (): string | undefined => {
       const token = sessions.createLink()
       return token && `/enter?link=${token}`
     },
@@ -259,6 +253,12 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
     throw forbidden('This form is not of your session. Open the page again and repeat what you did.')
   }
+  const keepNotice = ({ csrf }: SignedIn, { isDone, text }: Notice): void => {
+    const [oldest] = notices.keys()
+    if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
+    // Who sends a token with each request has no next page.
+    if (text !== '' && csrf !== '') notices.set(csrf, { isDone, text })
+  }
   const send = (
     request: Request,
     response: Response,
@@ -266,21 +266,18 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     shown: Shown,
     isLive = false,
   ): void => {
-    if (wantsJson(request)) {
-      response.json(shown.json)
-      return
-    }
-    if (shown.document !== undefined) {
+    if (wantsJson(request)) response.json(shown.json)
+    else if (shown.document !== undefined) {
       const { html, policy } = shown.document
       // Its run shows it in a frame.
       response.set('X-Frame-Options', 'SAMEORIGIN')
       response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
-      return
+    } else {
+      const notice = notices.get(signedIn.csrf)
+      notices.delete(signedIn.csrf)
+      const hasSandbox = ports.sandbox !== undefined
+      response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, notice }))
     }
-    const notice = notices.get(signedIn.csrf)
-    notices.delete(signedIn.csrf)
-    const hasSandbox = ports.sandbox !== undefined
-    response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, notice }))
   }
   app.post('/logout', (request, response) => {
     const visit = visitOf(request)
@@ -299,20 +296,12 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       const visit = hasFile ? { ...given, ...(await readUpload(request, takesFile)) } : given
       expectOwnForm(visit)
       const done = await act(visit, ports)
-      if ('body' in done) {
-        send(request, response, visit, done)
-        return
+      if ('body' in done) send(request, response, visit, done)
+      else if (wantsJson(request)) response.status(done.isDone ? 200 : 409).json(done.json)
+      else {
+        keepNotice(visit.signedIn, done)
+        response.redirect(303, done.to)
       }
-      const { isDone, text, to, json } = done
-      if (wantsJson(request)) {
-        response.status(isDone ? 200 : 409).json(json)
-        return
-      }
-      const [oldest] = notices.keys()
-      if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
-      // Who sends a token with each request has no next page.
-      if (text !== '' && visit.signedIn.csrf !== '') notices.set(visit.signedIn.csrf, { isDone, text })
-      response.redirect(303, to)
     })
   }
 }

@@ -48,7 +48,6 @@ export {
   hashMarkId,
   type JournalKey,
   NO_KEY,
-  type Sealed,
   unpackAnswers,
   unseal,
   type Unsealing,

@@ -31,6 +31,16 @@ export interface StageSetting {
   readonly never: readonly string[]
 }
 
+/** What `parseUnits` takes. */
+export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
+
+/** The names of units in a text, none for a blank one; undefined where they do not follow the rule. */
+export function parseUnits(text: string): readonly string[] | undefined {
+  if (text.trim() === '') return []
+  const units = text.split(',').map((unit) => unit.trim())
+  return units.some((unit) => unit === '' || unit.length > 255) ? undefined : [...new Set(units)]
+}
+
 /** The stages by their place on the way. */
 export function placeOf(stage: Stage): number {
   return stages.indexOf(stage)

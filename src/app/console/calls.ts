@@ -12,10 +12,7 @@ export interface ConsoleThreadStart {
 }
 
 /** What the thread answers. */
-export interface ConsoleThreadCalls extends Omit<
-  ConsoleEngine,
-  'work' | 'sweep' | 'start' | 'close' | 'servedMs'
-> {
+export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'start' | 'close' | 'servedMs'> {
   /** Resolves once nothing of it uses the journal any longer. */
   readonly close: () => Promise<void>
 }

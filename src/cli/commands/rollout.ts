@@ -10,7 +10,7 @@ import {
 } from '../rollout/certificate.ts'
 import { approveStep, dismissInstance, goBack, setStage } from '../rollout/change.ts'
 import { adviseStep, listStages, readHistory, showStage, verifyTrail } from '../rollout/show.ts'
-import { stages } from '../../rollout/stage.ts'
+import { parseUnits, stages, unitRule } from '../../rollout/stage.ts'
 import { readAs, readCount, readPercent, withTarget } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
@@ -130,11 +130,9 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
 }
 
 function readUnits(text: string): readonly string[] {
-  const units = text.split(',').map((unit) => unit.trim())
-  if (text.trim() === '') return []
-  if (units.some((unit) => unit === '' || unit.length > 255))
-    throw new InvalidArgumentError('Units are names of 1 to 255 characters with commas between them.')
-  return [...new Set(units)]
+  const units = parseUnits(text)
+  if (units !== undefined) return units
+  throw new InvalidArgumentError(unitRule)
 }
 
 const readReason = readAs(

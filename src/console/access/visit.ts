@@ -27,6 +27,12 @@ export function visiblePartner({ actor, params }: Visit): string {
   throw notFound('partner')
 }
 
+type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
+
+/** Parameters of an address; a blank one is not given. */
+export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, query.get(name)?.trim() || undefined])) as Params<Name>
+
 /** A number in the path, from 1. Error: `ADP_NOT_FOUND`. */
 export function numberOf({ params }: Visit, name: string): number {
   const text = params[name] ?? ''

@@ -14,7 +14,6 @@ a:focus-visible,button:focus-visible,input:focus-visible,select:focus-visible,te
 main:focus{outline:none}
 h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.015em;overflow-wrap:anywhere}
 h2{font-size:1.2rem;line-height:1.3}
-h3{font-size:1rem}
 code,pre,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.86em}
 code{background:var(--code);border-radius:4px;padding:.1em .3em;overflow-wrap:anywhere}
 pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:8px;padding:.9rem;line-height:1.45}
@@ -50,10 +49,9 @@ tbody th{font-weight:500}
 td,tbody th{overflow-wrap:break-word;min-width:4rem}
 td code:not(.json),th code{display:inline-block;max-width:26rem;overflow-wrap:break-word}
 thead th{color:var(--soft);white-space:nowrap}
-td time,th time,.name{white-space:nowrap}
+td time,th time{white-space:nowrap}
 .n{text-align:right;white-space:nowrap;min-width:0}
 .chart{display:grid;gap:.5rem}
-.plot{min-height:0}
 .u-legend{color:var(--fg)}.u-legend.u-inline{text-align:left}
 details>summary{cursor:pointer;color:var(--link);width:fit-content}
 details[open]>summary{margin-bottom:.5rem}
@@ -62,7 +60,6 @@ details[open]>summary{margin-bottom:.5rem}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
 .trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}.trend progress{accent-color:var(--link)}
 td .trend{min-width:14rem}
-.findings{padding-left:1.4rem;display:grid;gap:1rem}.findings li{display:grid;gap:.3rem}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
@@ -73,11 +70,9 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
 .switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
-.row .field{width:auto}
 .check{display:flex;gap:.5rem;align-items:center}
 input,select,textarea,button{font:inherit;color:inherit}
 input:not([type=checkbox]):not([type=radio]),select,textarea{background:var(--bg);border:1px solid var(--soft);border-radius:6px;padding:.4rem .6rem;min-width:0;width:100%}
-.row input:not([type=checkbox]):not([type=radio]){max-width:100%}
 input[type=number]{max-width:9rem}
 input[type=checkbox],input[type=radio]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
 button,.button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer;text-decoration:none;display:inline-block}

@@ -44,7 +44,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         const table = tableOf(dialect, { ...columns, ...stateColumns }, rows)
         await sql`insert into console_batches (batch, partner, received_ms, active, ${stateNames})
           select batch, partner, received_ms, active, ${stateNames} from ${table}`.execute(db)
-        await addCounts(db, dialect, rows.flatMap((row) => changesOf(row, none, row)), Date.now()) // prettier-ignore
+        await addCounts(db, dialect, rows.flatMap((row) => changesOf(row, none, row))) // prettier-ignore
         await sql`update console_index set last_batch = ${last.batch}`.execute(db)
         return heads.length === STEP
       }),
@@ -73,7 +73,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         const set = recordStates.map((state) => `${state} = u.${state}`).join()
         await sql`update console_batches set active = u.active, indexed = case when u.has_marks = 1 and indexed = 1 then 2 else indexed end,
           ${sql.raw(set)} from ${table} where console_batches.batch = u.batch`.execute(db)
-        await addCounts(db, dialect, rows.flatMap(({ before, now }) => changesOf(before, before, now)), Date.now()) // prettier-ignore
+        await addCounts(db, dialect, rows.flatMap(({ before, now }) => changesOf(before, before, now))) // prettier-ignore
         await noteSuperseded(db, dialect, changed)
         return changed.length === STEP
       }),

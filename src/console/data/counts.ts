@@ -28,13 +28,8 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
 }
 
 /** Adds counts for each stretch that is still kept; `finest`: the shortest that they are known for, seconds. */
-export async function addCounts(
-  db: Db,
-  dialect: Dialect,
-  counted: readonly Counted[],
-  nowMs: number,
-  finest = 10,
-): Promise<void> {
+export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[], finest = 10) {
+  const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()
   for (const { atMs, name, count } of counted)
     for (const [grain, keptS] of keptFor) {
@@ -54,27 +49,23 @@ export async function addCounts(
     on conflict (grain, at, name) do update set count = console_counts.count + excluded.count`.execute(db)
 }
 
-export async function deleteOldCounts(db: Db, nowMs: number): Promise<void> {
+export async function deleteOldCounts(db: Db): Promise<void> {
   for (const [grain, keptS] of keptFor) {
-    const before = Math.floor(nowMs / 1_000 - keptS)
+    const before = Math.floor(Date.now() / 1_000 - keptS)
     await sql`delete from console_counts where grain = ${grain} and at < ${before}`.execute(db)
   }
 }
 
 /** Counts of a range whose names begin with a word; `index` from 0, oldest first. */
 export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
-  const { grain: own, count: ownCount } = points[range]
-  const grain = Math.max(own, finest)
-  const count = Math.round((ownCount * own) / grain)
-  const from = Math.floor(nowMs / 1_000 / grain) * grain - (count - 1) * grain
+  const own = points[range]
+  const grain = Math.max(own.grain, finest)
+  const length = Math.round((own.count * own.grain) / grain)
+  const from = Math.floor(nowMs / 1_000 / grain) * grain - (length - 1) * grain
   const rows = await rowsOf<{ at: number; name: string; count: number }>(db)`
     select at, name, count from console_counts where grain = ${grain} and at >= ${from} order by at`
   return {
-    ...{ fromMs: from * 1_000, stepMs: grain * 1_000, points: count },
-    rows: rows.map((row) => ({
-      index: (row.at - from) / grain,
-      words: row.name.split(' '),
-      count: row.count,
-    })),
+    ...{ fromMs: from * 1_000, stepMs: grain * 1_000, points: length },
+    rows: rows.map(({ at, name, count }) => ({ index: (at - from) / grain, words: name.split(' '), count })),
   }
 }

@@ -4,29 +4,18 @@ import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promis
 import { sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import type { Unsealing } from '../../journal/index.ts'
 import { createBatchCounting } from './count-batches.ts'
-import { addCounts } from './counts.ts'
-import {
-  createRecordIndex,
-  type OpenedRequest,
-  openSearchHash,
-  readKept,
-  type ReadRequest,
-} from './index-records.ts'
+import { addCounts, type Counted } from './counts.ts'
+import { createRecordIndex, type IndexOptions, openSearchHash, readKept } from './index-records.ts'
 import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
 import { checkBalances, readOverview } from './overview.ts'
-import type { ConsoleData, UnreadableReason } from './port.ts'
+import type { ConsoleData } from './port.ts'
 import { findAll, readDetails, readPage, readWaiting } from './search.ts'
 import { keepSteps, type NewStep } from './steps.ts'
 import { sweepIndex } from './sweep.ts'
 
-interface EngineOptions {
+interface EngineOptions extends IndexOptions {
   readonly url: string
-  readonly how: Unsealing
-  readonly readRequest: ReadRequest
-  /** Resolves when the work of indexing one more batch may begin. */
-  readonly begin: () => Promise<void>
   /** Background work has failed, the first time since it succeeded; it is tried again. */
   readonly onFailure: (cause: unknown) => void
 }
@@ -34,19 +23,14 @@ interface EngineOptions {
 /** What the engine answers, in whatever thread it runs. */
 export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
   /** Opens the request of a batch and its reply to one record, for those who may see what is in them. */
-  readKept(batch: number, position: number): Promise<OpenedRequest | UnreadableReason | undefined>
+  readKept(batch: number, position: number): ReturnType<typeof readKept>
   keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
   /** Adds what the metrics of a process have grown by until this time. */
-  keepFigures(
-    counts: readonly { readonly name: string; readonly count: number }[],
-    atMs: number,
-  ): Promise<void>
+  keepFigures(counts: readonly Omit<Counted, 'atMs'>[], atMs: number): Promise<void>
   /** How long PostgreSQL has worked on the index, ms: processor time that is not this thread's. */
   servedMs(): number
   /** Does the background work that is due; resolves true while there may be more. */
   work(): Promise<boolean>
-  /** Deletes what the journal has deleted. */
-  sweep(): Promise<void>
   /** Repeats `work` until `close`. */
   start(): void
   close(): Promise<void>
@@ -62,14 +46,14 @@ const CHECK_EVERY_MS = 60_000
 /** Figures are known for whole minutes. */
 const FIGURES_S = 60
 
-const GUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
 
 /**
  * Opens what answers the pages of the console, and writes in the background what they need, from the journal's rows. Rejects as the drivers
  * do where there is no journal yet.
  */
 export async function openConsoleEngine(options: EngineOptions): Promise<ConsoleEngine> {
-  const { url, how, readRequest, begin, onFailure } = options
+  const { url, how, onFailure } = options
   const database = await openConsoleDatabase(url)
   const { db, dialect } = database
   const hash = await openSearchHash(database, how).catch(async (cause: unknown) => {
@@ -78,7 +62,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
   })
   let [sweptMs, checkedMs, servedMs] = [-Infinity, -Infinity, 0]
   const { countNew, follow } = createBatchCounting(database)
-  const indexRecords = createRecordIndex(database, how, hash, readRequest, begin, (ms) => {
+  const indexRecords = createRecordIndex(database, options, hash, (ms) => {
     servedMs += ms
   })
   const holder = randomUUID()
@@ -105,17 +89,14 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
   const run = async (): Promise<void> => {
     let isFailing = false
     while (!stop.signal.aborted) {
-      const afterMs = await work().then(
-        (more) => {
-          isFailing = false
-          return more ? 0 : EVERY_MS
-        },
-        (cause: unknown) => {
-          if (!isFailing) onFailure(cause)
-          isFailing = true
-          return RETRY_MS
-        },
-      )
+      let afterMs = RETRY_MS
+      try {
+        afterMs = (await work()) ? 0 : EVERY_MS
+        isFailing = false
+      } catch (cause) {
+        if (!isFailing) onFailure(cause)
+        isFailing = true
+      }
       await wait(afterMs, undefined, { signal: stop.signal }).catch(() => undefined)
     }
   }
@@ -131,11 +112,8 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     overview: (range, scope) => ask(() => readOverview(database, range, scope)),
     // eslint-disable-next-line @typescript-eslint/require-await
     hash: async (kind, typed) => {
-      const id = typed
-        .trim()
-        .replace(/^\{(.*)\}$/, '$1')
-        .toLowerCase()
-      return GUID.test(id) ? hash(kind, id).toString(16).padStart(13, '0') : undefined
+      const [, id] = GUID.exec(typed.trim()) ?? []
+      return id && hash(kind, id.toLowerCase()).toString(16).padStart(13, '0')
     },
     search: (search, scope) => ask(() => findAll(database, search, scope)),
     batch: (batch, scope) => ask(() => readDetails(database, batch, scope)),
@@ -144,12 +122,9 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     readKept: (batch, position) => ask(() => readKept(database, how, batch, position)),
     keepSteps: (steps, lost) => ask(() => keepSteps(database, steps, lost)),
     keepFigures: (counts, atMs) =>
-      ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), Date.now(), FIGURES_S)), // prettier-ignore
+      ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), FIGURES_S)), // prettier-ignore
     servedMs: () => servedMs,
     work,
-    sweep: async () => {
-      while (!(await sweepIndex(database)));
-    },
     start: () => {
       running = run()
     },

@@ -1,16 +1,15 @@
 import type { MetricsSnapshot } from '../../observability/metrics.ts'
-import type { readCounts } from './counts.ts'
+import type { Counted, readCounts } from './counts.ts'
 import type { Figures, Percentiles } from './port.ts'
 
-/** What is taken of the metrics, by the name of a histogram, with the labels that it must have. */
-const times = {
-  callMs: { metric: 'markbridge_v3_call_duration_seconds', of: {} },
-  batchMs: { metric: 'markbridge_request_duration_seconds', of: { kind: 'batch' } },
-  queueMs: { metric: 'markbridge_queue_wait_seconds', of: {} },
-} as const
-
-type TimeName = keyof typeof times
-const timeNames = Object.keys(times) as readonly TimeName[]
+/** What is taken of the metrics: values of a name, each under its labels; `kind`: only those of this kind. */
+const taken = [
+  { name: 'calls', metric: 'markbridge_v3_call_duration_seconds_count', labels: ['kind', 'status'] },
+  { name: 'callMs', metric: 'markbridge_v3_call_duration_seconds_bucket', labels: ['le'] },
+  { name: 'batchMs', metric: 'markbridge_request_duration_seconds_bucket', labels: ['le'], kind: 'batch' },
+  { name: 'queueMs', metric: 'markbridge_queue_wait_seconds_bucket', labels: ['le'] },
+  { name: 'refused', metric: 'markbridge_queue_refused_total', labels: [] },
+] as const
 
 /** A value of a metric, as prom-client gives it. */
 interface Value {
@@ -22,7 +21,7 @@ interface Value {
 /** Creates what makes counts of the metrics of a process: how much each has grown since the call before. */
 export function createFigureDeltas() {
   let last = new Map<string, number>()
-  return (snapshot: MetricsSnapshot): readonly { readonly name: string; readonly count: number }[] => {
+  return (snapshot: MetricsSnapshot): readonly Omit<Counted, 'atMs'>[] => {
     const now = readFigures(snapshot)
     const grown = [...now].map(([name, count]) => ({ name, count: count - (last.get(name) ?? 0) }))
     last = now
@@ -32,32 +31,25 @@ export function createFigureDeltas() {
 
 function readFigures(snapshot: MetricsSnapshot): Map<string, number> {
   const figures = new Map<string, number>()
-  const add = (name: string, count: number): void => void figures.set(name, (figures.get(name) ?? 0) + count)
-  const valuesOf = (metric: string): readonly Value[] =>
-    snapshot.flatMap((one) => ('name' in one && one.name === metric && 'values' in one ? (one.values as readonly Value[]) : [])) // prettier-ignore
-  for (const name of timeNames) {
-    const { metric, of } = times[name]
-    for (const { value, labels, metricName } of valuesOf(metric)) {
-      if (metricName !== `${metric}_bucket` || Object.entries(of).some(([label, own]) => labels[label] !== own)) continue // prettier-ignore
-      add(`${name} ${labels.le}`, value)
+  for (const metric of snapshot) {
+    if (!('name' in metric) || !('values' in metric)) continue
+    for (const { value, labels, metricName = metric.name } of metric.values as readonly Value[]) {
+      const own = taken.find((one) => one.metric === metricName)
+      if (own === undefined || ('kind' in own && own.kind !== labels['kind'])) continue
+      const name = [own.name, ...own.labels.map((label) => labels[label])].join(' ')
+      figures.set(name, (figures.get(name) ?? 0) + value)
     }
   }
-  for (const { value, labels, metricName } of valuesOf(times.callMs.metric))
-    if (metricName?.endsWith('_count') === true) add(`calls ${labels.kind} ${labels.status}`, value)
-  for (const { value } of valuesOf('markbridge_queue_refused_total')) add('refused', value)
   return figures
 }
 
 /** The figures of each point of a range that has any. */
-export function toFigures({
-  fromMs,
-  stepMs,
-  rows,
-}: Awaited<ReturnType<typeof readCounts>>): readonly Figures[] {
+export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): readonly Figures[] {
+  const { fromMs, stepMs, rows } = counted
   const own = rows.filter(({ words: [name] }) => name !== 'marks')
   return [...Map.groupBy(own, ({ index }) => index)].map(([index, counts]) => {
     const named = (wanted: string) => counts.filter(({ words: [name] }) => name === wanted)
-    const percentiles = (name: TimeName): Percentiles =>
+    const percentiles = (name: (typeof taken)[number]['name']): Percentiles =>
       toPercentiles(named(name).map(({ words, count }) => [words[1] === '+Inf' ? Infinity : Number(words[1]), count])) // prettier-ignore
     return {
       atMs: fromMs + index * stepMs,

@@ -24,14 +24,15 @@ export interface ReadableRequest {
   readonly records: readonly (ReadableRecord | undefined)[]
 }
 
-interface ReadableRecord {
-  readonly contentId: string | undefined
-  readonly learner: string | undefined
-  readonly event: string | undefined
-}
+type ReadableRecord = Readonly<Record<'contentId' | 'learner' | 'event', string | undefined>>
 
-/** Decodes the request of a batch. Rejects with `AdapterError` for one that cannot be read. */
-export type ReadRequest = (payload: Uint8Array) => Promise<ReadableRequest>
+export interface IndexOptions {
+  readonly how: Unsealing
+  /** Decodes the request of a batch. Rejects with `AdapterError` for one that cannot be read. */
+  readonly readRequest: (payload: Uint8Array) => Promise<ReadableRequest>
+  /** Resolves when the work of indexing one more batch may begin. */
+  readonly begin: () => Promise<void>
+}
 
 /** A keyed hash of 52 bits, which a number holds. */
 type SearchHash = (kind: HashedKind, id: string) => number
@@ -106,7 +107,7 @@ async function openRequest<Result>(
 }
 
 /** A request of the journal, opened. */
-export interface OpenedRequest {
+interface OpenedRequest {
   readonly partner: string
   readonly receivedMs: number
   /** As `writes` encoded it. */
@@ -143,10 +144,8 @@ export async function readKept(
 /** Creates what makes records findable by what is inside them, batch by batch; resolves true while there may be more. */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
-  how: Unsealing,
+  { how, readRequest, begin }: IndexOptions,
   hash: SearchHash,
-  readRequest: ReadRequest,
-  begin: () => Promise<void>,
   onServed: (ms: number) => void,
 ): () => Promise<boolean> {
   const read = async (todo: Todo): Promise<IndexedRequest | UnreadableReason | undefined> =>

@@ -72,27 +72,15 @@ function openSqlite(journal: string) {
           return {
             reader: statement.columns().length > 0,
             all: (values) => statement.all(...valuesOf(values)),
-            run: (values) => {
-              const { changes, lastInsertRowid } = statement.run(...valuesOf(values))
-              return { changes, lastInsertRowid }
-            },
+            run: (values) => statement.run(...valuesOf(values)),
             iterate: (values) => statement.iterate(...valuesOf(values)),
           }
         },
       },
     }),
   })
-  return {
-    ...toDatabase(db, 'sqlite', () => sql<number>`${Date.now()}`),
-    create: () =>
-      db.transaction().execute(async (at) => {
-        // The first statement takes the lock of the file.
-        await sql`create table if not exists console_lock (id integer)`.execute(at)
-        await sql`insert into console_lock (id) values (1)`.execute(at)
-        await prepareTables(at, 'sqlite')
-        await sql`delete from console_lock`.execute(at)
-      }),
-  }
+  // What is written first takes the lock of the file.
+  return toDatabase(db, 'sqlite', sql`pragma user_version = 1`)
 }
 
 function openPostgres(url: string) {
@@ -100,13 +88,7 @@ function openPostgres(url: string) {
   // Counts, hashes and times are below 2^53.
   parsers.setTypeParser(types.builtins.INT8, Number)
   // As for the journal: plans that are made while the tables are empty must not read whole tables later. A question takes one processor, and a commit waits for no disk.
-  const settings = [
-    'enable_seqscan=off',
-    'enable_hashjoin=off',
-    'enable_mergejoin=off',
-    'jit=off',
-    'max_parallel_workers_per_gather=0',
-  ]
+  const plans = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off'
   const pool = new Pool({
     connectionString: url,
     max: CONNECTIONS,
@@ -114,27 +96,26 @@ function openPostgres(url: string) {
     connectionTimeoutMillis: TIMEOUT_MS,
     query_timeout: TIMEOUT_MS,
     idle_in_transaction_session_timeout: TIMEOUT_MS * 2,
-    options: [...settings, 'synchronous_commit=off'].map((setting) => `-c ${setting}`).join(' '),
+    options: `${plans} -c jit=off -c max_parallel_workers_per_gather=0 -c synchronous_commit=off`,
     types: parsers,
   })
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
-  const nowMs = () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`
-  return {
-    ...toDatabase(db, 'postgres', nowMs),
-    create: () =>
-      db.transaction().execute(async (at) => {
-        await sql`select pg_advisory_xact_lock(7238519462)`.execute(at)
-        await prepareTables(at, 'postgres')
-      }),
-  }
+  return toDatabase(db, 'postgres', sql`select pg_advisory_xact_lock(7238519462)`)
 }
 
-const toDatabase = (db: Db, dialect: Dialect, nowMs: ConsoleDatabase['nowMs']): ConsoleDatabase => ({
-  db,
-  dialect,
-  nowMs,
-  exclusively: (work) =>
+const POSTGRES_NOW_MS = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`
+
+/** `lock` keeps others from creating the tables at the same time. */
+const toDatabase = (db: Db, dialect: Dialect, lock: RawBuilder<unknown>) => ({
+  ...{ db, dialect },
+  nowMs: () => (dialect === 'sqlite' ? sql<number>`${Date.now()}` : POSTGRES_NOW_MS),
+  create: () =>
+    db.transaction().execute(async (at) => {
+      await lock.execute(at)
+      await prepareTables(at, dialect)
+    }),
+  exclusively: <Result>(work: (db: Db) => Promise<Result>) =>
     db.transaction().execute(async (at) => {
       await sql`update console_index set turn = turn + 1 where id = 1`.execute(at)
       return work(at)

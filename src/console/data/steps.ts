@@ -66,45 +66,41 @@ export function observeJournal(
     if (followed.size >= MAX_FOLLOWED) followed.clear()
     if (kind !== 'replayed') followed.add(batch)
   }
-  const observed: Pick<Journal, 'begin' | 'settle' | 'reopen' | 'knownMarks' | 'takeOver' | 'findAbandoned'> =
-    {
-      begin: async (batch) => {
-        const begun = await journal.begin(batch)
-        if (begun.kind === 'known') note(begun.running ? 'joined' : 'replayed', begun.batch, [])
-        return begun
-      },
-      settle: async (batch, outcomes, lease) => {
-        await journal.settle(batch, outcomes, lease)
-        const isFollowed = followed.has(batch)
-        // Hardly any outcome is a step, and this is the way of each record.
-        if (!isFollowed && outcomes.every((outcome) => stepOf(outcome, false) === undefined)) return
-        const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
-        for (const [step, own] of byStep) {
-          if (step === undefined) continue
-          for (const [reason, some] of Map.groupBy(own, (outcome) => outcome.reason))
+  type Taken = Awaited<ReturnType<Journal['takeOver']>>
+  const noteAll = (kind: StepKind, taken: Taken, reason?: string): Taken => {
+    for (const { batch, after } of taken) note(kind, batch, after.keys(), reason)
+    return taken
+  }
+  const observed: Partial<Journal> = {
+    begin: async (batch) => {
+      const begun = await journal.begin(batch)
+      if (begun.kind === 'known') note(begun.running ? 'joined' : 'replayed', begun.batch, [])
+      return begun
+    },
+    settle: async (batch, outcomes, lease) => {
+      await journal.settle(batch, outcomes, lease)
+      const isFollowed = followed.has(batch)
+      // Hardly any outcome is a step, and this is the way of each record.
+      if (!isFollowed && outcomes.every((outcome) => stepOf(outcome, false) === undefined)) return
+      const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
+      for (const [step, own] of byStep) {
+        if (step === undefined) continue
+        for (const [reason, some] of Map.groupBy(own, (outcome) => outcome.reason))
           note(step, batch, some.map(({ position }) => position), reason) // prettier-ignore
-        }
-      },
-      reopen: async (batch, positions, credentials, how) => {
-        const opened = await journal.reopen(batch, positions, credentials, how)
-        if (opened.after.size > 0) note('retried', batch, opened.after.keys())
-        return opened
-      },
-      knownMarks: (record, sinceMs) => {
-        note('readBack', record.batch, [record.position])
-        return journal.knownMarks(record, sinceMs)
-      },
-      takeOver: async () => {
-        const taken = await journal.takeOver()
-        for (const { batch, after } of taken) note('takenOver', batch, after.keys())
-        return taken
-      },
-      findAbandoned: async (isAttended) => {
-        const found = await journal.findAbandoned(isAttended)
-        for (const { batch, after } of found) note('retried', batch, after.keys(), 'abandoned')
-        return found
-      },
-    }
+      }
+    },
+    reopen: async (batch, positions, credentials, how) => {
+      const opened = await journal.reopen(batch, positions, credentials, how)
+      if (opened.after.size > 0) note('retried', batch, opened.after.keys())
+      return opened
+    },
+    knownMarks: (record, sinceMs) => {
+      note('readBack', record.batch, [record.position])
+      return journal.knownMarks(record, sinceMs)
+    },
+    takeOver: async () => noteAll('takenOver', await journal.takeOver()),
+    findAbandoned: async (...given) => noteAll('retried', await journal.findAbandoned(...given), 'abandoned'),
+  }
   return new Proxy(journal, {
     get: (target, name): unknown => Reflect.get(name in observed ? observed : target, name),
   })

@@ -34,7 +34,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
     const isEnd = rows.length < STEP
     await sql`update console_index set swept = ${isEnd ? 0 : (rows.at(-1)?.batch ?? 0)}`.execute(db)
     if (isEnd) {
-      await deleteOldCounts(db, Date.now())
+      await deleteOldCounts(db)
       await sql`delete from console_steps where not exists (select 1 from journal_batches b where b.id = console_steps.batch)`.execute(db) // prettier-ignore
     }
     return isEnd
@@ -50,7 +50,7 @@ export async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
     await sql`vacuum full console_records`.execute(db)
     return true
   }
-  // What is deleted in the file is overwritten; its log still has the pages as they were.
-  const { rows } = await sql<{ readonly busy: number }>`pragma wal_checkpoint(truncate)`.execute(db)
+  // What is deleted in the file is overwritten; its log still has the pages as they were. That of the journal is not ours to write.
+  const { rows } = await sql<{ readonly busy: number }>`pragma main.wal_checkpoint(truncate)`.execute(db)
   return rows[0]?.busy === 0
 }

@@ -61,13 +61,9 @@ function BatchFacts({ details }: { readonly details: BatchDetails }) {
           ['Instance', String(details.instance)],
           ['Dead letters', details.deadLetters],
           ['Batch id of the client', <Id of={details.boundary} />],
+          ['Not found by learner, event or Content-ID', unreadable ? unreadableTexts[unreadable] : false],
         ]}
       />
-      {unreadable && (
-        <p class="soft">
-          Its records are not found by learner, event or Content-ID: {unreadableTexts[unreadable]}.
-        </p>
-      )}
     </>
   )
 }

@@ -1,5 +1,5 @@
 import { recordStates } from '../../journal/index.ts'
-import { usageError, type Visit } from '../access/visit.ts'
+import { paramsOf, usageError, type Visit } from '../access/visit.ts'
 import type { BatchRow, HashedKind, Search } from '../data/port.ts'
 import type { Page } from './page.ts'
 import { type Field, Form, Id, Pager, Section, table, Time } from './parts.tsx'
@@ -13,7 +13,7 @@ export const batches: Page = {
     const { query } = visit
     const search = searchOf(visit)
     const found = await data.search(search, visit.scope)
-    const hashes = Object.keys(hashed).filter((name) => query.has(name))
+    const hashes = hashedNames.filter((name) => query.has(name))
     return {
       title: 'Batches',
       json: { search, ...found },
@@ -50,8 +50,8 @@ export const batches: Page = {
 const allBatches = <a href="/batches">All batches</a>
 
 /** Of these ids only hashes go on. */
-const hashed: Readonly<Record<HashedKind, string>> = { learner: 'Learner', event: 'Event', mark: 'Mark' }
-const isHashed = (name: string): name is HashedKind => Object.hasOwn(hashed, name)
+const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
+const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
 
 /** What a search is typed into; fields of ids are always empty. */
 function fieldsOf(query: URLSearchParams): readonly Field[] {
@@ -64,9 +64,7 @@ function fieldsOf(query: URLSearchParams): readonly Field[] {
     field('batch', 'Batch number'),
     field('boundary', 'Batch id of the client (boundary)'),
     field('contentId', 'Content-ID'),
-    ...Object.entries(hashed).map(([name, what]) => {
-      return { name, label: `${what} (guid; only its hash is used)` }
-    }),
+    ...hashedNames.map((name) => ({ name, label: `Guid of the ${name} (only its hash is used)` })),
     field('partner', 'Partner'),
     field('from', 'Received from (UTC)', 'datetime-local'),
     field('until', 'Received before (UTC)', 'datetime-local'),
@@ -75,23 +73,25 @@ function fieldsOf(query: URLSearchParams): readonly Field[] {
 
 /** The search that an address asks for. Error: `ADP_USAGE`. */
 function searchOf({ query }: Visit): Search {
-  const text = (name: string): string | undefined => query.get(name)?.trim() || undefined
-  const [batch, state] = [text('batch'), text('state')]
+  const names = [
+    ...hashedNames,
+    'batch',
+    'state',
+    'boundary',
+    'contentId',
+    'partner',
+    'from',
+    'until',
+    'after',
+  ] as const
+  const { batch, state, learner, event, mark, from, until, ...more } = paramsOf(query, names)
   if (batch !== undefined && !/^\d{1,15}$/.test(batch))
     throw usageError('The number of a batch is a whole number; the id of its client goes into its own field.')
   if (state !== undefined && !isState(state)) throw usageError('There is no such state.')
   return {
-    batch: batch === undefined ? undefined : Number(batch),
-    state,
-    boundary: text('boundary'),
-    contentId: text('contentId'),
-    learner: hashIn(text('learner')),
-    event: hashIn(text('event')),
-    mark: hashIn(text('mark')),
-    partner: text('partner'),
-    fromMs: timeIn(text('from')),
-    untilMs: timeIn(text('until')),
-    after: text('after'),
+    ...{ ...more, state, batch: batch === undefined ? undefined : Number(batch) },
+    ...{ learner: hashIn(learner), event: hashIn(event), mark: hashIn(mark) },
+    ...{ fromMs: timeIn(from), untilMs: timeIn(until) },
   }
 }
 

@@ -1,19 +1,9 @@
 import { sees } from '../../rollout/operators.ts'
-import { expectOperator, reasonOf, usageError, type Visit } from '../access/visit.ts'
-import type { RecordRow, WaitingFilter } from '../data/port.ts'
+import { expectOperator, paramsOf, reasonOf, usageError, type Visit } from '../access/visit.ts'
+import type { ConsoleData, RecordRow, WaitingFilter } from '../data/port.ts'
 import type { ConsolePorts } from '../ports.ts'
 import type { Page } from './page.ts'
-import {
-  type Column,
-  counted,
-  Form,
-  formatCount,
-  Pager,
-  reasonField,
-  Section,
-  table,
-  Tabs,
-} from './parts.tsx'
+import { type Column, counted, Form, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
@@ -25,6 +15,10 @@ const kinds = {
     text: 'These are no longer tried, and their clients do not know the outcome. Do what the remedy says, then clear them.',
     empty: 'There is no dead letter.',
     action: 'Clear',
+    note: 'clear',
+    noted: (parts: string) => `parts ${parts}`,
+    change: (data: ConsoleData, batch: number, positions: readonly number[]) =>
+      data.dismiss(batch, positions),
     done: (count: number) => `${counted(count, 'dead letter')} cleared.`,
   },
   parked: {
@@ -32,6 +26,9 @@ const kinds = {
     text: 'The background tries these again by itself. Retry makes them due at once.',
     empty: 'Nothing waits.',
     action: 'Retry',
+    note: 'retry',
+    noted: () => 'what waits',
+    change: (data: ConsoleData, batch: number) => data.retry(batch),
     done: (count: number) => `${counted(count, 'record')} due now; an instance takes them up within seconds.`,
   },
 } as const satisfies Record<Kind, object>
@@ -48,7 +45,7 @@ export const letters: Page = {
     const { kind } = filter
     const { title, text, action } = kinds[kind]
     const { records, reasons, next } = await data.waiting(filter, scope)
-    const causes = reasons.map((one) => [one.reason, `${one.reason || 'no reason'} ${formatCount(one.records)}`] as const) // prettier-ignore
+    const causes = reasons.map((one) => [one.reason, `${one.reason || 'none'}: ${one.records}`] as const)
     const tabs = [[undefined, 'all reasons'] as const, ...causes]
     const all = { name: 'all', type: 'checkbox', more: { 'data-selects': '[name=record]' } }
     const fields = [{ ...all, label: `All of this page (${counted(records.length, 'record')})` }, reasonField]
@@ -79,25 +76,29 @@ export const letters: Page = {
     const reason = reasonOf(visit)
     const filter = filterOf(visit.query)
     const { kind } = filter
+    const { note, noted, change, done } = kinds[kind]
     const chosen = await chosenOf(visit, filter, ports)
     let changed = 0
-    for (const records of Map.groupBy(chosen, ({ batch }) => batch).values())
-      changed += await change(visit, ports, kind, records, reason)
-    return { isDone: true, text: kinds[kind].done(changed), to: `/letters?kind=${kind}`, json: { changed } }
+    for (const [batch, records] of Map.groupBy(chosen, (record) => record.batch)) {
+      const positions = records.map(({ position }) => position)
+      const parts = noted(positions.map((position) => position + 1).join(', '))
+      // What is not in the audit trail is not done.
+      await ports.stages.note(
+        note,
+        visit.actor.name,
+        `${records[0]?.partner}: batch ${batch}, ${parts}: ${reason}`,
+      )
+      changed += await change(ports.data, batch, positions)
+    }
+    return { isDone: true, text: done(changed), to: `/letters?kind=${kind}`, json: { changed } }
   },
 }
 
 const kindTabs = Object.entries(kinds).map(([kind, { title }]) => [kind, title] as const)
 
 function filterOf(query: URLSearchParams): WaitingFilter {
-  const text = (name: string): string | undefined => query.get(name) ?? undefined
-  const kind = text('kind') ?? ''
-  return {
-    kind: isKind(kind) ? kind : 'deadLetters',
-    reason: text('reason'),
-    partner: text('partner'),
-    after: text('after'),
-  }
+  const { kind = '', ...more } = paramsOf(query, ['kind', 'reason', 'partner', 'after'])
+  return { kind: isKind(kind) ? kind : 'deadLetters', ...more }
 }
 
 /** The records that a form names; each is one that the actor may see. Error: `ADP_USAGE`. */
@@ -115,29 +116,6 @@ async function chosenOf(
 }
 
 const nameOf = ({ batch, position }: RecordRow): string => `${batch}.${position}`
-
-/** Changes records of one batch. The audit trail says what was asked before it is done: what is not written there is not done. */
-async function change(
-  { actor }: Visit,
-  { data, stages }: ConsolePorts,
-  kind: Kind,
-  records: readonly RecordRow[],
-  reason: string,
-): Promise<number> {
-  const [first] = records
-  if (first === undefined) return 0
-  const { partner, batch } = first
-  const positions = records.map(({ position }) => position)
-  const parts = positions.map((position) => position + 1).join(', ')
-  const note = (action: 'clear' | 'retry', what: string): Promise<void> =>
-    stages.note(action, actor.name, `${partner}: batch ${batch}, ${what}: ${reason}`)
-  if (kind === 'deadLetters') {
-    await note('clear', `parts ${parts}`)
-    return data.dismiss(batch, positions)
-  }
-  await note('retry', 'what waits')
-  return data.retry(batch)
-}
 
 const choice: Column<RecordRow> = [
   'Choose',

@@ -1,13 +1,5 @@
 import { sees } from '../../rollout/operators.ts'
-import type {
-  Figures,
-  Instance,
-  Overview,
-  PartnerBalance,
-  Percentiles,
-  Range,
-  Traffic,
-} from '../data/port.ts'
+import type { Figures, Instance, Overview, PartnerBalance, Range, Traffic } from '../data/port.ts'
 import type { PartnerStage } from '../ports.ts'
 import { Chart } from './chart.tsx'
 import type { Page } from './page.ts'
@@ -163,11 +155,10 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
   const fromMs = figures[0]?.atMs ?? 0
   const step = Math.max(stepMs, 60_000)
   const byPoint = new Map(figures.map((one) => [Math.round((one.atMs - fromMs) / step), one]))
-  const valueOf = (classes: readonly string[], at: number): number =>
-    (byPoint.get(at)?.calls ?? []).reduce(
-      (sum, { status, count }) => sum + (classes.includes(status) ? count : 0),
-      0,
-    )
+  const valueOf = (classes: readonly string[], at: number): number => {
+    const calls = byPoint.get(at)?.calls.filter(({ status }) => classes.includes(status)) ?? []
+    return calls.reduce((sum, { count }) => sum + count, 0)
+  }
   const last = figures.at(-1)
   const time = { fromMs, stepMs: step, points: Math.max(-1, ...byPoint.keys()) + 1 }
   return (
@@ -190,7 +181,7 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
   )
 }
 
-const formatTimes = (times: Percentiles | undefined): string =>
+const formatTimes = (times: Figures['callMs'] | undefined): string =>
   times === undefined ? '' : [times.p50, times.p95, times.p99].map(formatMs).join(' · ')
 
 const formatMs = (ms: number | undefined): string =>

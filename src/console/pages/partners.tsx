@@ -1,11 +1,11 @@
-import { sees } from '../../rollout/operators.ts'
-import { backOf, placeOf, type Stage, stages as allStages } from '../../rollout/stage.ts'
+import { type Actor, sees } from '../../rollout/operators.ts'
+import { backOf, parseUnits, placeOf, type Stage, stages as way, unitRule } from '../../rollout/stage.ts'
 import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
 import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
 import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
-import { Badge, Facts, type Field, Form, List, PartnerLink, reasonField, Section, table, Time } from './parts.tsx' // prettier-ignore
-import { Trend, trendTable } from './trend.tsx'
+import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time } from './parts.tsx' // prettier-ignore
+import { Trend } from './trend.tsx'
 
 /** All partners with their stages. */
 export const partners: Page = {
@@ -22,7 +22,6 @@ export const partners: Page = {
 }
 
 const HISTORY = 50
-const TREND_DAYS = 30
 
 /** One partner: where it is, what speaks for its next step, and the steps. */
 export const partner: Page = {
@@ -35,6 +34,7 @@ export const partner: Page = {
     ])
     if (details === undefined) throw notFound('partner')
     const { trend, configuration } = details
+    const { role } = visit.actor
     return {
       title: id,
       json: { ...details, history },
@@ -44,16 +44,17 @@ export const partner: Page = {
             <StageFacts details={details} />
           </Section>
           <div class="columns">
-            <Steps visit={visit} details={details} />
+            <Section title="Steps">
+              {formsOf(details, role).map((form) => (
+                <Form visit={visit} {...form} />
+              ))}
+              {role === 'viewer' && <p class="empty">Your role is viewer: others change the stage.</p>}
+            </Section>
             <div class="stack">
               <Evidence details={details} />
               <Section title="Differences by day">
                 <Trend days={trend} />
                 {trend.length > 0 && <a href={`/comparison/live:${encodeURIComponent(id)}`}>What differs</a>}
-                <details>
-                  <summary>Figures by day</summary>
-                  {trendTable(trend.slice(-TREND_DAYS).reverse())}
-                </details>
               </Section>
             </div>
           </div>
@@ -79,7 +80,7 @@ function stepOf(visit: Visit): Step {
   if (kind === 'back') return { kind, reason: reasonOf(visit) }
   const despiteHold = form.get('despiteHold') !== null
   if (kind === 'approve') return { kind, despiteHold, reason: reasonOf(visit) }
-  const stage = allStages.find((one) => one === form.get('stage'))
+  const stage = way.find((one) => one === form.get('stage'))
   if (kind !== 'set' || stage === undefined)
     throw usageError('The step is set with a stage, back or approve.')
   const dryRun = form.get('dryRun') !== null
@@ -97,23 +98,18 @@ function percentOf(text: string | null): number | undefined {
   throw usageError('A share is a number from 0 to 100.')
 }
 
-const MAX_UNIT = 255
-
 function unitsOf(text: string | null): readonly string[] | undefined {
   if (text === null) return undefined
-  const units = text.split(/[,\n]/).flatMap((unit) => (unit.trim() === '' ? [] : [unit.trim()]))
-  if (units.every((unit) => unit.length <= MAX_UNIT)) return [...new Set(units)]
-  throw usageError(`Units are names of 1 to ${MAX_UNIT} characters with commas between them.`)
+  const units = parseUnits(text)
+  if (units !== undefined) return units
+  throw usageError(unitRule)
 }
 
-const shareText = ({ percent }: PartnerStage) => percent !== undefined && `${percent} %`
+const shareText = ({ percent }: PartnerStage) => (percent === undefined ? undefined : `${percent} %`)
 
 const stageTable = table<PartnerStage>('Partners and their stages', 'There is no partner that you may see.', [
   ['Partner', ({ partner: id }) => <PartnerLink id={id} />],
-  [
-    'Stage',
-    ({ stage }) => (stage === 'damaged' ? <Badge tone="bad">damaged</Badge> : <strong>{stage}</strong>),
-  ],
+  ['Stage', ({ stage }) => <Badge tone={stage === 'damaged' ? 'bad' : 'plain'}>{stage}</Badge>],
   ['Share on V3', shareText],
   ['Since (UTC)', ({ sinceMs }) => <Time ms={sinceMs} />],
   ['By', ({ by }) => by ?? 'configuration'],
@@ -125,7 +121,7 @@ const stageTable = table<PartnerStage>('Partners and their stages', 'There is no
 function NextStep({ stage: { next, advice, pending } }: { readonly stage: PartnerStage }) {
   if (pending !== undefined)
     return <Badge tone="note">{pending.needsApproval ? 'waits for approval' : 'waits for instances'}</Badge>
-  if (next === undefined) return <>–</>
+  if (next === undefined) return <>none</>
   const tone = advice.verdict === 'ready' ? 'good' : advice.verdict === 'blocked' ? 'bad' : 'note'
   return (
     <>
@@ -143,7 +139,7 @@ function StageFacts({ details }: DetailsProps) {
   return (
     <>
       <ol class="way" aria-label="The way from V2 to V3">
-        {allStages.map((one) => (
+        {way.map((one) => (
           <li aria-current={one === stage ? 'step' : undefined}>{one}</li>
         ))}
       </ol>
@@ -166,67 +162,14 @@ function StageFacts({ details }: DetailsProps) {
 }
 
 function Evidence({ details }: DetailsProps) {
-  const { next, advice, evidence } = details
+  const { advice, evidence } = details
   return (
     <Section title="Evidence for the next step">
       <p>
-        {next === undefined ? (
-          'There is no next step.'
-        ) : (
-          <NextStep stage={{ ...details, pending: undefined }} />
-        )}
+        <NextStep stage={{ ...details, pending: undefined }} />
       </p>
-      {advice.missing.length > 0 && <List of={advice.missing} />}
-      {evidence.length > 0 && (
-        <div class="soft">
-          <List of={evidence} />
-        </div>
-      )}
-    </Section>
-  )
-}
-
-interface StepsProps extends DetailsProps {
-  readonly visit: Visit
-}
-
-/** The buttons of the steps that the role allows. */
-function Steps({ visit, details }: StepsProps) {
-  const { role } = visit.actor
-  const { stage, pending, next } = details
-  const back = stage === 'damaged' ? 'shadow' : backOf(stage)
-  const canGoBack = stage === 'damaged' || placeOf(back) < placeOf(stage) || pending !== undefined
-  const forward = role === 'operator' && stage !== 'damaged' ? [stage === 'canary' && stage, next] : []
-  if (role === 'viewer')
-    return (
-      <Section title="Steps">
-        <p class="empty">Your role is viewer: others change the stage.</p>
-      </Section>
-    )
-  return (
-    <Section title="Steps">
-      {canGoBack && (
-        <Form
-          visit={visit}
-          id="back"
-          label={`Back to ${back}`}
-          tone="danger"
-          hidden={{ step: 'back' }}
-          fields={[reasonField]}
-        />
-      )}
-      {pending?.needsApproval === true && (
-        <Form
-          visit={visit}
-          id="approve"
-          label="Approve the step"
-          hidden={{ step: 'approve' }}
-          fields={[reasonField, despiteHold]}
-        >
-          <p>{pending.text}</p>
-        </Form>
-      )}
-      {[...new Set(forward)].map((to) => to && <Forward visit={visit} details={details} to={to} />)}
+      <List of={advice.missing} />
+      <List of={evidence} />
     </Section>
   )
 }
@@ -235,35 +178,48 @@ const despiteHold: Field = {
   ...{ name: 'despiteHold', type: 'checkbox', label: 'Also within the hour after a guard has acted' },
 }
 
-interface ForwardProps extends StepsProps {
-  readonly to: Stage
+/** The forms of the steps that a role allows. */
+function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
+  const { stage, pending, next } = details
+  const back = stage === 'damaged' ? 'shadow' : backOf(stage)
+  const forms: Omit<FormProps, 'visit'>[] = []
+  if (stage === 'damaged' || placeOf(back) < placeOf(stage) || pending !== undefined)
+    forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
+  if (pending?.needsApproval === true)
+    forms.push({
+      ...formOf('approve', 'Approve the step', [reasonField, despiteHold]),
+      children: <p>{pending.text}</p>,
+    })
+  if (role !== 'operator' || stage === 'damaged') return forms
+  if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', details))
+  if (next !== undefined && next !== stage) forms.push(forwardTo(next, `Forward to ${next}`, details))
+  return forms
 }
 
-function Forward({ visit, details: { stage, canary }, to }: ForwardProps) {
-  const units = { always: canary.always.join(', '), never: canary.never.join(', ') }
-  const percent = { name: 'percent', type: 'number', value: canary.percent }
+const formOf = (step: 'back' | 'approve', label: string, fields: readonly Field[]) => ({
+  ...{ id: step, label, hidden: { step }, fields },
+})
+
+function forwardTo(stage: Stage, label: string, { canary }: PartnerDetails): Omit<FormProps, 'visit'> {
+  const { percent, always, never } = canary
   const share: readonly Field[] = [
     {
-      ...percent,
-      label: 'Percentage of the schools that V3 serves',
+      ...{
+        name: 'percent',
+        label: 'Percentage of the schools that V3 serves',
+        type: 'number',
+        value: percent,
+      },
       more: { min: 0, max: 100, step: 'any' },
     },
-    { name: 'always', label: 'Always on V3: schools, with commas', value: units.always },
-    { name: 'never', label: 'Never on V3: schools, with commas', value: units.never },
+    { name: 'always', label: 'Always on V3: schools, with commas', value: always.join(', ') },
+    { name: 'never', label: 'Never on V3: schools, with commas', value: never.join(', ') },
   ]
   const look = (
     <button class="quiet" name="dryRun" value="1" formNoValidate>
       Only say what would happen
     </button>
   )
-  return (
-    <Form
-      visit={visit}
-      id={to}
-      label={to === stage ? 'Change the share' : `Forward to ${to}`}
-      hidden={{ step: 'set', stage: to }}
-      fields={[...(to === 'canary' ? share : []), reasonField, despiteHold]}
-      beside={look}
-    />
-  )
+  const fields = [...(stage === 'canary' ? share : []), reasonField, despiteHold]
+  return { id: stage, label, hidden: { step: 'set', stage }, fields, beside: look }
 }

@@ -76,6 +76,7 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
 
 /** Sentences, one below the other. */
 export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
+  if (of.length === 0) return null
   return (
     <ul class="list">
       {of.map((item) => (
@@ -159,13 +160,13 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 
 export type Tone = 'good' | 'bad' | 'note' | 'plain'
 
-interface FormProps {
+export interface FormProps {
   readonly visit: Visit
   /** What the ids of its fields begin with. */
   readonly id: string
   /** What it does, which its button says. */
   readonly label: string
-  readonly tone?: 'danger'
+  readonly tone?: 'danger' | undefined
   /** What is posted besides. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]

@@ -32,7 +32,7 @@ export function Outcomes({ batch }: { readonly batch: Pick<BatchRow, 'states'> }
   )
 }
 
-export function State({ record: { state, superseded, deadLetter } }: { readonly record: RecordRow }) {
+function State({ record: { state, superseded, deadLetter } }: { readonly record: RecordRow }) {
   const [name, tone] = states[state]
   return (
     <>

@@ -61,16 +61,16 @@ const groups: readonly Group[] = [
 ] // prettier-ignore
 
 const SHOWN = 50
-const SAMPLES = 10
 
 /** The stand-in service beside the adapter: what it accepted, what is set, and ids of its school to try. */
 export const sandbox: Page = {
   path: '/sandbox',
   isLive: true,
   show: async (visit, ports) => {
-    const { effects, settings, school } = await sandboxOf(visit, ports).read()
-    const newest = effects.toReversed().slice(0, SHOWN)
-    const samples = school.learners.slice(0, SAMPLES)
+    const { effects: accepted, settings, school } = await sandboxOf(visit, ports).read()
+    const newest = accepted.toReversed().slice(0, SHOWN)
+    const { codes, learners, events } = school
+    const samples = codes.map((code, at) => ({ ...code, learner: learners[at], event: events[at] }))
     return {
       title: 'Sandbox',
       json: { settings, school, effects: newest },
@@ -83,7 +83,7 @@ export const sandbox: Page = {
           </div>
           <Section title="Accepted marks">
             <p class="soft">
-              The service has accepted {counted(effects.length, 'mark')}; the newest {SHOWN} are shown. Its
+              The service has accepted {counted(accepted.length, 'mark')}; the newest {SHOWN} are shown. Its
               learners are made up.
             </p>
             {effectTable(newest)}
@@ -91,16 +91,13 @@ export const sandbox: Page = {
           <Section title="School">
             <Facts
               of={[
-                ['Learners', school.learners.length],
-                ['Events', school.events.length],
+                ['Learners', learners.length],
+                ['Events', events.length],
                 ['From (UTC)', <Time ms={Date.parse(school.from)} />],
                 ['Before (UTC)', <Time ms={Date.parse(school.to)} />],
               ]}
             />
-            <div class="columns">
-              {sampleTable(samples.map((learner, at) => ({ learner, event: school.events[at] })))}
-              {codeTable(school.codes)}
-            </div>
+            {sampleTable(samples)}
           </Section>
         </>
       ),
@@ -178,20 +175,11 @@ const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newe
   ['Mark', ({ externalId }) => <Id of={externalId} />],
 ])
 
-const sampleTable = table<{ readonly learner: string; readonly event: string | undefined }>(
-  'Learners and events to try',
-  'The school has no learner.',
-  [
-    ['Learner', ({ learner }) => <Id of={learner} />],
-    ['Event', ({ event }) => <Id of={event} />],
-  ],
-)
+type Sample = Readonly<Record<'code' | 'id', string> & Record<'learner' | 'event', string | undefined>>
 
-const codeTable = table<SandboxState['school']['codes'][number]>(
-  'Attendance codes',
-  'The school has no code.',
-  [
-    ['Code', ({ code }) => code],
-    ['Id', ({ id }) => <Id of={id} />],
-  ],
-)
+const sampleTable = table<Sample>('Ids to try', 'The school has no code.', [
+  ['Code', ({ code }) => code],
+  ['Its id', ({ id }) => <Id of={id} />],
+  ['Learner', ({ learner }) => <Id of={learner} />],
+  ['Event', ({ event }) => <Id of={event} />],
+])

@@ -1,6 +1,6 @@
 import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
 import { formatLongDay, formatShare } from '../../compare/report/format.ts'
-import { counted, table } from './parts.tsx'
+import { counted } from './parts.tsx'
 
 /** Days of the small chart. */
 const SHOWN = 14
@@ -35,11 +35,3 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
     </span>
   )
 }
-
-/** The days as a table. */
-export const trendTable = table<TrendDay>('Differences by day', 'Live comparison has found nothing yet.', [
-  ['Day (UTC)', ({ day }) => formatLongDay(day)],
-  ['Compared', ({ compared }) => compared],
-  ['Differ', ({ differing }) => differing],
-  ['Share', (day) => shareOf([day])],
-])

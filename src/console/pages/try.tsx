@@ -16,7 +16,7 @@ export const tryIt: Page = {
     return {
       title: 'Try it',
       json: { partners, maxBytes: MAX_BYTES },
-      body: <Choice visit={visit} partners={partners} />,
+      body: choice(visit, partners),
     }
   },
   act: async (visit, ports) => {
@@ -31,7 +31,7 @@ export const tryIt: Page = {
       json: { partner, ...tried },
       body: (
         <>
-          <Choice visit={visit} partners={partners} chosen={partner} />
+          {choice(visit, partners, partner)}
           <Tried tried={tried} file={file} />
         </>
       ),
@@ -44,18 +44,12 @@ async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Prom
   return all.map(({ partner }) => partner).filter((partner) => sees(actor, partner))
 }
 
-interface ChoiceProps {
-  readonly visit: Visit
-  readonly partners: readonly string[]
-  readonly chosen?: string
-}
-
-function Choice({ visit, partners, chosen = '' }: ChoiceProps) {
+function choice(visit: Visit, partners: readonly string[], chosen = '') {
   const options = partners.map((partner) => [partner, partner] as const)
-  const limit = `at most ${MAX_BYTES / 1_048_576} MiB`
+  const label = `Recorded batch, at most ${MAX_BYTES / 1_048_576} MiB`
   const fields = [
     { name: 'partner', label: 'Partner that sends it', value: chosen, options },
-    { name: 'batch', label: `Recorded batch, ${limit}`, type: 'file', more: { required: true } },
+    { name: 'batch', label, type: 'file', more: { required: true } },
   ]
   return (
     <Form visit={visit} id="try" label="Try it" fields={fields}>
@@ -82,14 +76,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
             : 'The whole request would be refused, and nothing of it would be posted.'}
         </p>
       </Section>
-      <Section title="Findings">
-        <ol class="findings">
-          {findings.slice(0, SHOWN).map((finding) => (
-            <Finding finding={finding} file={isBody ? file : undefined} />
-          ))}
-        </ol>
-        {findings.length === 0 && <p class="empty">None.</p>}
-      </Section>
+      <Section title="Findings">{findingTable(isBody ? file : undefined)(findings.slice(0, SHOWN))}</Section>
       <Section title="Records">
         {recordTable(records.slice(0, SHOWN))}
         {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
@@ -105,27 +92,17 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
-interface FindingProps {
-  readonly finding: TriedFinding
-  /** Undefined: offsets are not those of the file. */
-  readonly file: Buffer | undefined
-}
-
-function Finding({ finding, file }: FindingProps) {
-  const { severity, code, part, offset, message, remedy } = finding
-  return (
-    <li>
-      <p>
-        <Badge tone={severityTones[severity]}>{severity}</Badge> <code>{code}</code>
-        {part !== undefined && ` part ${part}`}
-        {offset !== undefined && ` offset ${formatCount(offset)}`}
-      </p>
-      <p>{message}</p>
-      <p class="soft">{remedy}</p>
-      {file && offset !== undefined && <Excerpt file={file} offset={offset} />}
-    </li>
-  )
-}
+/** `file`: undefined where offsets are not those of the file. */
+const findingTable = (file: Buffer | undefined) =>
+  table<TriedFinding>('Findings', 'None.', [
+    ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
+    ['Code', ({ code }) => <code>{code}</code>],
+    ['Part', ({ part }) => part?.toString()],
+    ['Offset', ({ offset }) => offset],
+    ['Finding', ({ message }) => message],
+    ['Remedy', ({ remedy }) => remedy],
+    ['Text', ({ offset }) => file && offset !== undefined && <Excerpt file={file} offset={offset} />],
+  ])
 
 const AROUND = 80
 
@@ -159,7 +136,7 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
   return (
     <>
       <pre>{head.trimEnd()}</pre>
-      {parts.length > 0 && <List of={replyNotes} />}
+      <List of={parts.length > 0 ? replyNotes : []} />
       {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
         <details open={at === 0}>
           <summary>
