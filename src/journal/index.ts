@@ -16,7 +16,6 @@ export type {
   StoredBatch,
   StoredRecord,
 } from './journal.ts'
-export { isDamagedBatch } from './store-error.ts'
 export { openJournalLater } from './late-journal.ts'
 export { recordStates, stateCodes } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'

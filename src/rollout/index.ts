@@ -5,9 +5,8 @@ export {
   type KnownWrite,
   type LiveStages,
   type StageEntry,
-  stageTable,
 } from './decide.ts'
-export { addCounts, codeFingerprint, countName, type Counts, countsOf } from './evidence/count-name.ts'
+export { codeFingerprint, countName, type Counts, countsOf } from './evidence/count-name.ts'
 export {
   createEvidenceStore,
   type EvidenceEntry,
@@ -16,13 +15,8 @@ export {
   MAX_PAIRS,
 } from './evidence/evidence-store.ts'
 export { createEvidenceKeeper, type EvidenceKeeper } from './evidence/keep-evidence.ts'
-export { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence/periods.ts'
-export {
-  checkBits,
-  type CountedEvidence,
-  type EvidenceScope,
-  type KeptEvidence,
-} from './evidence/read-kept.ts'
+export { checkBits, type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence/evidence-key.ts'
+export { type CountedEvidence, type EvidenceScope, type KeptEvidence } from './evidence/read-kept.ts'
 export { createLiveGuards, type LiveGuards, noGuards } from './guards/live-guards.ts'
 export type { TrialResult } from './guards/trial-windows.ts'
 export type { KeptStages } from './live/known-stages.ts'

@@ -1,11 +1,6 @@
 import { AdapterError } from '../errors.ts'
-import {
-  type BeginResult,
-  type KnownBatch,
-  isDamagedBatch,
-  type NewBatch,
-  type NewRecord,
-} from '../journal/index.ts'
+import type { BeginResult, KnownBatch, NewBatch, NewRecord } from '../journal/index.ts'
+import { isDamagedBatch } from '../journal/store-error.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'

@@ -1,7 +1,8 @@
 import * as z from 'zod'
 
 import { errorRules } from '../errors.ts'
-import { isDamagedBatch, type ReopenResult, type Settled, type StoredBatch } from '../journal/index.ts'
+import type { ReopenResult, Settled, StoredBatch } from '../journal/index.ts'
+import { isDamagedBatch } from '../journal/store-error.ts'
 import type { BatchTally } from '../observability/events.ts'
 import { isSameCredentials } from '../partners/index.ts'
 import type { Authorisation, Partner } from '../partners/partner.ts'

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { AdapterError, errorRules } from '../errors.ts'
-import { type BeginResult, isDamagedBatch, type NewBatch, type RecordRef } from '../journal/index.ts'
+import type { BeginResult, NewBatch, RecordRef } from '../journal/index.ts'
+import { isDamagedBatch } from '../journal/store-error.ts'
 import type { Client, Partner } from '../partners/partner.ts'
 import type { PostOutcome, ReadOutcome, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'

@@ -58,10 +58,16 @@ test('the process that starts workers does not load the adapter', async () => {
   expect(own).not.toContain('app')
 })
 
-test('the thread of a journal loads no package', async () => {
-  const worker = mainOfCli.replace('cli/main', 'journal/sqlite/worker')
-  const env = { ...process.env, ...preloaded }
-  const { packages, own } = modulesIn((await promisify(execFile)(process.execPath, [worker], { env })).stderr)
-  expect(packages).toEqual([])
-  expect(own).toContain('journal/sqlite/worker')
-})
+test.each(['journal/sqlite/worker', 'app/background/thread'])(
+  'the thread of %s loads no builder of SQL and no server',
+  async (module) => {
+    const script = mainOfCli.replace('cli/main', module)
+    const env = { ...process.env, ...preloaded }
+    // As a program it ends at once, since nobody has told it what to do.
+    const ended = promisify(execFile)(process.execPath, [script], { env })
+    const { stderr } = await ended.catch((failed: unknown) => failed as { readonly stderr: string })
+    const { packages, own } = modulesIn(stderr)
+    expect(packages.filter((name) => ['express', 'kysely', 'pg'].includes(name))).toEqual([])
+    expect(own).toContain(module)
+  },
+)

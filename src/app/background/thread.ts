@@ -21,7 +21,7 @@ import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
 import type { Authorisation, Client, Partner } from '../../partners/partner.ts'
 import { createUnmarkedCodes } from '../../reads/index.ts'
-import { toEvidenceKey } from '../../rollout/index.ts'
+import { toEvidenceKey } from '../../rollout/evidence/evidence-key.ts'
 import {
   createReadPlanner,
   type ReadPlanner,

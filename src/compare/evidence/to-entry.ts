@@ -1,12 +1,6 @@
-import {
-  addCounts,
-  checkBits,
-  codeFingerprint,
-  countName,
-  type EvidenceEntry,
-  type EvidenceKey,
-  type HashedPair,
-} from '../../rollout/index.ts'
+import { addCounts, codeFingerprint, countName } from '../../rollout/evidence/count-name.ts'
+import { checkBits } from '../../rollout/evidence/evidence-key.ts'
+import type { EvidenceEntry, EvidenceKey, HashedPair } from '../../rollout/index.ts'
 import type { ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
 import { delayBounds } from '../tally.ts'
 

@@ -1,4 +1,5 @@
-import { addCounts, countsOf, type KeptEvidence } from '../../rollout/index.ts'
+import { addCounts, countsOf } from '../../rollout/evidence/count-name.ts'
+import type { KeptEvidence } from '../../rollout/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/index.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Partner } from '../../partners/partner.ts'
-import { type RequestKind, type Side, type Stage, type StageEntry, stageTable } from '../../rollout/index.ts'
+import { stageTable } from '../../rollout/decide.ts'
+import type { RequestKind, Side, Stage, StageEntry } from '../../rollout/index.ts'
 import type { BatchLimits } from '../../v2/index.ts'
 import type { CheckKind } from '../compared-exchange.ts'
 import type { OwnRules } from '../diff/index.ts'

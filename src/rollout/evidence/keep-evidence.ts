@@ -2,7 +2,7 @@ import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { EvidenceEntry, EvidenceStore } from './evidence-store.ts'
 import { addCounts, countName } from './count-name.ts'
-import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './periods.ts'
+import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope } from './read-kept.ts'
 
 /** What is added with the next group. */

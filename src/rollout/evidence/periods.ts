@@ -5,34 +5,13 @@ import { sql } from 'kysely'
 import { AdapterError } from '../../errors.ts'
 import { decrypt, encrypt, type JournalDatabase, type JournalKey } from '../../journal/index.ts'
 import { type Db, forUpdate, readNow, rowsOf } from '../store/stage-rows.ts'
+import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
-
-/** The key of a period as plain values, for as long as it is kept. */
-export interface PeriodKey {
-  readonly period: number
-  /** Today by the clock of the database, `YYYY-MM-DD`. */
-  readonly today: string
-  /** The hour by the same clock (UTC), `00` to `23`. */
-  readonly hour: string
-  /** The days that the period counts records of, `YYYY-MM-DD`: from the first on, up to but not including the second. */
-  readonly days: readonly [from: string, until: string]
-  readonly secret: Uint8Array
-}
-
-/** The key of a period, and what it is used for. */
-export interface EvidenceKey extends PeriodKey {
-  /** 16 bytes that say nothing about the text without the key. Texts of different kinds never have the same hash. */
-  hash(kind: 'pair' | 'request' | 'school' | 'record', text: string): Uint8Array
-  /** Whether this period counts records of a day, `YYYY-MM-DD`; each day is of one period. */
-  covers(day: string): boolean
-}
 
 /** How long a key is kept. */
 const PERIOD_MS = 90 * 86_400_000
 /** A period that began later than now by more than this: the clock of the database was ahead, and its age cannot be known. */
 const AHEAD_MS = 86_400_000
-/** Bytes of a hash that are kept. */
-const HASH_BYTES = 16
 
 /** A period as it is kept; the columns that its key needs. */
 interface PeriodRow {
@@ -83,17 +62,6 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 /** The hour of a time, UTC. */
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
-
-/** The hashes and days of a period. */
-export function toEvidenceKey(key: PeriodKey): EvidenceKey {
-  const [from, until] = key.days
-  return {
-    ...key,
-    hash: (kind, text) =>
-      createHmac('sha256', key.secret).update(`${kind}\0${text}`).digest().subarray(0, HASH_BYTES),
-    covers: (day) => day >= from && day < until,
-  }
-}
 
 /** Names the row of a key, so that none can be moved to another. */
 const placeOf = ({ partner, stage, revision }: EvidenceScope, period: number): string =>

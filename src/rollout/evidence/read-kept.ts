@@ -13,8 +13,6 @@ export interface EvidenceScope {
   readonly revision: number
 }
 
-/** Bits of what a hash went through: the checks of a learner and day, the sides that a record was written on. */
-export const checkBits = { reply: 0, visible: 1, readBack: 2, answers: 3, v2: 4, v3: 5 } as const
 const BITS = 6
 /** The bits of checks. */
 export const COMPARED = 0b1111

@@ -7,8 +7,8 @@ import type { RolloutStore } from '../store/rollout-store.ts'
 import { addCounts, codeFingerprint, countName, countsOf } from './count-name.ts'
 import { type EvidenceEntry, type HashedPair, MAX_WRITTEN } from './evidence-store.ts'
 import type { EvidenceKeeper } from './keep-evidence.ts'
-import type { EvidenceKey } from './periods.ts'
-import { checkBits, type EvidenceScope, type KeptEvidence } from './read-kept.ts'
+import { checkBits, type EvidenceKey } from './evidence-key.ts'
+import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
 /** What is known of a partner at any stage, over all instances. */
 export interface SeenNote {
