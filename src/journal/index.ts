@@ -3,6 +3,7 @@ export type {
   Balance,
   BeginResult,
   ConfirmedMark,
+  DueRecord,
   Journal,
   KnownBatch,
   KnownMarks,
