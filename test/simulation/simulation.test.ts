@@ -8,7 +8,7 @@ import { runHistories } from './run-histories.ts'
 it('keeps every promise in histories in simulated time', async () => {
   const told = await runHistories(['--histories', '100', '--seed', '1'])
   expect(told).toMatch(/^100 histories, .*: nothing was found$/m)
-})
+}, 600_000)
 
 it.each(mutants)('the guard that "$name" breaks stands once in $module', ({ module, from }) => {
   const source = readFileSync(new URL(`../../src/${module}`, import.meta.url), 'utf8')
