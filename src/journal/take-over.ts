@@ -43,7 +43,7 @@ export function createTakeOver({
   processes: { own, look },
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
-  return (instance) =>
+  const take = (instance: number): Promise<readonly number[]> =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
         lease_until as "leaseUntil", lease_ms as "leaseMs" from journal_instances where lost = 0 order by id`.execute(
@@ -77,12 +77,10 @@ export function createTakeOver({
       const { rows: taken } = await sql<{ id: number }>`update journal_batches set instance = ${instance}
         where open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)
         returning id`.execute(db)
-      return readOpen(
-        db,
-        instance,
-        taken.map(({ id }) => id),
-      )
+      return taken.map(({ id }) => id)
     })
+  // Their records are read once others may commit again. What is not read then is found as abandoned.
+  return async (instance) => readOpen(store.db, instance, await take(instance))
 }
 
 /** The open records of batches that `instance` owns, oldest batch first. */

@@ -1,0 +1,39 @@
+import { type KyselyPlugin, sql } from 'kysely'
+import { expect, it } from 'vitest'
+
+import { ownProcesses } from '../../src/journal/process-identity.ts'
+import { createTakeOver } from '../../src/journal/take-over.ts'
+import { batchOf, beginNew } from './batches.ts'
+import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
+
+it('keeps others from their commits for the same statements, however many batches are taken over', async () => {
+  const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
+  const instance = journal.lease() ?? 0
+  let statements = 0
+  const counting: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      statements += 1
+      return node
+    },
+    transformResult: ({ result }) => Promise.resolve(result),
+  }
+  const takeOver = createTakeOver({
+    store: { ...store, exclusively: (work) => store.exclusively((at) => work(at.withPlugin(counting))) },
+    clock: createJournalClock(),
+    processes: ownProcesses(),
+  })
+  const takeOverAll = async () => {
+    statements = 0
+    // Of an instance that there is none of any more.
+    await sql`update journal_batches set instance = 1000`.execute(store.db)
+    const taken = await takeOver(instance)
+    return { batches: taken.map(({ batch, after }) => [batch, [...after.keys()]]), statements }
+  }
+  const one = await beginNew(journal, batchOf(['a', 'b']))
+  const first = await takeOverAll()
+  expect(first.batches).toEqual([[one, [0, 1]]])
+  for (let more = 0; more < 30; more += 1) await beginNew(journal, batchOf([`c${more}`]))
+  const all = await takeOverAll()
+  expect(all.batches).toHaveLength(31)
+  expect(all.statements).toBe(first.statements)
+})
