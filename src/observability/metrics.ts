@@ -50,8 +50,13 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
+  /** More than a hundred series each. */
+  const begun = new Set<string>()
   const prepare = (): void => {
-    partners().forEach(instruments.begin)
+    for (const id of partners()) {
+      if (!begun.has(id)) instruments.begin(id)
+      begun.add(id)
+    }
     if (observesProcess) return
     collectDefaultMetrics({ register: registry })
     for (const name of misnamed) registry.removeSingleMetric(name)
