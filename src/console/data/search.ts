@@ -209,17 +209,22 @@ export async function readWaiting(
   scope: Scope,
 ): Promise<WaitingRows> {
   const rows = Math.min(limit, MAX_LISTED)
-  const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...all('b.partner', scope, partner)] // prettier-ignore
+  const seen = all('b.partner', scope, partner)
+  const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...seen]
+  // Batches of all that wait are looked up only where it takes them to tell which are shown.
+  const waiting = seen.length === 0 ? sql`journal_records r` : listed
   const conditions = [
     ...own,
     ...when(reason, (text) => sql`r.reason = ${text}`),
     ...when(placeIn(after), ([batch, position]) => sql`(r.batch, r.position) > (${batch}, ${position})`),
   ]
-  const order = sql`order by r.batch, r.position limit ${rows + 1}`
-  const records = await readRecords(db, listed, conditions, order)
+  const order = sql`order by r.batch, r.position`
+  const first = sql`(select r.* from ${waiting} ${where(conditions)} ${order} limit ${rows + 1}) r
+    join journal_batches b on b.id = r.batch`
+  const records = await readRecords(db, first, [], order)
   const reasons = await rowsOf<{ reason: string; records: number }>(db)`
     select coalesce(reason, '') as reason, count(*) as records from (
-      select r.reason from journal_records r join journal_batches b on b.id = r.batch ${where(own)} limit ${MAX_COUNTED}) s
+      select r.reason from ${waiting} ${where(own)} limit ${MAX_COUNTED}) s
     group by reason order by records desc, reason`
   return { records: records.slice(0, rows), reasons, next: nextOf(records, rows) }
 }
