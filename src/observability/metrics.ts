@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 
+import { formatMetrics } from './format-metrics.ts'
 import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
 /** A call to an upstream; `status` is undefined where no reply head was received. */
@@ -108,7 +109,10 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     /** The Prometheus text. The first call also starts the observation of the process. */
     render: async (): Promise<MetricsText> => {
       prepare()
-      return { contentType: registry.contentType, text: await registry.metrics() }
+      return {
+        contentType: registry.contentType,
+        text: await formatMetrics(await registry.getMetricsAsJSON()),
+      }
     },
     /** The same as data. */
     snapshot: (): Promise<MetricsSnapshot> => {
