@@ -22,6 +22,8 @@ export type Operation =
       /** Open records that V2 serves forbid nothing. */
       readonly beforeRelay: boolean
     }
+  /** Takes batches with open records whose instances are gone. It counts as a commit, so that an instance notices when a database forgets it. */
+  | { readonly kind: 'takeOver' }
   | { readonly kind: 'forget'; readonly batch: number; readonly open: number; readonly lease: number }
   /** Notes batches whose replies were written out whole. Of none: its commit shows whether the store takes writes. */
   | { readonly kind: 'answered'; readonly batches: readonly number[] }
@@ -35,6 +37,7 @@ interface Results {
   readonly begin: BeginResult | 'full'
   readonly settle: 'done' | 'lost'
   readonly reopen: ReopenResult
+  readonly takeOver: { readonly lease: number; readonly batches: readonly number[] }
   readonly forget: 'done' | 'lost'
   readonly answered: 'done'
 }

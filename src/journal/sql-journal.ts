@@ -195,7 +195,10 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const knownMarks = createKnownMarks(db, hashKeys)
   const kept = createKeptBytes(db, options.kept ?? keptLimits)
   await kept.refresh()
-  const takeOver = createTakeOver({ store, clock, processes })
+  const takeOver = createTakeOver({
+    ...{ store, clock, processes },
+    take: () => group.submit({ kind: 'takeOver' }, timeoutMs),
+  })
   const note = (batches: readonly number[]): void => {
     // Not noted, a batch is found again: its client gets the stored answer.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)

@@ -86,6 +86,10 @@ export const isOpen = (alias = ''): string => `${alias}state = ${stateCodes.open
 export const isOnV2 = (batch: string): string =>
   `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
 
+/** True for a batch with open records whose instance is gone; SQL. `instance`: the one that asks. */
+export const isOrphaned = (instance: string): string =>
+  `open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)`
+
 /** The place of a record in the order of all records, as one number. Not computed in JavaScript, whose numbers it may exceed. */
 const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
 
@@ -189,6 +193,7 @@ export function createStatements(dialect: Dialect) {
       'open = b.open + u.opened, active = b.active + u.activated',
       'b.id = u.id',
     ),
+    takeOver: `update journal_batches set instance = $1 where ${isOrphaned('$1')} returning id as batch`,
     changeInstance: 'update journal_batches set instance = $2, asked_by = null where id = $1',
     dropCredentials: `delete from journal_credentials where batch in (
       select id from journal_batches where ${isListed('id', '$1')} and active = 0)`,

@@ -6,6 +6,7 @@ import { dropGone, LEASES_MISSED, noteUncleanEnd, type UncleanEnd } from './inst
 import type { TakenOver } from './journal.ts'
 import { isGone, type Processes, type ProcessIdentity } from './process-identity.ts'
 import { readOlderOfBatch } from './read-records.ts'
+import { isOrphaned } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -13,6 +14,8 @@ interface TakeOverOptions {
   readonly store: Store
   readonly clock: WallClock
   readonly processes: Processes
+  /** Takes the batches, in a commit. */
+  readonly take: () => Promise<{ readonly lease: number; readonly batches: readonly number[] }>
 }
 
 /** The row of an instance. */
@@ -41,9 +44,11 @@ export function createTakeOver({
   store,
   clock,
   processes: { own, look },
+  take,
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
-  const take = (instance: number): Promise<readonly number[]> =>
+  /** Notes who is gone. True: they have left batches. */
+  const watch = (instance: number): Promise<boolean> =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
         lease_until as "leaseUntil", lease_ms as "leaseMs" from journal_instances where lost = 0 order by id`.execute(
@@ -63,7 +68,7 @@ export function createTakeOver({
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
       // The lease has expired: batches taken now would have no owner.
-      if (!all.some(({ id }) => id === instance)) return []
+      if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {
         if (gone[kind].length > 0) await noteUncleanEnd(db, store, kind)
@@ -74,13 +79,16 @@ export function createTakeOver({
           await sql`${change} where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
         }
       }
-      const { rows: taken } = await sql<{ id: number }>`update journal_batches set instance = ${instance}
-        where open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)
-        returning id`.execute(db)
-      return taken.map(({ id }) => id)
+      const { rows } = await sql`select 1 from journal_batches
+        where ${sql.raw(isOrphaned(String(instance)))} limit 1`.execute(db)
+      return rows.length > 0
     })
-  // Their records are read once others may commit again. What is not read then is found as abandoned.
-  return async (instance) => readOpen(store.db, instance, await take(instance))
+  return async (instance) => {
+    if (!(await watch(instance))) return []
+    const { lease, batches } = await take()
+    // Their records are read once others may commit again. What is not read then is found as abandoned.
+    return readOpen(store.db, lease, batches)
+  }
 }
 
 /** The open records of batches that `instance` owns, oldest batch first. */

@@ -1,6 +1,7 @@
 import { type KyselyPlugin, sql } from 'kysely'
 import { expect, it } from 'vitest'
 
+import { createCommitGate } from '../../src/journal/group-commit.ts'
 import { ownProcesses } from '../../src/journal/process-identity.ts'
 import { createTakeOver } from '../../src/journal/take-over.ts'
 import { batchOf, beginNew } from './batches.ts'
@@ -21,6 +22,14 @@ it('keeps others from their commits for the same statements, however many batche
     store: { ...store, exclusively: (work) => store.exclusively((at) => work(at.withPlugin(counting))) },
     clock: createJournalClock(),
     processes: ownProcesses(),
+    take: async () => {
+      const times = { nowMs: 0, ageMs: 0, forgottenAgeMs: 0 }
+      const operations = [{ kind: 'takeOver' }] as const
+      const committed = await store.commit({ instance, ...times, operations, gate: createCommitGate() })
+      const [taken] = committed.ok ? committed.results : []
+      if (typeof taken !== 'object' || !('batches' in taken)) throw new Error('it was not committed')
+      return taken
+    },
   })
   const takeOverAll = async () => {
     statements = 0

@@ -121,6 +121,9 @@ export function createCommitChanges(
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         keepBegun([operation], begin(context, own, { ...last, ...rows }))
+      } else if (operation.kind === 'takeOver') {
+        const taken = await run<{ batch: number }>('takeOver', instance)
+        results.set(operation, { lease: instance, batches: taken.map(({ batch }) => batch) })
       } else {
         const rows = await readBatch(run, operation.batch)
         if (operation.kind === 'forget') results.set(operation, forget(context, operation, rows))

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect } from 'vitest'
 
 import { afterOf, batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
@@ -23,6 +24,26 @@ export function describeInstances({ name, promise }: Subject): void {
       expect(await journal.takeOver()).toEqual([])
       expect(await statesOf(journal, left)).toEqual(['confirmed', 'open', 'open'])
       await journal.settle(left, [confirmed(1), confirmed(2)])
+    })
+
+    promise('notices that a database has forgotten what it took over', async (journal, opener) => {
+      const { db } = journal.database
+      const other = await opener.open()
+      await beginNew(journal, batchOf(['a']))
+      const { rows: copy } = await sql<{ slot: number; commits: number; last: number }>`
+        select slot, commits, last_batch as last from journal_commits`.execute(db)
+      const left = await beginNew(other, batchOf(['b']))
+      await other.close()
+      expect(await journal.takeOver()).toMatchObject([{ batch: left }])
+      // A copy from before takes its place, and gives the number to another batch.
+      for (const { slot, commits, last } of copy)
+        await sql`update journal_commits set commits = ${commits}, last_batch = ${last} where slot = ${slot}`.execute(
+          db,
+        )
+      await sql`delete from journal_payloads where batch = ${left}`.execute(db)
+      await sql`delete from journal_records where batch = ${left}`.execute(db)
+      await sql`delete from journal_batches where id = ${left}`.execute(db)
+      await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     })
 
     promise('gives a batch to a live instance that asks for it, and no other', async (journal, opener) => {

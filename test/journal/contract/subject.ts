@@ -1,7 +1,7 @@
 import { it } from 'vitest'
 
 import {
-  type Journal,
+  type DurableJournal,
   type JournalInspector,
   openInspector,
   openJournal,
@@ -10,7 +10,7 @@ import type { JournalOptions } from '../../../src/journal/sql-journal.ts'
 
 /** Opens journals for one test: all on the same new database. */
 interface Opener {
-  open(options?: Partial<JournalOptions>): Promise<Journal>
+  open(options?: Partial<JournalOptions>): Promise<DurableJournal>
   inspect(): Promise<JournalInspector>
 }
 
@@ -24,7 +24,7 @@ export interface Subject {
   readonly runs: number
   readonly withOpener: WithOpener
   /** A test of one journal that is open. */
-  readonly promise: (what: string, work: (journal: Journal, opener: Opener) => Promise<void>) => void
+  readonly promise: (what: string, work: (journal: DurableJournal, opener: Opener) => Promise<void>) => void
 }
 
 /** Makes a subject of journals at addresses that `newUrl` gives. */
@@ -32,7 +32,7 @@ export function toSubject(name: string, runs: number, newUrl: () => Promise<stri
   const withOpener: WithOpener = async (work) => {
     const url = await newUrl()
     const opened: { close(): Promise<void> }[] = []
-    const keep = <Opened extends Journal | JournalInspector>(one: Opened): Opened => {
+    const keep = <Opened extends DurableJournal | JournalInspector>(one: Opened): Opened => {
       opened.push(one)
       return one
     }

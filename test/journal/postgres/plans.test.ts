@@ -29,6 +29,9 @@ const firstColumns: Readonly<Record<string, string>> = {
 /** Tables of a few rows. */
 const smallTables = new Set(['journal_commits', 'journal_instances', 'journal_meta', 'journal_ledger'])
 
+/** Those of these tables, and that of the batches with open records. */
+const smallIndexes = /^journal_(?:commits|instances|meta)_|^journal_batches_open$/
+
 /** The parts of a plan that would read more with every batch that is kept. */
 function findPasses(node: PlanNode): readonly string[] {
   const { 'Node Type': type, 'Relation Name': table, 'Index Name': index, 'Index Cond': condition } = node
@@ -37,7 +40,7 @@ function findPasses(node: PlanNode): readonly string[] {
   if (node['Join Filter'] !== undefined) return [...inner, `${type} with ${node['Join Filter']}`]
   const isSmall = table !== undefined && smallTables.has(table)
   if (type === 'Seq Scan' && !isSmall) return [...inner, `${type} of ${String(table)}`]
-  if (index === undefined || isSmall || /^journal_(commits|instances|meta)_/.test(index)) return inner
+  if (index === undefined || isSmall || smallIndexes.test(index)) return inner
   const first = firstColumns[index]
   const isSearch = first !== undefined && new RegExp(`\\(${first} = `).test(condition ?? '')
   return isSearch ? inner : [...inner, `${type} of ${index} by ${condition ?? 'nothing'}`]
