@@ -11,12 +11,13 @@ import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept
  * hashes; no id, name or value. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
  */
 export function createEvidenceStore(database: JournalDatabase) {
+  const rooms = new Map<number, Room>()
   return {
     /** The key of the running period of a scope; a new one begins where there is none, or after 90 days. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
     /** Adds entries, all or none. False: the period has ended meanwhile, and nothing was added. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>
-      database.ask(() => addEntries(database, period, entries)),
+      database.ask(() => addEntries(database, rooms, period, entries)),
     /** The evidence of a partner, the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
     /** The counts of a partner, or of all, the newest revision first. */
@@ -68,13 +69,17 @@ interface HashRow {
 }
 
 /** Adds entries to a period in one transaction; false: the period has ended. */
-function addEntries(
+async function addEntries(
   database: JournalDatabase,
+  rooms: Map<number, Room>,
   period: number,
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
+  let room = rooms.get(period)
+  // They are counted again where this is not committed.
+  rooms.delete(period)
   // Pages that split as hashes come would keep copies of them beyond their end.
-  return overwriting(database, async (transaction) => {
+  const isAdded = await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, period))) return false
     const hashes = entries.flatMap(({ request, pairs }) => [
       ...(request === undefined ? [] : [request]),
@@ -90,13 +95,15 @@ function addEntries(
       if (request !== undefined) addRow(rows, { hash: request, school: null, checks: 0, differs: 0 })
       addCounts(counts, entry.counts)
     }
-    await keepHashes(transaction, period, [...rows.values()], known)
+    room = await keepHashes(transaction, period, [...rows.values()], known, room)
     await keepCounts(transaction, period, counts)
     await sql`update evidence_periods set last_ms = ${database.nowMs()} where id = ${period}`.execute(
       transaction,
     )
     return true
   })
+  if (isAdded && room !== undefined) rooms.set(period, room)
+  return isAdded
 }
 
 /** One row for each hash: a statement cannot change a row twice. */
@@ -119,20 +126,38 @@ async function readKnown(
   return known
 }
 
-/** Adds rows, or what is new of those that are there, as far as there is room for each kind. */
+/** How many hashes of each kind may still be added to a period. */
+interface Room {
+  requests: number
+  pairs: number
+  written: number
+  /** Added by this instance since they were counted. */
+  added: number
+}
+
+/**
+ * The hashes of a period are counted again after so many that this instance has added: others add some, too. Counting all of them takes
+ * SQLite 100 ms where the period is full, in the thread that commits.
+ */
+const COUNTED_EVERY = 1_000
+
+/** Adds rows, or what is new of those that are there, as far as there is room for each kind; gives the room that is left. */
 async function keepHashes(
   db: Db,
   period: number,
   rows: readonly HashRow[],
   known: ReadonlySet<string>,
-): Promise<void> {
+  counted: Room | undefined,
+): Promise<Room | undefined> {
   const isKnown = ({ hash }: HashRow): boolean => known.has(nameOf(hash))
-  const room = rows.every(isKnown) ? undefined : await readRoom(db, period)
+  const isFresh = rows.every(isKnown) || (counted !== undefined && counted.added < COUNTED_EVERY)
+  const room = isFresh ? counted && { ...counted } : await readRoom(db, period)
   const kept = rows.filter((row) => {
     if (room === undefined || isKnown(row)) return true
     const kind = row.school === null ? 'requests' : (row.checks & COMPARED) === 0 ? 'written' : 'pairs'
     if (room[kind] <= (row.differs === 0 ? 0 : -ROOM_TO_DIFFER)) return false
     room[kind] -= 1
+    room.added += 1
     return true
   })
   for (const some of chunksOf(kept)) {
@@ -143,13 +168,10 @@ async function keepHashes(
       on conflict (period, hash) do update set checks = evidence_hashes.checks | excluded.checks,
         differs = evidence_hashes.differs | excluded.differs`.execute(db)
   }
+  return room
 }
 
-/** How many hashes of each kind may still be added. */
-async function readRoom(
-  db: Db,
-  period: number,
-): Promise<{ requests: number; pairs: number; written: number }> {
+async function readRoom(db: Db, period: number): Promise<Room> {
   const isPair = sql`(checks & ${sql.lit(COMPARED)}) <> 0`
   const [sizes] = await rowsOf(
     db,
@@ -166,6 +188,7 @@ async function readRoom(
     requests: MAX_REQUESTS - (sizes?.requests ?? 0),
     pairs: MAX_PAIRS - (sizes?.pairs ?? 0),
     written: MAX_WRITTEN - (sizes?.written ?? 0),
+    added: 0,
   }
 }
 

@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { sql } from 'kysely'
+import { type KyselyPlugin, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
-import { MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
+import { createEvidenceStore, MAX_NAMES, MAX_PAIRS } from '../../../src/rollout/evidence/evidence-store.ts'
 import { type CountedEvidence, toEvidenceKey } from '../../../src/rollout/index.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { eachDatabase } from '../../support/each-database.ts'
@@ -194,6 +194,25 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
   })
 })
 
+it('counts the hashes of a period once for a thousand that are added', async () => {
+  const { database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, { nowMs: START_MS })
+  let counted = 0
+  const counting: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      if (node.kind === 'RawNode' && node.sqlFragments.join('').includes('count(school)')) counted += 1
+      return node
+    },
+    transformResult: ({ result }) => Promise.resolve(result),
+  }
+  const store = createEvidenceStore({ ...database, db: database.db.withPlugin(counting) })
+  const key = toEvidenceKey(await store.key(scope))
+  for (let group = 0; group < 30; group += 1) {
+    const pairs = Array.from({ length: 100 }, (_, at) => `learner-${group}-${at}/day`)
+    expect(await store.add(key.period, [entryOf(key, pairs)])).toBe(true)
+  }
+  expect(counted).toBe(3)
+})
+
 describe('a full period', () => {
   it('counts no more pairs, and still those that differ', async () => {
     const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
@@ -207,7 +226,8 @@ describe('a full period', () => {
       insert into evidence_hashes select ${key.period}, randomblob(16), ${school}, 2, 0 from numbers`.execute(
       database.db,
     )
-    await store.add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
+    // As the next process does, which has counted none of them.
+    await createEvidenceStore(database).add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
     const [kept] = await store.read('acme')
     const [{ pairs, differing, schools } = { pairs: 0, differing: 0, schools: [] }] = kept?.periods ?? []
     expect({ pairs, differing, schools: schools[0] }).toEqual({
