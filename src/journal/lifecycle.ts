@@ -33,9 +33,9 @@ export const transitions = [
   { on: 'reopen', from: 'refused', to: 'open', active: 'always', reason: 'its client sent the same batch again' },
   { on: 'reopen', from: 'unknown', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
   { on: 'reopen', from: 'parked', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
-  { on: 'supersede', from: 'refused', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
-  { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
-  { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied by V2' },
+  { on: 'supersede', from: 'refused', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
+  { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
+  { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
   { on: 'expire', from: 'unknown', to: 'unknown', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
   { on: 'expire', from: 'refused', to: 'refused', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
 ] as const satisfies readonly Transition[] // prettier-ignore

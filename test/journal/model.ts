@@ -191,8 +191,9 @@ async function settle(
     move(record, 'settle', state)
     Object.assign(record, { retry, superseded: superseded || record.superseded })
   }
-  for (const [record, { state }] of settled) {
-    if (state !== 'confirmed' && !(state === 'unknown' && batch.side === 'v2')) continue
+  for (const [record, { state, retry }] of settled) {
+    const isLeft = state === 'unknown' && (retry === undefined || batch.side === 'v2')
+    if (state !== 'confirmed' && !isLeft) continue
     for (const older of batches.flatMap((one) => one.records)) {
       if (older.key !== record.key || isOpen(older) || older.retry === undefined || !isOlder(older, record))
         continue

@@ -39,8 +39,8 @@ export interface SettleRows {
 type Settle = OperationOf<'settle'>
 
 /**
- * Settles records, each operation as a whole or not at all, and returns those that supersede older ones of their keys. What V2 may have
- * applied supersedes as well: it is never read back, so nothing else would keep an older one from being posted over it.
+ * Settles records, each operation as a whole or not at all, and returns those that supersede older ones of their keys. What may have been
+ * applied and is never read back again (all that V2 was sent) supersedes as well: nothing else would keep an older one from being posted over it.
  */
 export function settle(
   context: ChangeContext,
@@ -123,8 +123,8 @@ function supersede(
   const all = [...settled.values()].flatMap((outcomes) => [...outcomes.values()])
   const newest = new Map<string, RecordRef>()
   for (const outcome of all) {
-    const isOnV2 = batches.get(outcome.batch)?.onV2 === 1
-    if (outcome.state !== stateCodes.confirmed && !(isOnV2 && outcome.state === stateCodes.unknown)) continue
+    const isFinal = outcome.active === 0 || batches.get(outcome.batch)?.onV2 === 1
+    if (outcome.state !== stateCodes.confirmed && !(isFinal && outcome.state === stateCodes.unknown)) continue
     const key = recordOf(outcome)?.key ?? ''
     const before = newest.get(key)
     if (before === undefined || isNewer(outcome, before)) newest.set(key, outcome)

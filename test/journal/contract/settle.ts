@@ -143,6 +143,26 @@ export function describeSettle({ name, promise }: Subject): void {
       ])
     })
 
+    promise(
+      'supersedes older records by one that may have been applied and is not read back again',
+      async (journal) => {
+        const retry = START_MS
+        const old = await beginNew(journal, batchOf(['a', 'b']))
+        await journal.settle(
+          old,
+          [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', retry })),
+        )
+        const newer = await beginNew(journal, batchOf(['a', 'b']))
+        await journal.settle(newer, [
+          { position: 0, state: 'unknown', answer: '?', reason: 'overwritten', deadLetter: true },
+          // Until it is known what became of this one, it stands before the older one by itself.
+          { position: 1, state: 'unknown', answer: '?', retry },
+        ])
+        expect(await statesOf(journal, old)).toEqual(['refused, superseded', 'parked'])
+        expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map())
+      },
+    )
+
     promise('supersedes a record that is settled with the newer one', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
       await journal.settle(batch, [
