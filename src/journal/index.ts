@@ -3,7 +3,6 @@ export type {
   Balance,
   BeginResult,
   ConfirmedMark,
-  DueRecord,
   Journal,
   KnownBatch,
   KnownMarks,

@@ -171,12 +171,6 @@ export interface KnownMarks {
   readonly newer: 'none' | 'open' | 'confirmed'
 }
 
-/** A record that is due, and since when. */
-export interface DueRecord extends RecordRef {
-  /** Milliseconds since the epoch. */
-  readonly retryMs: number
-}
-
 /** A batch with records that are due. */
 export interface DueRecords {
   readonly batch: number
@@ -293,11 +287,8 @@ export interface Journal {
   askFor(batch: number): Promise<void>
   /** Hands those of these batches over that live instances asked for; gives the batches that are not this instance's any longer. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /**
-   * Records whose time has come, or lies so far ahead that a clock was set back since, oldest first, and of these only the ones behind
-   * `after`; they are opened with `reopen`.
-   */
-  due(nowMs: number, limit: number, after?: DueRecord): Promise<readonly DueRecord[]>
+  /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
+  due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /** How many records of each partner that V3 serves are open or due; a partner without one is left out. */
   unsettled(): Promise<ReadonlyMap<string, number>>

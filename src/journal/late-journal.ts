@@ -95,7 +95,7 @@ function createLateJournal(
     findAbandoned: (isAttended) => ask((opened) => opened.findAbandoned(isAttended)),
     askFor: (batch) => ask((opened) => opened.askFor(batch)),
     handOver: (batches) => ask((opened) => opened.handOver(batches)),
-    due: (nowMs, limit, after) => ask((opened) => opened.due(nowMs, limit, after)),
+    due: (nowMs, limit) => ask((opened) => opened.due(nowMs, limit)),
     balances: () => ask((opened) => opened.balances()),
     unsettled: () => ask((opened) => opened.unsettled()),
     readNote: (name) => ask((opened) => opened.readNote(name)),

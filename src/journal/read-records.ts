@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import type { Balance, DueRecord, DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
+import type { Balance, DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
 import { fromPlace, isOnV2, isOpen, newestOf } from './sql.ts'
 import type { JournalTables } from './schema.ts'
@@ -148,24 +148,20 @@ export const isDue = (alias = ''): RawBuilder<boolean> =>
 /** No record is put off for longer: what waits longer was put off by a clock that was set back since. */
 const LONGEST_WAIT_MS = 660_000
 
-/** Records whose time has come, those first that wait longest; of these only the ones behind `after`. */
+/** Records whose time has come, those first that wait longest. */
 export async function readDue(
   db: Kysely<JournalTables>,
   nowMs: number,
   limit: number,
-  after: DueRecord = { retryMs: 0, batch: 0, position: 0 },
-): Promise<readonly DueRecord[]> {
+): Promise<readonly DueRecords[]> {
   const now = Math.floor(nowMs)
-  const { retryMs, batch, position } = after
-  // Each along the index of times from `after` to the limit, however many wait: SQLite takes the first condition for where to begin.
+  // Each along the index of times to the limit, however many wait.
   const first = (times: RawBuilder<unknown>): RawBuilder<unknown> =>
-    sql`select * from (select batch, position, retry as "retryMs" from journal_records
-      where (retry, batch, position) > (${retryMs}, ${batch}, ${position}) and ${isDue()} and ${times}
-      order by retry, batch, position limit ${limit}) t`
+    sql`select * from (select batch, position from journal_records where ${isDue()} and ${times} order by retry limit ${limit}) t`
   const { rows } =
-    await sql<DueRecord>`${first(sql`retry <= ${now}`)} union all ${first(sql`retry > ${now + LONGEST_WAIT_MS}`)}
+    await sql<RecordRef>`${first(sql`retry <= ${now}`)} union all ${first(sql`retry > ${now + LONGEST_WAIT_MS}`)}
     limit ${limit}`.execute(db)
-  return rows
+  return toDueRecords(rows)
 }
 
 /** Records by their batches, in the order in which these come first. */

@@ -308,7 +308,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     findAbandoned: (isAttended) => ask(() => findAbandoned(lease.instance(), isAttended)),
     askFor: (batch) => ask(() => askForBatch(db, batch, lease.instance())),
     handOver: (batches) => ask(() => handOverBatches(store, batches, lease.instance())),
-    due: (nowMs, limit, after) => ask(() => readDue(db, nowMs, limit, after)),
+    due: (nowMs, limit) => ask(() => readDue(db, nowMs, limit)),
     readNote: (name) => ask(() => readMeta(db, NOTE + name)),
     writeNote: (name, text) => ask(() => writeMeta(db, NOTE + name, text)),
     balances: () => ask(() => readBalances(db)),

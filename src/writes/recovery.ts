@@ -1,5 +1,4 @@
 import { AdapterError } from '../errors.ts'
-import type { DueRecord } from '../journal/index.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import {
@@ -29,10 +28,8 @@ export function createRecovery(
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Up to here all that is due rests: it is not read again before the end was reached. Undefined: from the start. */
-  let passed: DueRecord | undefined
-  /** What has become due since then must not wait for that. */
-  let newest: DueRecord = { retryMs: context.nowMs(), batch: 0, position: 0 }
+  /** Due records that rested when they were last read: they must not hide the others. */
+  let dueResting = 0
   /** Batches to finish, the first at the end. */
   let queue: Work[] = []
   let stopping = false
@@ -43,19 +40,22 @@ export function createRecovery(
     events.recoveryFailed({ code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
   const isBusy = (batch: number): boolean => running.has(batch) || active.has(batch)
 
+  const wait = (batch: number, waiting: Waiting): void => {
+    const { partner, missing } = waiting
+    if (resting.waiting(batch)?.missing !== missing) events.recoveryWaits({ partner, missing })
+    resting.wait(batch, waiting)
+  }
   const run = (next: Work): void => {
     const { batch } = next
-    resting.begin(batch)
     const job = finishBatch(next)
       .then(
         (end) => {
           if (end === 'done') resting.delete(batch)
-          else if (end !== 'early' && resting.wait(next, end))
-            events.recoveryWaits({ partner: end.partner, missing: end.missing })
+          else if (end !== 'early') wait(batch, end)
         },
         (cause: unknown) => {
           failed(cause)
-          resting.failed(next)
+          resting.failed(batch)
         },
       )
       .finally(() => {
@@ -87,39 +87,16 @@ export function createRecovery(
     await takeOver()
     await handOver(context, resting, isBusy)
     await letNewerPass(context, resting, isBusy, readBackMs)
-    const goingOn = resting.end(DUE_AT_A_TIME)
-    const due = await readDue()
+    const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
+    dueResting = due.reduce(
+      (sum, { batch, positions }) => sum + (resting.has(batch) ? positions.length : 0),
+      0,
+    )
     const left = [...orphans.keys()]
       .filter((batch) => !active.has(batch))
       .map((batch): Work => ({ batch, positions: undefined }))
-    const works = new Map<number, Work>()
-    for (const work of [...left, ...goingOn, ...due]) {
-      const { batch } = work
-      if (!works.has(batch) && !running.has(batch) && !resting.has(batch)) works.set(batch, work)
-    }
-    queue = [...works.values()].reverse()
+    queue = [...left, ...due].filter(({ batch }) => !running.has(batch) && !resting.has(batch)).reverse()
     fill()
-  }
-  /** Reads as much at a time, however much rests. */
-  const readDue = async (): Promise<readonly Work[]> => {
-    const nowMs = context.nowMs()
-    const older = await journal.due(nowMs, DUE_AT_A_TIME, passed)
-    const fresh = await journal.due(nowMs, DUE_AT_A_TIME, newest)
-    for (const one of older) resting.add(one)
-    for (const one of fresh) resting.add(one)
-    const isEnd = older.length < DUE_AT_A_TIME && older.every(({ batch }) => resting.has(batch))
-    passed = isEnd ? undefined : (lastResting(older) ?? passed)
-    newest = lastResting(fresh.filter(({ retryMs }) => retryMs <= nowMs)) ?? newest
-    const byBatch = Map.groupBy([...older, ...fresh], ({ batch }) => batch)
-    return [...byBatch].map(([batch, own]) => ({
-      batch,
-      positions: [...new Set(own.map(({ position }) => position))],
-    }))
-  }
-  /** The last of those in front that rest. */
-  const lastResting = (due: readonly DueRecord[]): DueRecord | undefined => {
-    const end = due.findIndex(({ batch }) => !resting.has(batch))
-    return due.slice(0, end === -1 ? due.length : end).at(-1)
   }
   const start = (): void => {
     timer = undefined
@@ -150,111 +127,37 @@ const AFTER_FAILURE_MS = 5_000
 
 type Resting = ReturnType<typeof createResting>
 
-/** A batch that is left alone for now. */
-interface Rest {
-  readonly until: Waiting | { readonly retryMs: number }
-  /** Its records that are due: they go on with it, without being searched for. */
-  readonly positions: Set<number>
-}
-
-/** Batches that wait for one thing: what ends the wait of one ends those of all. */
-interface Line {
-  readonly waiting: Waiting
-  readonly batches: Set<number>
-}
-
 /** Creates the batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
-  const rests = new Map<number, Rest>()
-  const lines = new Map<string, Line>()
-  /** Batches whose last run has failed, the first to go on in front. */
-  const failed = new Set<number>()
-  /** Due records of batches that rest no longer. */
-  const goingOn = new Map<number, Set<number>>()
-
-  const isMissing = ({ missing, owner, sender }: Waiting): boolean => {
+  const rests = new Map<number, Waiting | { readonly retryMs: number }>()
+  const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
+    if (nowMs() >= untilMs) return false
     if (missing === 'partner') return true
-    return (
-      accepted.of(owner).length === 0 && (sender === undefined || accepted.withHash(sender) === undefined)
-    )
+    if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
+    return sender === undefined || accepted.withHash(sender) === undefined
   }
   /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
   const waiting = (batch: number): Waiting | undefined => {
-    const { until } = rests.get(batch) ?? {}
-    if (until === undefined || !('missing' in until) || nowMs() >= until.untilMs) return undefined
-    const isSent = until.missing === 'credentials' && accepted.senderOf(batch) !== undefined
-    return !isSent && isMissing(until) ? until : undefined
-  }
-  const has = (batch: number): boolean => {
-    const { until } = rests.get(batch) ?? {}
-    if (until === undefined || 'missing' in until) return waiting(batch) !== undefined
-    return clock.nowMs() < until.retryMs
-  }
-  /** Ends the rest of a batch; gives its records that are due. */
-  const remove = (batch: number): Set<number> | undefined => {
     const rest = rests.get(batch)
-    rests.delete(batch)
-    failed.delete(batch)
-    if (rest !== undefined && 'missing' in rest.until) {
-      const name = lineOf(rest.until)
-      const others = lines.get(name)?.batches
-      others?.delete(batch)
-      if (others?.size === 0) lines.delete(name)
-    }
-    return rest?.positions
-  }
-  const goOn = (batch: number): void => {
-    const positions = remove(batch)
-    if (positions !== undefined && positions.size > 0) goingOn.set(batch, positions)
-  }
-  const rest = ({ batch, positions = [] }: Work, until: Rest['until']): void => {
-    const known = remove(batch)
-    rests.set(batch, { until, positions: new Set([...(known ?? []), ...positions]) })
+    return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
   }
   return {
-    /** Lets a batch wait for a thing; true: it is the first one to. */
-    wait: (work: Work, until: Waiting): boolean => {
-      rest(work, until)
-      const line = lines.get(lineOf(until))
-      line?.batches.add(work.batch)
-      if (line === undefined) lines.set(lineOf(until), { waiting: until, batches: new Set([work.batch]) })
-      return line === undefined
-    },
+    wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
     /** Lets a batch rest after a failure, so that others have their turn. */
-    failed: (work: Work): void => {
-      rest(work, { retryMs: clock.nowMs() + AFTER_FAILURE_MS })
-      failed.add(work.batch)
+    failed: (batch: number): void => void rests.set(batch, { retryMs: clock.nowMs() + AFTER_FAILURE_MS }),
+    has: (batch: number): boolean => {
+      const rest = rests.get(batch)
+      if (rest === undefined || 'missing' in rest) return waiting(batch) !== undefined
+      return clock.nowMs() < rest.retryMs
     },
-    /** A record that is due: where its batch rests, it goes on with it. */
-    add: ({ batch, position }: DueRecord): void => void rests.get(batch)?.positions.add(position),
-    has,
     waiting,
-    delete: (batch: number): void => void remove(batch),
-    /** Ends the rests that are over; gives some of the due batches that go on, until `begin`. */
-    end: (limit: number): readonly Work[] => {
-      for (const { waiting: until, batches } of lines.values())
-        if (!isMissing(until)) for (const batch of batches) goOn(batch)
-      for (const batch of failed) {
-        if (has(batch)) break
-        goOn(batch)
-      }
-      const works: Work[] = []
-      for (const [batch, positions] of goingOn) {
-        if (works.length >= limit) break
-        works.push({ batch, positions: [...positions] })
-      }
-      return works
-    },
-    begin: (batch: number): void => void goingOn.delete(batch),
+    delete: (batch: number): void => void rests.delete(batch),
     /** Ends all waits: the missing part may be available. */
     endWaits: (): void => {
-      for (const { batches } of lines.values()) for (const batch of batches) goOn(batch)
+      for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
     },
   }
 }
-
-const lineOf = ({ missing, partner, owner, sender = '' }: Waiting): string =>
-  missing === 'partner' ? `${missing} ${partner}` : `${missing} ${owner} ${sender}`
 
 /** Hands orphans that lack credentials over to instances that asked for them, because a client showed credentials there. */
 async function handOver(

@@ -1,13 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import {
-  createNoJournal,
-  type DueRecord,
-  type Journal,
-  type Settled,
-  type StoredBatch,
-} from '../../src/journal/index.ts'
+import { createNoJournal, type Journal, type Settled, type StoredBatch } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials } from '../../src/partners/index.ts'
@@ -35,11 +29,7 @@ const storedOf = (batch: number): StoredBatch => ({
 const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
 /** A recovery over a journal of which some members are given. */
-function startRecovery(
-  own: Partial<Journal>,
-  authorise?: () => Promise<Authorisation>,
-  isKnown = (shown: object | undefined): boolean => shown !== undefined,
-) {
+function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
   const clock = createManualClock()
   const log: string[] = []
   const loaded: number[] = []
@@ -61,57 +51,12 @@ function startRecovery(
   })
   const recovery = createRecovery(
     context,
-    (_partner, shown) => (isKnown(shown) ? (authorise?.() ?? Promise.resolve(here)) : 'credentials'),
+    (_partner, shown) => (shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve(here))),
     () => 3_000,
   )
   recovery.start()
   onTestFinished(() => recovery.stop())
-  return { clock, context, accepted, recovery, loaded, log }
-}
-
-/** A recovery over a journal in which the first record of each of these batches is due. */
-function startDue(batches: readonly number[]) {
-  let due: readonly DueRecord[] = batches.map((batch) => ({ batch, position: 0, retryMs: 0 }))
-  let isShown = false
-  const reads: number[] = []
-  const reopened: number[] = []
-  const positions: number[] = []
-  const isBehind = (one: DueRecord, after: DueRecord): boolean =>
-    (one.retryMs - after.retryMs || one.batch - after.batch || one.position - after.position) > 0
-  const started = startRecovery(
-    {
-      due: (nowMs, limit, after) => {
-        const come = due.filter(
-          (one) => one.retryMs <= nowMs && (after === undefined || isBehind(one, after)),
-        )
-        reads.push(Math.min(limit, come.length))
-        return Promise.resolve(isShown ? [] : come.slice(0, limit))
-      },
-      reopen: (batch, opened) => {
-        reopened.push(batch)
-        positions.push(...opened)
-        due = due.filter((one) => one.batch !== batch)
-        return Promise.resolve({ lease: 1, after: new Map() })
-      },
-    },
-    undefined,
-    (shown) => shown !== undefined || isShown,
-  )
-  return {
-    ...started,
-    reopened,
-    positions,
-    /** A record becomes due now. */
-    add: (batch: number, position = 0): void => {
-      due = [...due, { batch, position, retryMs: started.clock.nowMs() }]
-    },
-    /** The configuration has credentials from now on, and the journal does not say any longer what is due. */
-    show: (): void => {
-      isShown = true
-    },
-    /** The most records that were read in a second. */
-    readMost: () => Math.max(...reads.map((read, at) => read + (reads[at + 1] ?? 0))),
-  }
+  return { clock, context, loaded, log }
 }
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
@@ -138,54 +83,19 @@ describe('recovery', () => {
   })
 
   it('reaches what is due behind more than it asks for at a time', async () => {
-    const { clock, reopened } = startDue([...numbers(600), 1_000])
+    const due = [...numbers(600), 1_000]
+    const reopened: number[] = []
+    const { clock } = startRecovery({
+      due: (_nowMs, limit) =>
+        Promise.resolve(due.slice(0, limit).map((batch) => ({ batch, positions: [0] }))),
+      reopen: (batch) => {
+        reopened.push(batch)
+        due.splice(due.indexOf(batch), 1)
+        return Promise.resolve({ lease: 1, after: new Map() })
+      },
+    })
     await clock.pass(60_000)
     expect(reopened).toEqual([1_000])
-  })
-
-  it('retries at once what becomes due behind all that waits for credentials, and never reads more at a time', async () => {
-    const { clock, reopened, add, readMost } = startDue(numbers(900))
-    await clock.pass(20_000)
-    add(1_000)
-    await clock.pass(1_001)
-    expect(reopened).toEqual([1_000])
-    await clock.pass(20_000)
-    add(1_001)
-    await clock.pass(1_001)
-    expect(reopened).toEqual([1_000, 1_001])
-    expect(readMost()).toBeLessThanOrEqual(1_000)
-  })
-
-  it.each(['the credentials of their client come', 'the configuration is another one'])(
-    'goes on with all that waited when %s, and searches for none of it',
-    async (what) => {
-      const { clock, reopened, accepted, recovery, show } = startDue(numbers(900))
-      await clock.pass(20_000)
-      expect(reopened).toEqual([])
-      show()
-      if (what.startsWith('the credentials')) accepted.accept({ ...here, owner: 'gone' })
-      else recovery.retryWaiting()
-      await clock.pass(1_001)
-      expect(reopened.length).toBeGreaterThan(15)
-      await clock.pass(20_000)
-      expect(reopened.toSorted((one, other) => one - other)).toEqual(numbers(900))
-    },
-  )
-
-  it('goes on with all records of a batch that waited, also those that became due meanwhile', async () => {
-    const { clock, positions, accepted, add } = startDue([1])
-    await clock.pass(1_001)
-    add(1, 5)
-    await clock.pass(1_001)
-    accepted.accept({ ...here, owner: 'gone' })
-    await clock.pass(1_001)
-    expect(positions).toEqual([0, 5])
-  })
-
-  it('says once of all batches that wait for one client that they wait', async () => {
-    const { clock, log } = startDue(numbers(600))
-    await clock.pass(4_000)
-    expect(log.length).toBe(1)
   })
 
   it('lets a batch that failed rest for 5 s', async () => {
@@ -225,7 +135,7 @@ describe('recovery', () => {
 
   it('keeps giving up what could not be kept, until it is', async () => {
     const settled: unknown[] = []
-    const due = [{ batch: 1_000, position: 0, retryMs: 0 }]
+    const due = [{ batch: 1_000, positions: [0] }]
     let failures = 2
     const { clock, context } = startRecovery(
       {

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 
-import type { DueRecord, Settled } from '../../../src/journal/index.ts'
+import type { Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
@@ -111,36 +111,15 @@ export function describeReopen({ name, promise }: Subject): void {
       })
       await journal.settle(one, [parked(0, 30), parked(1, 10), parked(2, 99)])
       await journal.settle(two, [parked(0, 5), parked(1, 20)])
-      const all = [
-        { batch: two, position: 0, retryMs: START_MS + 5 },
-        { batch: one, position: 1, retryMs: START_MS + 10 },
-        { batch: two, position: 1, retryMs: START_MS + 20 },
-        { batch: one, position: 0, retryMs: START_MS + 30 },
-      ]
-      expect(await journal.due(START_MS + 30, 10)).toEqual(all)
-      expect(await journal.due(START_MS + 30, 2)).toEqual(all.slice(0, 2))
-      expect(await journal.due(START_MS + 30, 2, all[1])).toEqual(all.slice(2))
-      expect(await journal.due(START_MS + 30, 2, all[3])).toEqual([])
+      expect(await journal.due(START_MS + 30, 10)).toEqual([
+        { batch: two, positions: [0, 1] },
+        { batch: one, positions: [1, 0] },
+      ])
+      expect(await journal.due(START_MS + 30, 2)).toEqual([
+        { batch: two, positions: [0] },
+        { batch: one, positions: [1] },
+      ])
       expect(await journal.due(START_MS, 10)).toEqual([])
-    })
-
-    promise('lists what is due at the same time, part by part', async (journal) => {
-      const [one, two] = [
-        await beginNew(journal, batchOf(['a', 'b', 'c'])),
-        await beginNew(journal, batchOf(['d', 'e'])),
-      ]
-      const parked = (position: number) =>
-        ({ position, state: 'parked', answer: 'ok', retry: START_MS }) as const
-      await journal.settle(two, [0, 1].map(parked))
-      await journal.settle(one, [0, 1, 2].map(parked))
-      const found: DueRecord[] = []
-      for (let more = true; more;) {
-        const next = await journal.due(START_MS, 2, found.at(-1))
-        found.push(...next)
-        more = next.length > 0
-      }
-      const places = found.map(({ batch, position }) => [batch, position])
-      expect(places).toEqual([[one, 0], [one, 1], [one, 2], [two, 0], [two, 1]]) // prettier-ignore
     })
   })
 }

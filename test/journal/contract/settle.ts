@@ -55,9 +55,9 @@ export function describeSettle({ name, promise }: Subject): void {
         records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, retry: START_MS + 1 }],
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
-      expect(await journal.due(START_MS + 1.1, 1)).toMatchObject([{ batch, position: 0 }])
+      expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
       // The clock was set back since: nobody waits an hour for it.
-      expect(await journal.due(START_MS - HOUR_MS, 1)).toMatchObject([{ batch, position: 0 }])
+      expect(await journal.due(START_MS - HOUR_MS, 1)).toEqual([{ batch, positions: [0] }])
     })
 
     promise('refuses as a whole what is already settled otherwise', async (journal) => {

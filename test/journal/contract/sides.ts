@@ -199,7 +199,7 @@ export function describeSides({ name, promise }: Subject): void {
       const batch = await beginNew(journal, onV2(['a']))
       await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])
       expect(await statesOf(journal, waiting)).toEqual(['parked'])
-      expect(await journal.due(10, 10)).toMatchObject([{ batch: waiting, position: 0 }])
+      expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
     promise('counts what V2 serves in the totals, and never as unsettled', async (journal) => {
