@@ -168,7 +168,7 @@ class History {
     const onFault = this.noteFault
     const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm, onFault })
     this.database = new SimulatedDatabase(world, weather)
-    const { echo, comments } = this.habits.values
+    const { echo, comments, times } = this.habits.values
     this.checks = new Checks(world, outside, this.service, this.database, {
       resendWindowMs: this.stages?.resendWindowMs ?? 0,
       leaseOf: (actor) =>
@@ -178,7 +178,7 @@ class History {
           ?.journal.lease(),
       areClocksSound: isWithout('wallSteps', 'serviceTimes', 'values', 'drift'),
       areValuesShown:
-        (echo === 'stored' && isWithout('serviceTimes')) ||
+        (echo === 'stored' && times === 'keep' && isWithout('serviceTimes')) ||
         !comments.some((rule) => typeof rule === 'object'),
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
