@@ -6,7 +6,7 @@ import { type RunningConsole, startConsole, tokenOf } from '../console/support/s
 import { findFaults, type Looked, openWindow, useByKeyboard } from './look-at-console.ts'
 import { startBrowser } from './start-browser.ts'
 
-/** What needs finished runs and evidence; all others are in served-console.slow.test.ts. */
+/** What needs finished runs and evidence; all others are in served-console.test.ts. */
 const pages: readonly Looked[] = [
   ['comparison', '/comparison'],
   ['run', `/comparison/${RUN}`],
