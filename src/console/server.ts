@@ -45,7 +45,7 @@ export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
   const server = createServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
-  // The process serves clients too: whoever reaches this port must not use up its descriptors.
+  // The process also serves clients: connections to this port must not exhaust its descriptors.
   server.maxConnections = MAX_CONNECTIONS
   server.on('clientError', answerUnreadable)
   server.on('connect', (_request, socket) => refuseTunnel(socket))

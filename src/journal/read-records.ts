@@ -197,8 +197,8 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
 }
 
 /**
- * Those of the partners that have no such record, as a table; SQL. Most are told by their totals. What is due is searched through for all of
- * the others at once: for each by itself it would be searched whole where nothing of it is due.
+ * The partners without such a record, as a table; SQL. The totals answer for most. Due records are searched once for all others: a search
+ * for each partner would read all of them where none is its own.
  */
 export const settledAmong = (partners: readonly string[]): RawBuilder<unknown> => {
   const asked = sql.join(partners.map((partner) => sql`(cast(${partner} as text))`))

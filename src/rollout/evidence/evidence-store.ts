@@ -136,8 +136,8 @@ interface Room {
 }
 
 /**
- * The hashes of a period are counted again after so many that this instance has added: others add some, too. Counting all of them takes
- * SQLite 100 ms where the period is full, in the thread that commits.
+ * The hashes of a period are counted again after this instance has added this many, since other instances add some, too. Counting a full
+ * period takes SQLite 100 ms, in the thread that commits.
  */
 const COUNTED_EVERY = 1_000
 
