@@ -3,7 +3,7 @@ import type { Entity } from '../json.ts'
 import type { School } from '../school.ts'
 import type { MarkChange } from '../store/marks.ts'
 import { recordTypes, type RecordView, toRecordEntity } from './record.ts'
-import { rowOf } from './rows.ts'
+import { type Row, rowOf } from './rows.ts'
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
@@ -50,17 +50,12 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** The states of one session of a learner as the legacy face shows them, oldest write first and none after `asOf`. */
-export function historyViews(
-  school: School,
-  { learner, event }: Pick<RecordView, 'learner' | 'event'>,
-  asOf = Infinity,
-): RecordView[] {
-  const { marks, roster, calendar } = school
-  const [of, at] = [roster.byId(learner)?.number, calendar.byId(event)?.number]
-  if (of === undefined || at === undefined || marks.lastSeq() === 0) return []
+/** The states of one mark as the legacy face shows them, oldest write first and none after `asOf`. */
+export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
+  const { marks } = school
+  if (marks.lastSeq() === 0) return []
   return marks
-    .historyOf(of, at)
+    .historyOf(position)
     .flatMap((change) => (change.changedBy <= asOf ? (historyView(school, change) ?? []) : []))
 }
 

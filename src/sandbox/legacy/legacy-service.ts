@@ -26,7 +26,7 @@ export function createLegacyService(school: School): (request: RoutedRequest) =>
       ...toFlatReply(row.view),
       // Most filters never ask for it, and it costs a query.
       get AttendanceHistorys() {
-        return historyViews(school, row.view, asOf).map((view) => ({ ...toFlatReply(view) }))
+        return historyViews(school, row, asOf).map((view) => ({ ...toFlatReply(view) }))
       },
     }),
     post: (request) => postRecord(school, request),
