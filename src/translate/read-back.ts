@@ -250,8 +250,9 @@ function toReply(row: FlatReply): V3Reply {
   return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
+/** Undefined: not a page, or one of several: the mark that stands may be on another. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
-  if (typeof answer !== 'object' || answer === null || !('value' in answer)) return undefined
+  if (!isObject(answer) || answer['@odata.nextLink'] !== undefined) return undefined
   const { value } = answer
   return Array.isArray(value) ? value : undefined
 }
@@ -277,7 +278,7 @@ export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {
 /** A page of flat V2 marks in the form of V3, so that `readMarks` can read it; what is not a page stays as it is. */
 export function toV3Page(json: unknown): unknown {
   if (!isObject(json) || !Array.isArray(json['value'])) return json
-  return { value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }
+  return { ...json, value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }
 }
 
 function toRow(flat: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

@@ -177,12 +177,17 @@ describe('the mark that stands', () => {
     expect(decide(value, own).kind).toBe(kind)
   }) // prettier-ignore
 
-  it.each([[undefined], [null], [{}], [{ value: 1 }], [{ value: ['x'] }], ['text']])(
-    'cannot be read from %j',
-    (answer) => {
-      expect(readMarks(posted, answer)).toBeUndefined()
-    },
-  )
+  it.each([
+    [undefined],
+    [null],
+    [{}],
+    [{ value: 1 }],
+    [{ value: ['x'] }],
+    ['text'],
+    [{ value: [row], '@odata.nextLink': 'x' }],
+  ])('cannot be read from %j', (answer) => {
+    expect(readMarks(posted, answer)).toBeUndefined()
+  })
 
   it.each([
     ['with the posted time', {}, {}, true],
