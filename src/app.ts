@@ -217,7 +217,7 @@ function compose(config: Config, overrides: AppOverrides) {
     },
   })
   const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing }
-  const { passThrough, relays } = createForwarding(forwarding)
+  const { passThrough, relays, v2Reader } = createForwarding(forwarding)
 
   const background = toBackground({
     ...{ config, registry, rateLimits, accepted, metrics, events, nowMs },
@@ -231,7 +231,19 @@ function compose(config: Config, overrides: AppOverrides) {
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
-    ...{ relays, passThrough, comparison, recording, accepted, seen, byteBudget, slicing, events, tracing },
+    ...{
+      relays,
+      v2Reader,
+      passThrough,
+      comparison,
+      recording,
+      accepted,
+      seen,
+      byteBudget,
+      slicing,
+      events,
+      tracing,
+    },
     traceWork: tracing?.work,
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),
@@ -267,7 +279,7 @@ function compose(config: Config, overrides: AppOverrides) {
   return {
     ...{ config, nowMs, metrics, events, partners, registry, rateLimits },
     ...{ stores, evidence, seen, background, exchange, reads },
-    upstreams: [relays, passThrough, client, reader],
+    upstreams: [relays, v2Reader, passThrough, client, reader],
     resize: (next: Config) => {
       batchLimits = batchLimitsOf(next)
       byteBudget.resize(next.limits.maxInFlightBytes)

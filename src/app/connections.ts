@@ -8,7 +8,7 @@ import type { Metrics } from '../observability/metrics.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { AcceptedCredentials } from '../partners/index.ts'
 import { type createByteBudget, createPassThrough, createRelays, type ProxyApp } from '../proxy/index.ts'
-import type { Refusal } from '../upstream/index.ts'
+import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
 /**
  * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
@@ -55,6 +55,8 @@ export function createListener(
 
 /** To each address of V2. */
 const V2_CONNECTIONS = 64
+/** A larger page of V2's marks is not read, as one of V3's. */
+const MAX_PAGE_BYTES = 4_194_304
 
 /** Counts requests that get no connection. */
 export function countRefusals(
@@ -106,5 +108,9 @@ export function createForwarding(parts: ForwardingParts) {
     onFailure: (reason) => events.relayFailed({ reason }),
     onRefusal: countRefusals(metrics, 'relay'),
   })
-  return { passThrough, relays }
+  const v2Reader = createWholeReader(
+    createReaderConnections(V2_CONNECTIONS, (v2 ?? v3).timeouts),
+    MAX_PAGE_BYTES,
+  )
+  return { passThrough, relays, v2Reader }
 }

@@ -8,6 +8,7 @@ import type { Tracing } from '../observability/tracing.ts'
 import type { LiveGuards, LiveStages } from '../rollout/index.ts'
 import type { LiveSeen } from '../rollout/evidence/seen-writes.ts'
 import type { LiveComparison } from '../compare/live/index.ts'
+import type { WholeReader } from '../upstream/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -42,6 +43,8 @@ export interface ProxyContext extends WriteContext {
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   /** Sends on what V2 serves. */
   readonly relays: Relays
+  /** Reads marks of V2 beside the way of a client's request. */
+  readonly v2Reader: Pick<WholeReader, 'get'>
   /** Turn absolute links of replies into links of the adapter. */
   readonly rewriteLinks: boolean
   /** Counts a request of the partner until the function that is returned is called. */

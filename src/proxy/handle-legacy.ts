@@ -6,7 +6,7 @@ import { type BodyOptions, readBody, readRawBody } from '../http/body.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/index.ts'
 import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
-import { getJson } from '../upstream/index.ts'
+import { parseJson } from '../upstream/index.ts'
 import {
   beginRelayed,
   forgotten,
@@ -276,21 +276,30 @@ function createV3MarkReader(
 }
 
 /** Creates what reads a mark of V2 with a client's own credentials, beside the path of the client's request. */
-function createV2MarkReader({ tracing }: ProxyContext, v2: URL, { target, client }: Exchange): ReadMarkOfV2 {
+function createV2MarkReader(
+  { v2Reader, tracing }: ProxyContext,
+  v2: URL,
+  { target, client }: Exchange,
+): ReadMarkOfV2 {
   const set = target.rawPath.replace(/\/[^/]*\/?$/, '/AttendanceRecords')
   const { authorization, subscriptionKey } = client.client
   return async (record, timeoutMs) => {
     const url = new URL(`${v2.href.replace(/\/$/, '')}${set}`)
     url.search = `?$filter=${encodeURIComponent(toV2ReadBackFilter(record))}`
-    const headers = { authorization, 'ocp-apim-subscription-key': subscriptionKey }
+    const headers = {
+      accept: 'application/json',
+      authorization,
+      'ocp-apim-subscription-key': subscriptionKey,
+    }
     const trace = tracing?.call('V2 read')
     const [, traceparent] = trace?.fields ?? []
     const traced = traceparent === undefined ? headers : { ...headers, traceparent }
-    const reply = await getJson(url, traced, timeoutMs)
+    const reply = await v2Reader.get(url, traced, timeoutMs)
     trace?.end(reply?.status)
     if (reply === undefined) return { kind: 'overdue' }
-    const { status, json } = reply
+    const { status, body } = reply
     if (isDenied(status)) return { kind: 'refused', error: { status, form: 'unreadable', entries: [] } }
+    const json = parseJson(body)
     const isPage = status >= 200 && status < 300 && json !== undefined
     return isPage ? { kind: 'read', json: toV3Page(json) } : { kind: 'broken', status }
   }

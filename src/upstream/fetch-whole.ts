@@ -10,8 +10,6 @@ interface WholeRequest {
   readonly method?: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Default: undici's own. */
-  readonly dispatcher?: Dispatcher
 }
 
 /** A reply; its body is undefined where it is larger than asked for. */
@@ -21,15 +19,19 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/** Sends one request. Rejects where no whole reply comes in time. */
+/**
+ * Sends one request. Rejects where no whole reply comes in time. The dispatcher is given each time: undici's own for a process is replaced by
+ * whatever sets another one, and Node's `fetch` sets that of an older undici, over which requests of this one may stay without an end.
+ */
 async function fetchWhole(
+  dispatcher: Dispatcher,
   url: URL,
   options: WholeRequest,
   timeoutMs: number,
   maxBytes: number,
 ): Promise<FetchedReply> {
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)))
-  const { statusCode: status, headers, body } = await request(url, { ...options, signal })
+  const { statusCode: status, headers, body } = await request(url, { ...options, dispatcher, signal })
   const [contentType] = [headers['content-type']].flat()
   const pieces = new Pieces()
   for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -40,7 +42,7 @@ async function fetchWhole(
 }
 
 /**
- * Sends one request, for calls that are rare: nothing is shared with others. `json` is undefined where the body is none, or is
+ * Sends one request, for calls that are rare: over a connection of its own. `json` is undefined where the body is not JSON, or is
  * larger than a mebibyte. Rejects where no whole reply comes in time.
  */
 export async function fetchJson(
@@ -48,29 +50,25 @@ export async function fetchJson(
   options: WholeRequest,
   timeoutMs: number,
 ): Promise<{ readonly status: number; readonly json: unknown }> {
-  const { status, body } = await fetchWhole(url, options, timeoutMs, MAX_JSON_BYTES)
+  const agent = new Agent()
   try {
-    return { status, json: JSON.parse(body?.toString('utf8') ?? '') as unknown }
-  } catch {
-    return { status, json: undefined } // the caller says what it means
+    const { status, body } = await fetchWhole(agent, url, options, timeoutMs, MAX_JSON_BYTES)
+    return { status, json: parseJson(body) }
+  } finally {
+    await agent.destroy()
   }
 }
 
-/** GETs JSON once; undefined: no whole reply came within this time. */
-export async function getJson(
-  url: URL,
-  headers: Readonly<Record<string, string>>,
-  timeoutMs: number,
-): Promise<{ readonly status: number; readonly json: unknown } | undefined> {
+/** Undefined: not JSON; the caller says what that means. */
+export function parseJson(body: Buffer | undefined): unknown {
   try {
-    return await fetchJson(url, { headers: { accept: 'application/json', ...headers } }, timeoutMs)
+    return JSON.parse(body?.toString('utf8') ?? '') as unknown
   } catch {
-    // The caller has other ways to find out, or gives up.
     return undefined
   }
 }
 
-/** GETs of whole replies from any address, over connections of its own. */
+/** GETs of whole replies from any address. */
 export interface WholeReader {
   /** Undefined: no whole reply came in time, or it was larger than allowed. Never rejects. */
   get(
@@ -81,17 +79,16 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-/** Creates the reader, with so many connections to each address; replies are asked for without an encoding. */
-export function createWholeReader(
-  connections: number,
-  timeouts: UpstreamTimeouts,
-  maxBytes: number,
-): WholeReader {
-  const dispatcher = new Agent({ connections, ...toClientOptions(timeouts) })
+/** Creates connections for a reader: at most `connections` to each address. */
+export const createReaderConnections = (connections: number, timeouts: UpstreamTimeouts): Dispatcher =>
+  new Agent({ connections, ...toClientOptions(timeouts) })
+
+/** Creates the reader over these connections, which it closes; replies are asked for without an encoding. */
+export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): WholeReader {
   return {
     get: async (url, headers, timeoutMs) => {
       try {
-        const reply = await fetchWhole(url, { headers, dispatcher }, timeoutMs, maxBytes)
+        const reply = await fetchWhole(dispatcher, url, { headers }, timeoutMs, maxBytes)
         return reply.body === undefined ? undefined : { ...reply, body: reply.body }
       } catch {
         // The caller has other ways to find out, or counts the side as silent.

@@ -26,7 +26,7 @@ export {
   type Refusal,
   soleQueue,
 } from './fair-queue.ts'
-export { createWholeReader, getJson, type WholeReader } from './fetch-whole.ts'
+export { createReaderConnections, createWholeReader, parseJson, type WholeReader } from './fetch-whole.ts'
 export {
   type CallLimit,
   createRateLimit,

@@ -48,16 +48,10 @@ export class Fleet {
   private readonly lives: number[] = []
   /** What each instance keeps of the stages, as a file does. */
   private readonly keptStages: (string | undefined)[] = []
-  private readonly toV2 = new Map<Actor, OpenConnection>()
 
   constructor(options: FleetOptions) {
     this.options = options
     this.storeClock = createClock(options.world, options.outside, 0)
-  }
-
-  /** The connection of a process to V2. */
-  openV2(actor: Actor): OpenConnection | undefined {
-    return this.toV2.get(actor)
   }
 
   openStore(actor: Actor, mark = this.markFile): Store {
@@ -94,7 +88,6 @@ export class Fleet {
     const store = this.openStore(actor)
     const open = this.options.openV3(actor)
     const openV2 = this.options.openV2(actor)
-    this.toV2.set(actor, openV2)
     const kept = {
       load: () => Promise.resolve(this.keptStages[number]),
       save: (text: string) => Promise.resolve(void (this.keptStages[number] = text)),

@@ -10,7 +10,7 @@ import { createJourneysToV2, createJourneysToV3, createStoreWeather } from './jo
 import { drawStages } from './operator.ts'
 import { changeStart, SimulatedDatabase } from './simulated-database.ts'
 import { createNetwork } from './simulated-network.ts'
-import { takeTimers, V2_ORIGIN } from './simulated-relay.ts'
+import { takeTimers } from './simulated-relay.ts'
 import { type ServiceHabits, SimulatedService } from './simulated-service.ts'
 import { createSimulatedStore } from './simulated-store.ts'
 import { drawRates, drawScale, drawValues, type FaultKind, type Scale } from './swarm.ts'
@@ -49,12 +49,7 @@ export async function runHistory(
   const scale = wanted ?? drawScale(world.random('scale'))
   const release = takeImmediates(world)
   const history = new History(world, scale)
-  const releaseTimers = takeTimers(
-    world,
-    (actor) =>
-      history.fleet.openV2(actor)?.(V2_ORIGIN, { connectMs: 500, headersMs: history.timing.headersMs })
-        .client,
-  )
+  const releaseTimers = takeTimers(world)
   const { checks } = history
   const onRejection = (cause: unknown): void => checks.crash('process', cause)
   process.on('unhandledRejection', onRejection)

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 
-import { type Dispatcher, setGlobalDispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 
 import { readRawBody } from '../../src/http/body.ts'
 import { readTarget } from '../../src/http/request-target.ts'
@@ -11,13 +11,13 @@ import { observeAll } from '../../src/proxy/exchange.ts'
 import type { Relays } from '../../src/proxy/forwarder.ts'
 import { handleLegacy } from '../../src/proxy/handle-legacy.ts'
 import type { StageEntry } from '../../src/rollout/index.ts'
-import type { OpenConnection } from '../../src/upstream/index.ts'
+import { createWholeReader, type OpenConnection } from '../../src/upstream/index.ts'
 import { decodeBatchReply, noBatchLimits, type PartReply } from '../../src/v2/index.ts'
 import type { KeptReply, WriteContext } from '../../src/writes/index.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 import type { BatchRequest, ReplyListener } from './simulated-instance.ts'
 import { SEND_FIELD } from './simulated-service.ts'
-import type { Actor, World } from './world.ts'
+import type { World } from './world.ts'
 
 export const V2_ORIGIN = 'http://v2/'
 export const BATCH_URL = '/V2/Attendance/$batch'
@@ -53,9 +53,9 @@ export function createSimulatedRelay({
   authorise,
 }: RelayOptions) {
   const byteBudget = createByteBudget(1e9)
+  const timeouts = { connectMs: 500, headersMs, bodyMs: headersMs }
   const options = {
-    ...{ connections, byteBudget, open, clock: context.clock, events: context.events },
-    timeouts: { connectMs: 500, headersMs, bodyMs: headersMs },
+    ...{ connections, byteBudget, open, timeouts, clock: context.clock, events: context.events },
     uploads: new WeakMap(),
     onCall: () => undefined,
     onFailure: () => undefined,
@@ -64,6 +64,7 @@ export function createSimulatedRelay({
   const relays = createRelays(options)
   const proxy = {
     ...{ ...context, authorise, byteBudget },
+    v2Reader: createWholeReader(toReaderConnections(world, open(V2_ORIGIN, timeouts)), 1_000_000),
     relays: { of: (baseUrl: URL) => toWhole(relays.of(baseUrl)) },
     rewriteLinks: false,
     limits: () => noBatchLimits,
@@ -217,18 +218,8 @@ class SimulatedResponse extends EventEmitter {
   }
 }
 
-/**
- * Gives `setTimeout`, and connections that nobody has opened for itself, to the actor that runs, until the returned function is called: the
- * stream of a reply and the reads of V2's marks take them from Node.js. `of`: the connection of an actor.
- */
-export function takeTimers(world: World, of: (actor: Actor) => Pick<Dispatcher, 'dispatch'> | undefined) {
-  const real = { setTimeout, clearTimeout }
-  globalThis.setTimeout = ((act: () => void, ms: number) => ({
-    cancel: world.at(world.current, ms, act),
-  })) as unknown as typeof setTimeout
-  globalThis.clearTimeout = (timer: unknown) => {
-    if (typeof timer === 'object' && timer !== null && 'cancel' in timer) (timer.cancel as () => void)()
-  }
+/** Creates the connections that V2's marks are read over: the replies of the simulated one are read as streams of Node.js. */
+function toReaderConnections(world: World, { client }: ReturnType<OpenConnection>): Dispatcher {
   const dispatch: Dispatcher['dispatch'] = (options, handler) => {
     const streaming: Dispatcher.DispatchHandler = {
       onRequestStart: (...given) => handler.onRequestStart?.(...given),
@@ -243,8 +234,19 @@ export function takeTimers(world: World, of: (actor: Actor) => Pick<Dispatcher, 
         handler.onResponseError?.(...given)
       },
     }
-    return of(world.current)?.dispatch(options, streaming) ?? false
+    return client.dispatch(options, streaming)
   }
-  setGlobalDispatcher({ dispatch } as unknown as Dispatcher)
+  return { dispatch } as unknown as Dispatcher
+}
+
+/** Gives `setTimeout` to the actor that runs, until the returned function is called: the stream of a reply takes it from Node.js. */
+export function takeTimers(world: World): () => void {
+  const real = { setTimeout, clearTimeout }
+  globalThis.setTimeout = ((act: () => void, ms: number) => ({
+    cancel: world.at(world.current, ms, act),
+  })) as unknown as typeof setTimeout
+  globalThis.clearTimeout = (timer: unknown) => {
+    if (typeof timer === 'object' && timer !== null && 'cancel' in timer) (timer.cancel as () => void)()
+  }
   return (): void => void Object.assign(globalThis, real)
 }

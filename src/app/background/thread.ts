@@ -28,7 +28,7 @@ import {
   toV3RegistrationPath,
   toV3RegistrationQuery,
 } from '../../translate/index.ts'
-import { createWholeReader } from '../../upstream/index.ts'
+import { createReaderConnections, createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
 import { connect, type Remote } from '../remote-calls.ts'
@@ -74,7 +74,7 @@ function runBackground(
   const { baseUrl, timeouts } = config.upstreams.v3
   const connected = { connections: CONNECTIONS, timeouts, clock }
   const reader = createV3Reader({ ...connected, acquireMs: config.tuning.acquireMs, baseUrl, nowMs })
-  const whole = createWholeReader(CONNECTIONS, timeouts, MAX_REPLY_BYTES)
+  const whole = createWholeReader(createReaderConnections(CONNECTIONS, timeouts), MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {
     unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
