@@ -13,6 +13,8 @@ import {
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
 const DUE_AT_A_TIME = 500
+/** Where more records than that rest, the journal is asked for due ones no more than this share of the time. */
+const DUE_SHARE = 1 / 50
 
 /**
  * Creates the scheduler of recovery (product contract 3): it chooses the batches that are to be finished, orphaned ones first,
@@ -30,6 +32,8 @@ export function createRecovery(
   const running = new Map<number, Promise<void>>()
   /** Due records that rested when they were last read: they must not hide the others. */
   let dueResting = 0
+  /** Due records are not read before then. */
+  let dueFromMs = 0
   /** Batches to finish, the first at the end. */
   let queue: Work[] = []
   let stopping = false
@@ -83,15 +87,22 @@ export function createRecovery(
     for (const { batch, after, lease } of [...taken, ...abandoned])
       markOrphaned(orphans, batch, after, lease, clock.nowMs())
   }
-  const tick = async (): Promise<void> => {
-    await takeOver()
-    await handOver(context, resting, isBusy)
-    await letNewerPass(context, resting, isBusy, readBackMs)
+  const readDue = async (): Promise<readonly Work[]> => {
+    const startedMs = clock.nowMs()
     const due = await journal.due(context.nowMs(), DUE_AT_A_TIME + dueResting)
     dueResting = due.reduce(
       (sum, { batch, positions }) => sum + (resting.has(batch) ? positions.length : 0),
       0,
     )
+    const nowMs = clock.nowMs()
+    dueFromMs = dueResting > DUE_AT_A_TIME ? nowMs + (nowMs - startedMs) / DUE_SHARE : 0
+    return due
+  }
+  const tick = async (): Promise<void> => {
+    await takeOver()
+    await handOver(context, resting, isBusy)
+    await letNewerPass(context, resting, isBusy, readBackMs)
+    const due = clock.nowMs() < dueFromMs ? queue.filter(isDue).reverse() : await readDue()
     const left = [...orphans.keys()]
       .filter((batch) => !active.has(batch))
       .map((batch): Work => ({ batch, positions: undefined }))
@@ -124,6 +135,9 @@ export function createRecovery(
 
 /** How long a batch rests after a failure. */
 const AFTER_FAILURE_MS = 5_000
+
+/** True for due records, not for orphans. */
+const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 

@@ -98,6 +98,26 @@ describe('recovery', () => {
     expect(reopened).toEqual([1_000])
   })
 
+  it('asks a slow journal seldom for what is due, where most of it waits', async () => {
+    let reads = 0
+    const due = [...numbers(600), 1_000]
+    const reopened: number[] = []
+    const { clock } = startRecovery({
+      due: async (_nowMs, limit) => {
+        reads += 1
+        await new Promise<void>((resolve) => void clock.after(100, resolve))
+        return due.slice(0, limit).map((batch) => ({ batch, positions: [0] }))
+      },
+      reopen: (batch) => {
+        reopened.push(batch)
+        due.splice(due.indexOf(batch), 1)
+        return Promise.resolve({ lease: 1, after: new Map() })
+      },
+    })
+    await clock.pass(63_000)
+    expect({ reads, reopened }).toEqual({ reads: 15, reopened: [1_000] })
+  })
+
   it('lets a batch that failed rest for 5 s', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
