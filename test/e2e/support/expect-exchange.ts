@@ -1,9 +1,11 @@
+import { writeFile } from 'node:fs/promises'
+
 import { expect } from 'vitest'
 
 import type { Fixture } from './fixture.ts'
 import { headerOf, type RawMessage } from './raw-message.ts'
 import type { ScriptedUpstream } from './scripted-upstream.ts'
-import { expectTemplate } from './template.ts'
+import { expectTemplate, toTemplate } from './template.ts'
 
 /** Headers that a reply may have beside those that the fixture names: they belong to the connection. */
 const CONNECTION = ['Connection', 'Content-Length', 'Date', 'Keep-Alive', 'Transfer-Encoding']
@@ -12,12 +14,24 @@ const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'c
 
 /** Expects the reply to be the template, to the byte: names, order and case of headers, line ends, lengths. */
 export function expectReply(actual: RawMessage, expected: RawMessage): void {
-  expect(actual.startLine).toBe(expected.startLine)
-  const headers = actual.headers.filter(([name]) => !CONNECTION.includes(name))
-  expectTemplate(
-    `${headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${actual.body.toString('utf8')}`,
-    `${expected.headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n${expected.body.toString('utf8')}`,
-  )
+  expectTemplate(textOf(actual), textOf(expected))
+}
+
+/** Writes the reply to a fixture as its template, where it is another one. */
+export async function rewriteReply(
+  { folder, request, response }: Fixture,
+  actual: RawMessage,
+): Promise<void> {
+  const older = response === undefined ? '' : textOf(response)
+  const text = toTemplate(textOf(actual), older, `${older} ${request.body.toString('latin1')}`)
+  await writeFile(new URL('response.http', folder), text)
+}
+
+/** A message without what belongs to its connection. */
+function textOf({ startLine, headers, body }: RawMessage): string {
+  const own = headers.filter(([name]) => !CONNECTION.includes(name))
+  const lines = [startLine, ...own.map(([name, value]) => `${name}: ${value}`)]
+  return `${lines.join('\r\n')}\r\n\r\n${body.toString('utf8')}`
 }
 
 /** Expects a refusal of the whole request (batch-wire 5). */

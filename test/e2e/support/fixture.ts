@@ -32,6 +32,7 @@ export type Answer = z.infer<typeof answerSchema>
 /** One folder of `fixtures/`: an exchange between a V2 client, the adapter and V3. */
 export interface Fixture extends z.infer<typeof caseSchema> {
   readonly name: string
+  readonly folder: URL
   readonly bytes: Buffer
   readonly request: RawMessage
   /**
@@ -74,7 +75,7 @@ export async function loadFixture(folder: URL, name: string): Promise<Fixture> {
     )
   return {
     ...caseSchema.parse(JSON.parse((await read('case.json')).toString())),
-    name,
+    ...{ name, folder },
     bytes,
     request,
     posts: z.array(z.unknown()).parse(await readJson('v3-request.json')),

@@ -26,6 +26,28 @@ export function expectTemplate(actual: string, template: string): void {
   expect(new Set(Object.values(found?.groups ?? {})).size).toBe(names.size)
 }
 
+/** Ids that the scripted service gives. */
+const GIVEN = '00000001-0000-4000-8000-'
+
+/**
+ * The template of a text: times, and guids under the names of the older template in their order. What stands in `kept`, such as the request or
+ * the older template, stays as it is.
+ */
+export function toTemplate(actual: string, older: string, kept: string): string {
+  const names = new Set([...older.matchAll(PLACEHOLDER)].map(([, name = '']) => name))
+  names.delete('now')
+  const free = names.values()
+  const nameOf = new Map<string, string>()
+  return actual
+    .replaceAll(new RegExp(NOW, 'g'), (time) => (kept.includes(time) ? time : '{{now}}'))
+    .replaceAll(new RegExp(GUID, 'g'), (id) => {
+      if (id.startsWith(GIVEN) || kept.includes(id)) return id
+      const name = nameOf.get(id) ?? free.next().value ?? `id${nameOf.size + 1}`
+      nameOf.set(id, name)
+      return `{{${name}}}`
+    })
+}
+
 /** True when a JSON value is the template's, `{{now}}` standing for a time. */
 export function matchesTemplate(actual: unknown, template: unknown): boolean {
   if (template === '{{now}}') return typeof actual === 'string' && new RegExp(`^${NOW}$`).test(actual)
