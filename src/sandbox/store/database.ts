@@ -1,4 +1,5 @@
 import type { Json } from '../json.ts'
+import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
@@ -36,8 +37,8 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/** Changes whenever the tables or the seeded content do: a file of another version is refused. */
-const schemaVersion = '4'
+/** Changes whenever the seeded content does; other tables are noticed by themselves. A file of another version is refused. */
+const SEED_VERSION = '4'
 
 /** A database that is open, and whether its tables were made just now and await the seed. */
 interface OpenDatabase {
@@ -120,7 +121,10 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
 }
 
 /** How the content of a file is kept. */
-export const contentMark = (content: string): string => `${schemaVersion} ${content}`
+export function contentMark(content: string): string {
+  const tables = createHash('sha256').update(schemaStatements).digest('hex').slice(0, 12)
+  return `${SEED_VERSION} ${tables} ${content}`
+}
 
 /** A row as the driver gives it. */
 export type Row = Readonly<Record<string, SQLOutputValue>>
