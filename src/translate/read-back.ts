@@ -252,8 +252,9 @@ function toReply(row: FlatReply): V3Reply {
 
 /** Undefined: not a page, or one of several: the mark that stands may be on another. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
-  if (!isObject(answer) || answer['@odata.nextLink'] !== undefined) return undefined
-  const { value } = answer
+  if (!isObject(answer)) return undefined
+  const { value, '@odata.nextLink': link = null } = answer
+  if (link !== null) return undefined
   return Array.isArray(value) ? value : undefined
 }
 

@@ -189,6 +189,11 @@ describe('the mark that stands', () => {
     expect(readMarks(posted, answer)).toBeUndefined()
   })
 
+  // As in the pages of reads (`readCollection`).
+  it('reads the only page of a service that writes its next link as null', () => {
+    expect(readMarks(posted, { value: [row], '@odata.nextLink': null })).toHaveLength(1)
+  })
+
   it.each([
     ['with the posted time', {}, {}, true],
     ['from after the call', minuteAfter, {}, true],

@@ -142,4 +142,4 @@ function optionsOf(query: string): ReadonlySet<string> {
 }
 
 const hasNext = (page: unknown): boolean =>
-  isMembers(page) && (page['@odata.nextLink'] !== undefined || page['__next'] !== undefined)
+  isMembers(page) && (page['@odata.nextLink'] ?? page['__next'] ?? null) !== null
