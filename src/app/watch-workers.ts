@@ -1,7 +1,7 @@
-import { createReloadReport, type ReloadReport } from './reload.ts'
 import { createEvents } from '../observability/events.ts'
 import type { Logger } from '../observability/logger.ts'
-import { createMetricsSum } from '../observability/metrics-sum.ts'
+import { createMetricsSum } from '../observability/metrics.ts'
+import { createReloadReport, type ReloadReport } from './reload.ts'
 
 export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
 

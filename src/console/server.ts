@@ -8,8 +8,14 @@ import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
 import { checkHost, createAddressList } from '../http/address.ts'
 import { answerUnreadable, refuseTunnel } from '../http/server.ts'
 import type { ListedOperator } from '../rollout/operators.ts'
-import { clientOf, COOKIE, createHostCheck, createIdentify, peerOf } from './access/identify.ts'
-import { createLoginLimit } from './access/login-limit.ts'
+import {
+  clientOf,
+  COOKIE,
+  createHostCheck,
+  createIdentify,
+  createLoginLimit,
+  peerOf,
+} from './access/identify.ts'
 import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
 import { forbidden, scopeOf, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { createSandboxControl } from '../../src/cli/console/sandbox-control.ts'
+import { createSandboxControl } from '../../src/cli/console/open-console.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { type RunningConsole, startConsole } from './support/start-console.ts'
 

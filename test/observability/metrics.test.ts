@@ -1,8 +1,16 @@
-import { describe, expect, it } from 'vitest'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { describe, expect, it, test } from 'vitest'
 
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createMetrics, type Metrics } from '../../src/observability/metrics.ts'
+import {
+  createMetrics,
+  createMetricsSum,
+  formatMetrics,
+  type Metrics,
+  type MetricsSnapshot,
+  type MetricsSum,
+} from '../../src/observability/metrics.ts'
 
 /** The samples of the adapter's own metrics that are not 0, without the buckets of histograms. */
 async function samples(metrics: Metrics): Promise<string[]> {
@@ -137,4 +145,90 @@ describe('createMetrics', () => {
     expect(contentType).toMatch(/^text\/plain; version=0\.0\.4/)
     expect(text).toContain('process_resident_memory_bytes')
   })
+})
+
+/** Lines with the labels of each in their order. */
+const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
+
+it('formats metrics as prom-client does', async () => {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore
+  counter.inc({ of: 'a "quoted" \\ text\n', to: '' }, 3)
+  counter.inc({ of: 'b', to: 'c' }, 0.5)
+  new Counter({ name: 'none_total', help: 'Nothing yet', labelNames: ['of'], registers })
+  for (const [name, value] of [['up', Infinity], ['down', -Infinity], ['large', 1e21]] as const)
+    new Gauge({ name, help: name, registers }).set(value) // prettier-ignore
+  const histogram = new Histogram({ name: 'h', help: 'Times', labelNames: ['kind'], buckets: [0.1, 1], registers }) // prettier-ignore
+  histogram.observe({ kind: 'x' }, 0.5)
+  expect(linesOf(await formatMetrics(await registry.getMetricsAsJSON()))).toEqual(
+    linesOf(await registry.metrics()),
+  )
+})
+
+it('lets others have a turn between some thousands of series', async () => {
+  const registry = new Registry()
+  const counter = new Counter({ name: 'a_total', help: 'a', labelNames: ['of'], registers: [registry] })
+  for (let of = 0; of < 20_000; of += 1) counter.inc({ of: String(of) })
+  const metrics = await registry.getMetricsAsJSON()
+  let turns = 0
+  let isDone = false
+  const count = (): void => {
+    turns += 1
+    if (!isDone) setImmediate(count)
+  }
+  setImmediate(count)
+  await formatMetrics(metrics)
+  isDone = true
+  expect(turns).toBeGreaterThanOrEqual(9)
+})
+
+/** What a process shows after so many calls to V3 and unforeseen errors, with 30 records in the journal that all share. */
+async function show({ calls, errors }: { calls: number; errors: number }): Promise<MetricsSnapshot> {
+  const metrics = createMetrics()
+  const events = createEvents(createLogger('silent'), metrics.instruments)
+  for (let n = 0; n < calls; n += 1) metrics.called({ kind: 'write', status: 201, durationMs: 20 })
+  for (let n = 0; n < errors; n += 1) events.internalError({ errorName: 'Error', stack: [] })
+  metrics.addGauge('under_way', 'Now.', () => calls)
+  metrics.addGauge('kept', 'In the journal.', () => 30, { shared: true })
+  // As it comes through the channel between processes.
+  return structuredClone(await metrics.snapshot())
+}
+
+async function totals(sum: MetricsSum): Promise<Record<string, number | undefined>> {
+  const { text } = await sum.render()
+  const read = (name: string): number | undefined => {
+    const line = text.split('\n').find((each) => each.startsWith(`markbridge_${name} `))
+    return line === undefined ? undefined : Number(line.split(' ').at(-1))
+  }
+  return {
+    workers: read('workers'),
+    ends: read('worker_ends_total'),
+    calls: read('v3_call_duration_seconds_count{kind="write",status="2xx"}'),
+    errors: read('internal_errors_total'),
+    underWay: read('under_way'),
+    kept: read('kept'),
+  }
+}
+
+test('processes count together, and what one has counted outlives it', async () => {
+  const sum = createMetricsSum(Date.now)
+  for (const worker of [1, 2]) sum.started(worker)
+  sum.shown(1, await show({ calls: 3, errors: 1 }))
+  sum.shown(2, await show({ calls: 4, errors: 0 }))
+  expect(await totals(sum)).toEqual({ workers: 2, ends: 0, calls: 7, errors: 1, underWay: 7, kept: 30 })
+  sum.ended(1)
+  sum.started(3)
+  expect(await totals(sum)).toEqual({ workers: 2, ends: 1, calls: 7, errors: 1, underWay: 4, kept: 30 })
+  sum.shown(3, await show({ calls: 1, errors: 1 }))
+  sum.ended(2)
+  // Its answer was under way when it ended.
+  sum.shown(2, await show({ calls: 9, errors: 9 }))
+  expect(await totals(sum)).toEqual({ workers: 1, ends: 2, calls: 8, errors: 2, underWay: 1, kept: 30 })
+  const { contentType, text } = await sum.render()
+  expect(contentType).toMatch(/^text\/plain; version=0\.0\.4/)
+  expect(new Set(text.match(/^# TYPE \S+/gm)).size).toBe(text.match(/^# TYPE \S+/gm)?.length)
 })

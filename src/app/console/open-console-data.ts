@@ -7,7 +7,7 @@ import { AdapterError } from '../../errors.ts'
 import { type JournalInspector, openInspector } from '../../journal/index.ts'
 import { connect, type Remote } from '../remote-calls.ts'
 import { markFileOf } from '../stages.ts'
-import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './calls.ts'
+import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './thread.ts'
 
 export interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock

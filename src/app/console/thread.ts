@@ -5,10 +5,32 @@ import { backgroundClock } from '../../clock.ts'
 import { createProcessorShare } from '../../compare/processor-share.ts'
 import { type ConsoleEngine, openConsoleEngine } from '../../console/data/engine.ts'
 import { AdapterError } from '../../errors.ts'
-import { connect } from '../remote-calls.ts'
+import type { Unsealing } from '../../journal/index.ts'
 import { takePriority, usedMs } from '../processor.ts'
+import { connect } from '../remote-calls.ts'
 import { readRequest } from './read-request.ts'
-import type { ConsoleThreadCalls, ConsoleThreadStart, ConsoleMainCalls } from './calls.ts'
+
+// What the thread of the console's data and the main thread call each other for.
+
+/** What the thread is started with. */
+export interface ConsoleThreadStart {
+  readonly url: string
+  readonly how: Unsealing
+  /** The nice value of the thread. */
+  readonly nice: number
+}
+
+/** What the thread answers. */
+export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'start' | 'close' | 'servedMs'> {
+  /** Resolves once nothing of it uses the journal any longer. */
+  readonly close: () => Promise<void>
+}
+
+/** What the main thread answers. */
+export interface ConsoleMainCalls {
+  /** The store of the console cannot be opened or written; it is tried again. */
+  readonly failed: () => void
+}
 
 // The thread of the console's data: what it reads, decodes and writes holds up no client.
 

@@ -2,20 +2,21 @@ import cluster from 'node:cluster'
 
 import { type Command, Option } from 'commander'
 
-import { createReload, type Reload } from '../../app/reload.ts'
-import { createConfigWarnings } from '../../app/config-warnings.ts'
-import { createWorkerWatch } from '../../app/watch-workers.ts'
-import { type Config, journalUrlOf, loadConfig, readEnvironment } from '../../config/index.ts'
 import type { App } from '../../app.ts'
+import { createReload, type Reload } from '../../app/reload.ts'
+import { createWorkerWatch } from '../../app/watch-workers.ts'
+import { systemClock } from '../../clock.ts'
+import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
+import { createEvents } from '../../observability/events.ts'
 import { createLogger, type Logger, openTextLines } from '../../observability/logger.ts'
-import { formatHints } from '../text.ts'
+import { configOption, NO_CONFIG, readPort, readWhole } from '../options.ts'
 import { runUntilStopped } from '../signals.ts'
+import { formatHints } from '../text.ts'
 import { openConfiguredTracing } from '../tracing.ts'
 import { createFileWatch } from '../watch-files.ts'
 import { runWorker } from '../workers/run-worker.ts'
 import { startWorkers } from '../workers/start-workers.ts'
-import { configOption, NO_CONFIG, readPort, readWhole } from '../options.ts'
 
 const examples = `
 Examples:
@@ -167,4 +168,21 @@ function checkJournal(config: Config, workers: number): void {
     `--workers ${workers} needs a journal: without one each worker knows its own batches only, and a repeated batch would be posted ` +
       'twice. Set --journal or journal.url, or run one worker.',
   )
+}
+
+/** Creates what logs the warnings of each configuration that is loaded, each once; `format` makes the commands in them ready to paste. */
+function createConfigWarnings(
+  logger: Logger,
+  workers: number,
+  format: (text: string) => string,
+): (config: Config) => void {
+  const { configWarned } = createEvents(logger)
+  const logged = new Set<string>()
+  return (config) => {
+    const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
+    for (const text of warningsOf(config, workers, today).filter((warning) => !logged.has(warning))) {
+      logged.add(text)
+      configWarned({ warning: format(text) })
+    }
+  }
 }

@@ -1,20 +1,34 @@
-import { type OpenedConsoleData, openConsoleData } from '../../app/console/open-console-data.ts'
+import { request } from 'undici'
+import * as z from 'zod'
+
+import { openConsoleData, type OpenedConsoleData } from '../../app/console/open-console-data.ts'
+import { previewRefusal, previewReply } from '../../app/console/preview-reply.ts'
+import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
-import { type Config, type ConsoleConfig, journalKeysOf, journalUrlOf } from '../../config/index.ts'
+import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
+import { openRuns } from '../../compare/run/index.ts'
+import {
+  type Config,
+  type ConsoleConfig,
+  journalKeysOf,
+  journalUrlOf,
+  type PartnerConfig,
+} from '../../config/index.ts'
 import type { ConsoleData } from '../../console/data/port.ts'
+import type { ComparisonDesk, ConsolePorts, TriedBatch, TriedReply } from '../../console/ports.ts'
 import { createConsole } from '../../console/server.ts'
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, errorRules } from '../../errors.ts'
 import { startListening } from '../../http/server.ts'
 import { createEvents, framesOf } from '../../observability/events.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
+import { type InspectedRecording, inspectRecording, refusesRequest } from '../recordings/inspect-recording.ts'
+import { openRecording } from '../recordings/open-recording.ts'
 import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
-import { createComparisonDesk } from './comparison-desk.ts'
+import { findPartner } from '../target.ts'
 import { explainRecord } from './explain.ts'
-import { createSandboxControl } from './sandbox-control.ts'
 import { createStageDesk } from './stage-desk.ts'
-import { tryBatch } from './try-batch.ts'
 
 /** What pages ask of the journal, and the requests that explain a record. */
 type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
@@ -109,5 +123,129 @@ const describeError = (error: unknown) => {
   return {
     errorName: cause instanceof Error ? cause.name : typeof cause,
     stack: cause instanceof Error ? framesOf(cause) : [],
+  }
+}
+
+/** Of a run with some 5,000 classes of difference, which takes 0.1 s to read in the process that serves clients; a usual one has 20 KiB. */
+const MAX_BYTES = 524_288
+
+/** Creates what the console shows of comparisons: the runs of a folder, and what live comparison keeps in the journal. */
+function createComparisonDesk(
+  folder: string,
+  openStore: () => Promise<Pick<OpenedRolloutStore, 'evidence'>>,
+): ComparisonDesk {
+  const runs = openRuns(folder, MAX_BYTES)
+  return {
+    runs: () => runs.list(),
+    unfinished: () => runs.listUnfinished(),
+    run: (id) => runs.read(id),
+    live: async (wanted) => {
+      const counted = await (await openStore()).evidence.counts(wanted)
+      const found = latestRuns(counted).map((document) => {
+        const partner = document.partner ?? ''
+        return {
+          ...{ partner, document },
+          trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
+        }
+      })
+      return found.sort((one, other) => (one.partner < other.partner ? -1 : 1))
+    },
+  }
+}
+
+/** Tries a recorded batch of a partner, as `markbridge check` does. Error: `ADP_USAGE` for a partner that the file does not have. */
+async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
+  const own = findPartner(config, partner)
+  const { serviceHosts, v3 } = own
+  const inspected = await inspectRecording(file, {
+    limits: batchLimitsOf(config),
+    serviceHosts: serviceHosts === undefined ? undefined : new Set(serviceHosts),
+    mapping: toMapping(own),
+    bodyProfile: v3.bodyProfile,
+    boundary: undefined,
+  })
+  const { bytes, sound, records, findings } = inspected
+  return {
+    bytes,
+    isSound: sound,
+    isBody: file.byteLength === bytes,
+    records: records.map((record) => ({
+      part: record.part,
+      contentId: record.contentId ?? undefined,
+      v3: record.v3 ?? undefined,
+    })),
+    findings,
+    reply: await replyTo(inspected, config, own, file),
+  }
+}
+
+async function replyTo(
+  { sound, findings }: InspectedRecording,
+  config: Config,
+  own: PartnerConfig,
+  file: Buffer,
+): Promise<TriedReply | undefined> {
+  if (sound) {
+    const { headers, body } = await openRecording(file, config.limits.maxBodyBytes)
+    return body && previewReply(config, own, headers, body)
+  }
+  const refusal = findings.find(refusesRequest)
+  return refusal && isKnown(refusal.code)
+    ? previewRefusal(new AdapterError(refusal.code, refusal.message))
+    : undefined
+}
+
+const isKnown = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
+
+const effects = z.array(
+  z.object({
+    seq: z.number(),
+    face: z.string(),
+    learner: z.string(),
+    event: z.string(),
+    externalId: z.string(),
+  }),
+)
+
+const samples = z.object({
+  learners: z.array(z.string()),
+  events: z.array(z.string()),
+  codes: z.array(z.object({ id: z.string(), code: z.string() })),
+  from: z.string(),
+  to: z.string(),
+})
+const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
+
+/** Creates the switches of a sandbox by its control routes, which any program on this machine may call. */
+export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
+  const ask = async (
+    path: string,
+    method: 'GET' | 'PUT' | 'DELETE' = 'GET',
+    body?: unknown,
+  ): Promise<unknown> => {
+    const reply = await request(`${url}/_sandbox/${path}`, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    })
+    const text = await reply.body.text()
+    return text === '' ? undefined : (JSON.parse(text) as unknown)
+  }
+  return {
+    read: async () => {
+      const [accepted, school, set, values, differences] = await Promise.all(
+        ['effects', 'samples', 'faults', 'values', 'differences'].map((path) => ask(path)),
+      )
+      return {
+        effects: effects.parse(accepted),
+        school: samples.parse(school),
+        settings: { faults: faults.parse(set), values, differences },
+      }
+    },
+    set: async (setting, value) => {
+      await ask(setting, 'DELETE')
+      if (value !== undefined) await ask(setting, 'PUT', value)
+    },
   }
 }

@@ -4,8 +4,151 @@ import { createRequire } from 'node:module'
 
 import type { Express } from 'express'
 
-import { script } from './script.ts'
-import { styles } from './styles.ts'
+/**
+ * The module that a browser runs. Pages are whole without it: it draws charts from the figures that are in the page, and asks for the page
+ * again every five seconds, to replace the sections that have changed.
+ */
+const script = `
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+const clock = (s) => new Date(s * 1_000).toISOString().replace(/^\\d{4}-(\\d\\d)-(\\d\\d)T(.{5}).*$/, (_, month, day, time) => (time === '00:00' ? month + '-' + day : time))
+let uplot
+
+async function draw(root) {
+  const figures = [...root.querySelectorAll('[data-chart]')]
+  if (figures.length === 0) return
+  uplot ??= (await import(document.querySelector('link[rel=modulepreload]').href)).default
+  for (const figure of figures) {
+    const { x, series } = JSON.parse(figure.dataset.chart)
+    const axis = { stroke: style('--soft'), grid: { stroke: style('--line'), width: 1 }, ticks: { stroke: style('--line'), width: 1 } }
+    const paths = uplot.paths.stepped({ align: 1 })
+    const room = figure.querySelector('.plot')
+    const size = () => ({ width: Math.max(240, room.clientWidth), height: 220 })
+    const plot = new uplot({
+      ...size(),
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+      tzDate: (s) => uplot.tzDate(new Date(s * 1_000), 'UTC'),
+      series: [{ label: 'UTC', value: (_, s) => (s === null ? '–' : clock(s)) }, ...series.map(({ label, color, dash }) => ({ label, stroke: style(color), width: 2, dash, paths, points: { show: false } }))],
+      axes: [{ ...axis, values: (_, all) => all.map(clock), space: 70 }, { ...axis, size: 64 }],
+    }, [x, ...series.map(({ values }) => values)], room)
+    new ResizeObserver(() => plot.setSize(size())).observe(room)
+  }
+}
+
+// A form stays as it is, with what is typed into it.
+const sections = (root) => [...root.querySelectorAll('main[data-live] section')].filter((one) => one.querySelector('form') === null)
+const nameOf = (section) => section.firstElementChild.textContent
+const sent = new Map(sections(document).map((one) => [nameOf(one), one.outerHTML]))
+
+async function refresh() {
+  if (sent.size === 0 || document.hidden) return
+  const reply = await fetch(location.href, { headers: { accept: 'text/html' } }).catch(() => undefined)
+  if (reply === undefined || !reply.ok || reply.redirected) return
+  const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
+  for (const fresh of sections(next)) {
+    const [name, html] = [nameOf(fresh), fresh.outerHTML]
+    const old = sections(document).find((one) => nameOf(one) === name)
+    // An element with the focus inside stays as it is.
+    if (old === undefined || sent.get(name) === html || old.contains(document.activeElement)) continue
+    sent.set(name, html)
+    const open = [...old.querySelectorAll('details')].map((one) => one.open)
+    old.replaceWith(fresh)
+    ;[...fresh.querySelectorAll('details')].forEach((one, at) => { one.open = open[at] ?? false })
+    await draw(fresh)
+  }
+}
+
+await draw(document)
+setInterval(refresh, 5_000)
+for (const all of document.querySelectorAll('[data-selects]'))
+  all.addEventListener('change', () => {
+    for (const one of document.querySelectorAll(all.dataset.selects)) one.checked = all.checked
+  })
+`
+
+/** The style sheet of the pages. */
+const styles = `
+:root{color-scheme:light dark;--bg:#fff;--panel:#f6f8fa;--fg:#1b2430;--soft:#4d5a69;--line:#d3d9e0;--code:#eef1f5;--link:#0b57d0;--on:#fff;--good:#13703a;--bad:#b3261e;--note:#7a5700;--goodbg:#e5f4ea;--badbg:#fdeceA;--notebg:#fdf3dc;
+--confirmed:#13703a;--refused:#b45309;--unknown:#9333ea;--parked:#0b57d0;--open:#616c79}
+@media (prefers-color-scheme:dark){:root{--bg:#12171d;--panel:#1a2129;--fg:#e7ecf2;--soft:#a9b6c4;--line:#36424f;--code:#232c36;--link:#8ab4f8;--on:#0d1117;--good:#7ddba2;--bad:#ffa498;--note:#f0c66b;--goodbg:#16301f;--badbg:#3a1a17;--notebg:#332a12;
+--confirmed:#6fd196;--refused:#f0a24a;--unknown:#c69bf5;--parked:#8ab4f8;--open:#a3b0be}}
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums lining-nums}
+h1,h2,h3,p,dl,dd,ul,ol,figure{margin:0;padding:0}
+ul{list-style:none}
+a{color:var(--link);text-underline-offset:.15em}
+a:focus-visible,button:focus-visible,input:focus-visible,select:focus-visible,textarea:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+main:focus{outline:none}
+h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.015em;overflow-wrap:anywhere}
+h2{font-size:1.2rem;line-height:1.3}
+code,pre,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.86em}
+code{background:var(--code);border-radius:4px;padding:.1em .3em;overflow-wrap:anywhere}
+pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:8px;padding:.9rem;line-height:1.45}
+.hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem 1.5rem;padding:.6rem 1.5rem;border-bottom:1px solid var(--line);background:var(--panel)}
+.brand{font-weight:700;color:var(--fg);text-decoration:none}
+nav ul{display:flex;flex-wrap:wrap;gap:.1rem .25rem}
+nav a{display:block;padding:.35rem .65rem;border-radius:6px;text-decoration:none}
+nav a:hover{text-decoration:underline}
+nav a[aria-current]{background:var(--link);color:var(--on)}
+.who{display:flex;align-items:center;gap:.75rem;margin-left:auto;color:var(--soft);font-size:.9rem}
+.skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.4rem .8rem;z-index:1}
+main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);overflow-wrap:anywhere}
+section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
+.stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
+.columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}
+.soft,.empty,dt,figcaption,caption{color:var(--soft)}
+.empty{padding:.25rem 0}
+.notice,.alarms li{padding:.6rem .9rem;border-radius:8px;border-left:5px solid;overflow-wrap:anywhere;white-space:pre-line}
+.alarms{display:grid;gap:.5rem}
+.good{color:var(--good)}.bad{color:var(--bad)}.note{color:var(--note)}.plain{color:var(--soft)}
+.notice.good,.alarms .good{background:var(--goodbg)}.notice.bad,.alarms .bad{background:var(--badbg)}.alarms .note,.notice.note{background:var(--notebg)}
+.badge{display:inline-block;border:1px solid;border-radius:1rem;padding:0 .6rem;font-size:.86rem;white-space:nowrap}
+.facts{display:flex;flex-wrap:wrap;gap:.75rem 2.25rem}
+.facts dt{font-size:.86rem}.facts dd{overflow-wrap:anywhere}
+.tabs{display:flex;flex-wrap:wrap;gap:.25rem}
+.tabs a{padding:.3rem .7rem;border:1px solid var(--line);border-radius:6px;text-decoration:none}
+.tabs a[aria-current]{background:var(--link);color:var(--on);border-color:var(--link)}
+.scroll{overflow:auto;max-width:100%}
+table{border-collapse:collapse;width:100%;font-size:.92rem}
+th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
+tbody th{font-weight:500}
+td,tbody th{overflow-wrap:break-word;min-width:4rem}
+td code:not(.json),th code{display:inline-block;max-width:26rem;overflow-wrap:break-word}
+thead th{color:var(--soft);white-space:nowrap}
+td time,th time{white-space:nowrap}
+.n{text-align:right;white-space:nowrap;min-width:0}
+.chart{display:grid;gap:.5rem}
+.u-legend{color:var(--fg)}.u-legend.u-inline{text-align:left}
+details>summary{cursor:pointer;color:var(--link);width:fit-content}
+details[open]>summary{margin-bottom:.5rem}
+.way{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem}
+.way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
+.way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
+.trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}.trend progress{accent-color:var(--link)}
+td .trend{min-width:14rem}
+mark{background:var(--note);color:var(--bg);border-radius:3px}
+.list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
+.act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
+.field{display:grid;gap:.2rem;width:100%;max-width:36rem}
+.fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
+.report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
+.json{background:none;padding:0;display:inline-block;min-width:18rem}
+.badges{display:flex;flex-wrap:wrap;gap:.3rem}
+.switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
+.row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
+.check{display:flex;gap:.5rem;align-items:center}
+input,select,textarea,button{font:inherit;color:inherit}
+input:not([type=checkbox]):not([type=radio]),select,textarea{background:var(--bg);border:1px solid var(--soft);border-radius:6px;padding:.4rem .6rem;min-width:0;width:100%}
+input[type=number]{max-width:9rem}
+input[type=checkbox],input[type=radio]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
+button,.button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer;text-decoration:none;display:inline-block}
+button:disabled{opacity:.6;cursor:default}
+button.danger{background:var(--bad);border-color:var(--bad)}
+button.quiet{background:none;color:var(--link);border-color:var(--line);padding:.25rem .7rem}
+@media (max-width:40rem){header{padding:.6rem 1rem}main{padding:1rem 1rem 3rem}.who{margin-left:0;width:100%;justify-content:space-between}}
+@media (prefers-reduced-motion:no-preference){.skip{transition:none}}
+`
 
 interface Asset {
   readonly type: string

@@ -1,9 +1,19 @@
 import { sees } from '../../rollout/operators.ts'
 import type { Figures, Instance, Overview, PartnerBalance, Range, Traffic } from '../data/port.ts'
 import type { PartnerStage } from '../ports.ts'
-import { Chart } from './chart.tsx'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, PartnerLink, Section, table, Tabs, Time, type Tone } from './parts.tsx'
+import {
+  Badge,
+  type Column,
+  counted,
+  Facts,
+  PartnerLink,
+  Section,
+  table,
+  Tabs,
+  Time,
+  type Tone,
+} from './parts.tsx'
 
 const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
   Range,
@@ -197,3 +207,51 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Lease until (UTC)', ({ leaseUntilMs }) => <Time ms={leaseUntilMs} />],
   ['Open batches', ({ openBatches }) => openBatches],
 ])
+
+/** A line of a chart; `color`: a name of the style sheet. */
+type Line<Name> = readonly [name: Name, label: string, color: string]
+
+interface ChartProps<Name> {
+  readonly title: string
+  readonly fromMs: number
+  readonly stepMs: number
+  readonly points: number
+  readonly lines: readonly Line<Name>[]
+  readonly valueOf: (name: Name, at: number) => number
+}
+
+interface Point {
+  readonly ms: number
+  readonly values: readonly number[]
+}
+
+const MAX_ROWS = 100
+/** Lines are told apart without their colours, too. */
+const dashes = [undefined, [8, 4], [2, 3], [12, 4, 2, 4], [4, 4]]
+
+/** Figures over time, drawn where a browser runs scripts and as a table in any. */
+function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartProps<Name>) {
+  const rows = Array.from({ length: points }, (_, at): Point => {
+    return { ms: fromMs + at * stepMs, values: lines.map(([name]) => valueOf(name, at)) }
+  })
+  const series = lines.map(([, label, color], at) => ({
+    ...{ label, color, dash: dashes[at] },
+    values: rows.map(({ values }) => values[at]),
+  }))
+  const columns = lines.map(([, label], at): Column<Point> => [label, ({ values }) => values[at] ?? 0])
+  const figures = table(title, 'Nothing in this time.', [
+    ['from (UTC)', ({ ms }: Point) => <Time ms={ms} />],
+    ...columns,
+  ])
+  const shown = rows.filter(({ values }) => values.some((value) => value !== 0))
+  return (
+    <figure class="chart" data-chart={JSON.stringify({ x: rows.map(({ ms }) => ms / 1_000), series })}>
+      <figcaption>{title}</figcaption>
+      <div class="plot" aria-hidden="true" />
+      <details>
+        <summary>Figures of {title.toLowerCase()}</summary>
+        {figures(shown.slice(-MAX_ROWS).reverse())}
+      </details>
+    </figure>
+  )
+}
