@@ -39,6 +39,7 @@ const allowed = {
     'journal',
     'rollout',
     'compare/live',
+    'compare/wire-exchange',
     'observability',
     'http',
     'clock',

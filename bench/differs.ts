@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 import * as z from 'zod'
 
-import { comparePair } from '../src/compare/diff/index.ts'
+import { comparePair } from '../src/compare/diff/compare-pair.ts'
 
 /** Compares two lists of rows and counts the differences. */
 export type Differ = (v2: readonly unknown[], v3: readonly unknown[]) => number

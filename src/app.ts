@@ -19,8 +19,8 @@ import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/compared-exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address.ts'
-import { createSlicing } from './http/slices.ts'
 import { startListening, stopServing } from './http/server.ts'
+import { createSlicing } from './http/slices.ts'
 import { createSlowClients } from './http/slow-clients.ts'
 import { type Journal, openJournalLater } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
@@ -34,21 +34,19 @@ import {
 import type { Tracing } from './observability/tracing.ts'
 import {
   authoriseWithout,
+  createAcceptedCredentials,
   createAuthorise,
   createRecogniseClient,
-  createAcceptedCredentials,
   createRegistry,
-  longestReadBackMs,
   createTokenVerdicts,
+  longestReadBackMs,
 } from './partners/index.ts'
-import { createByteBudget, createInFlight, createProxyApp, type Readiness } from './proxy/index.ts'
-import { createUnmarkedCodes } from './reads/index.ts'
-import {
-  createActiveRecords,
-  createEchoLearning,
-  createRecovery,
-  createPredecessorWatch,
-} from './writes/index.ts'
+import { createByteBudget } from './proxy/byte-budget.ts'
+import { createInFlight } from './proxy/context.ts'
+import type { Readiness } from './proxy/operations.ts'
+import { createProxyApp } from './proxy/router.ts'
+import { createUnmarkedCodes } from './reads/unmarked-codes.ts'
+import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
 import {
   createEvidenceKeeper,
   createFileStages,
@@ -58,10 +56,15 @@ import {
   noGuards,
   type StoredStages,
 } from './rollout/index.ts'
-import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
+import {
+  createActiveRecords,
+  createEchoLearning,
+  createPredecessorWatch,
+  createRecovery,
+} from './writes/index.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix the time. */
 export interface AppOverrides {

@@ -7,7 +7,10 @@ import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { AcceptedCredentials } from '../partners/index.ts'
-import { type createByteBudget, createPassThrough, createRelays, type ProxyApp } from '../proxy/index.ts'
+import type { createByteBudget } from '../proxy/byte-budget.ts'
+import { createRelays } from '../proxy/forwarder.ts'
+import { createPassThrough } from '../proxy/pass-through.ts'
+import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
 /**

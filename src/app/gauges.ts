@@ -3,7 +3,7 @@ import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
-import type { ProxyContext } from '../proxy/index.ts'
+import type { ProxyContext } from '../proxy/context.ts'
 import type { StoredStages } from '../rollout/index.ts'
 import type { Connections, RateLimits } from '../upstream/index.ts'
 

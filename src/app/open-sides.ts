@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 
-import type { Config, PartnerConfig } from '../config/index.ts'
 import { systemClock } from '../clock.ts'
-import { createAdapterSide, createUpstreamSide, type OpenSession } from '../compare/run/index.ts'
+import { createAdapterSide, createUpstreamSide, type OpenSession } from '../compare/run/sides.ts'
+import type { Config, PartnerConfig } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
-import type { Authorisation } from '../partners/partner.ts'
 import { authoriseWithout, type Partner } from '../partners/index.ts'
-import { createUnmarkedCodes, type ReadSession } from '../reads/index.ts'
+import type { Authorisation } from '../partners/partner.ts'
+import type { ReadSession } from '../reads/read-upstream.ts'
+import { createUnmarkedCodes } from '../reads/unmarked-codes.ts'
 import { createReadPlanner } from '../translate/index.ts'
 import {
   createRateLimits,

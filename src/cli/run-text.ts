@@ -1,8 +1,9 @@
 import { formatCount } from '../compare/report/format.ts'
 import { createReport } from '../compare/report/report.ts'
 import type { RunDocument } from '../compare/run-document.ts'
-import { DAY_MS, formatDay, type RunResult } from '../compare/run/index.ts'
-import { verdictTexts, verdicts } from '../compare/verdict.ts'
+import type { RunResult } from '../compare/run/run-comparison.ts'
+import { DAY_MS, formatDay } from '../compare/run/windows.ts'
+import { verdicts, verdictTexts } from '../compare/verdict.ts'
 import type { AdapterError } from '../errors.ts'
 import { formatCounted, formatTable } from './text.ts'
 

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import type { DatedRule } from './diff/index.ts'
+import type { DatedRule } from './diff/findings.ts'
 import type { CountedGroup, RunDocument } from './run-document.ts'
 import {
   type Comparison,

@@ -1,6 +1,6 @@
 import type { TrendDay } from '../compare/evidence/read-evidence.ts'
-import type { ListedRun, UnfinishedRun } from '../compare/run/index.ts'
 import type { RunDocument } from '../compare/run-document.ts'
+import type { ListedRun, UnfinishedRun } from '../compare/run/read-runs.ts'
 import type { Actor } from '../rollout/operators.ts'
 import type { Stage, StageSetting } from '../rollout/stage.ts'
 import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'

@@ -1,20 +1,20 @@
 import type { IncomingMessage } from 'node:http'
 
+import type { LiveComparison } from '../compare/live/live-comparison.ts'
 import type { AddressList } from '../http/address.ts'
 import type { SlowClients } from '../http/slow-clients.ts'
-import type { Authorisation, Client, Partner } from '../partners/partner.ts'
-import type { ReadContext } from '../reads/index.ts'
 import type { Tracing } from '../observability/tracing.ts'
-import type { LiveGuards, LiveStages } from '../rollout/index.ts'
+import type { Authorisation, Client, Partner } from '../partners/partner.ts'
+import type { ReadContext } from '../reads/read-request.ts'
 import type { LiveSeen } from '../rollout/evidence/seen-writes.ts'
-import type { LiveComparison } from '../compare/live/index.ts'
+import type { LiveGuards, LiveStages } from '../rollout/index.ts'
 import type { WholeReader } from '../upstream/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { CopySink } from './copy-exchange.ts'
-import type { PassThrough } from './pass-through.ts'
 import type { Relays } from './forwarder.ts'
+import type { PassThrough } from './pass-through.ts'
 
 /** Records exchanges off the way of their clients. */
 export interface LiveRecording {

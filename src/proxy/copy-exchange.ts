@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { WireExchange } from '../compare/live/index.ts'
+import type { WireExchange } from '../compare/wire-exchange.ts'
 import type { Side } from '../rollout/index.ts'
 
 /** Takes the copy of one exchange. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { WireReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
 import type { RequestTarget } from '../http/request-target.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { Clock } from '../clock.ts'
-import type { WireReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
-import { GONE, untilGone } from '../http/server.ts'
 import { bodyArrival, hasBody, isFramed, Pieces } from '../http/body.ts'
+import { GONE, untilGone } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,

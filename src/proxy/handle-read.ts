@@ -1,22 +1,15 @@
 import type { ServerResponse } from 'node:http'
 
-import type { WireReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
 import { untilGone } from '../http/server.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import { ownDenialOf } from '../partners/index.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import {
-  countMarks,
-  jsonType,
-  type ReadAnswer,
-  type ReadContext,
-  readField,
-  readMark,
-  readPage,
-  type ReadRequest,
-  type ReadSession,
-} from '../reads/index.ts'
+import { readField, readMark } from '../reads/read-mark.ts'
+import { countMarks, readPage } from '../reads/read-page.ts'
+import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from '../reads/read-request.ts'
+import type { ReadSession } from '../reads/read-upstream.ts'
 import {
   readGuidKey,
   toV3RegistrationQuery,

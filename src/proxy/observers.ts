@@ -1,9 +1,5 @@
-import {
-  type ExchangeKind,
-  keptFieldsOf,
-  type OfferedExchange,
-  type ServedRecord,
-} from '../compare/live/index.ts'
+import type { OfferedExchange, ServedRecord } from '../compare/live/exchange.ts'
+import { type ExchangeKind, keptFieldsOf } from '../compare/wire-exchange.ts'
 import { AdapterError, errorRules } from '../errors.ts'
 import type { BatchTally } from '../observability/events.ts'
 import { isWriteKind, type RequestKind, type Side, type TrialResult } from '../rollout/index.ts'

@@ -1,9 +1,9 @@
 import { type ServerResponse, validateHeaderValue } from 'node:http'
 
-import type { WireReply } from '../compare/live/index.ts'
+import type { WireReply } from '../compare/wire-exchange.ts'
 import type { ReplyHead } from '../upstream/index.ts'
-import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import type { HeldBytes } from './byte-budget.ts'
+import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
 
 /** How a reply is sent on. */

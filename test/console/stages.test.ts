@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import { request } from 'undici'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { openRunFiles } from '../../src/compare/run/index.ts'
 import { openConsole } from '../../src/cli/console/open-console.ts'
+import { openRunFiles } from '../../src/compare/run/run-files.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { createLogger } from '../../src/observability/logger.ts'

@@ -4,8 +4,8 @@ import { gzipSync } from 'node:zlib'
 
 import { describe, expect, it, vi } from 'vitest'
 
-import { learnRecordings } from '../../src/compare/learn/index.ts'
-import { listRecordings, readRecording } from '../../src/compare/recording/index.ts'
+import { learnRecordings } from '../../src/compare/learn/learned.ts'
+import { listRecordings, readRecording } from '../../src/compare/recording/recording-files.ts'
 import type { RunDocument } from '../../src/compare/run-document.ts'
 import { Secret } from '../../src/config/index.ts'
 import { runCommand } from '../cli/run-command.ts'

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 
 import { describe, expect, it } from 'vitest'
 
+import type { WireReply } from '../../src/compare/wire-exchange.ts'
 import { AdapterError } from '../../src/errors.ts'
-import type { WireReply } from '../../src/compare/live/index.ts'
 import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
 import { startRelay } from './start-relay.ts'

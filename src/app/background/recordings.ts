@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 
+import { toRecorded } from '../../compare/recording/exchange.ts'
+import { createPseudonyms } from '../../compare/recording/pseudonyms.ts'
 import {
-  createPseudonyms,
   createRecordingTarget,
   openRecordingStore,
   type RecordFate,
   type RecordingTarget,
-  toRecorded,
-} from '../../compare/recording/index.ts'
+} from '../../compare/recording/recording-store.ts'
 import type { WireExchange } from '../../compare/wire-exchange.ts'
 import { changedPaths, type Config, decodeKey, type RecordConfig } from '../../config/index.ts'
 

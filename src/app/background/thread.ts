@@ -3,24 +3,19 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 import { backgroundClock } from '../../clock.ts'
 import type { CheckKind, ComparedExchange, ComparedRecord } from '../../compare/compared-exchange.ts'
-import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
+import { createOwnRules, type OwnRules } from '../../compare/diff/findings.ts'
 import { toEntry } from '../../compare/evidence/to-entry.ts'
-import { createLearning } from '../../compare/learn/index.ts'
-import {
-  type CheckEnd,
-  createAskSides,
-  createComparisonEngine,
-  fingerprintOf,
-  headOf,
-  type OfferedExchange,
-} from '../../compare/live/index.ts'
+import { createLearning } from '../../compare/learn/learned.ts'
+import { createAskSides } from '../../compare/live/ask-sides.ts'
+import { fingerprintOf, headOf, type OfferedExchange } from '../../compare/live/exchange.ts'
+import { type CheckEnd, createComparisonEngine } from '../../compare/live/live-comparison.ts'
 import { createProcessorShare } from '../../compare/processor-share.ts'
 import type { WireMessage } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
 import type { Authorisation, Client, Partner } from '../../partners/partner.ts'
-import { createUnmarkedCodes } from '../../reads/index.ts'
+import { createUnmarkedCodes } from '../../reads/unmarked-codes.ts'
 import { toEvidenceKey } from '../../rollout/evidence/evidence-key.ts'
 import {
   createReadPlanner,
@@ -31,8 +26,8 @@ import {
 import { createReaderConnections, createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
-import { connect, type Remote } from '../remote-calls.ts'
 import { takePriority, usedMs } from '../processor.ts'
+import { connect, type Remote } from '../remote-calls.ts'
 import {
   type MainCalls,
   type Note,

@@ -1,18 +1,17 @@
 import { backgroundClock, type Clock } from '../../clock.ts'
 import type { CheckKind, ExchangeHead, OnCompared } from '../../compare/compared-exchange.ts'
+import { headOf, type OfferedExchange, sizeOf } from '../../compare/live/exchange.ts'
 import {
   checksOf,
   comparedPercent,
-  createPace,
-  headOf,
   isCompared,
   keysOf,
   type LiveComparison,
-  type OfferedExchange,
-  sizeOf,
-  type WireExchange,
-} from '../../compare/live/index.ts'
-import { recordedKindOf, type RecordFate } from '../../compare/recording/index.ts'
+} from '../../compare/live/live-comparison.ts'
+import { createPace } from '../../compare/live/pace.ts'
+import { recordedKindOf } from '../../compare/recording/exchange.ts'
+import type { RecordFate } from '../../compare/recording/recording-store.ts'
+import type { WireExchange } from '../../compare/wire-exchange.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
@@ -21,7 +20,7 @@ import type { Metrics } from '../../observability/metrics.ts'
 import type { Tracing } from '../../observability/tracing.ts'
 import { type AcceptedCredentials, authoriseClient, type PartnerRegistry } from '../../partners/index.ts'
 import type { Authorisation, Partner } from '../../partners/partner.ts'
-import type { LiveRecording } from '../../proxy/index.ts'
+import type { LiveRecording } from '../../proxy/context.ts'
 import { countName, type EvidenceKeeper } from '../../rollout/index.ts'
 import type { RateLimits, RateSlots } from '../../upstream/index.ts'
 import { createBackgroundThread, startThread } from './background-thread.ts'

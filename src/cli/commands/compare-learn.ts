@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 
-import { formatPatch, type Learned, learnedOf, learnRecordings, propose } from '../../compare/learn/index.ts'
+import { type Learned, learnedOf, learnRecordings } from '../../compare/learn/learned.ts'
+import { formatPatch, propose } from '../../compare/learn/propose.ts'
 import type { Config } from '../../config/index.ts'
 import { readRecordingKey } from '../files.ts'
-import { useStore } from '../rollout/open-store.ts'
 import { type Target, withTarget } from '../options.ts'
+import { useStore } from '../rollout/open-store.ts'
 import { findPartner, loadTarget } from '../target.ts'
 import { type Answer, answerWith } from '../text.ts'
 

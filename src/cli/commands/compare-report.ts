@@ -2,14 +2,14 @@ import { type Command, Option } from 'commander'
 
 import { latestRuns } from '../../compare/evidence/read-evidence.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
-import { isRunId, openRuns, readRunFile } from '../../compare/run/index.ts'
 import type { RunDocument } from '../../compare/run-document.ts'
+import { isRunId, openRuns, readRunFile } from '../../compare/run/read-runs.ts'
 import { AdapterError } from '../../errors.ts'
-import { readStore } from '../rollout/open-store.ts'
-import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
-import { configOption, type Target } from '../options.ts'
-import { loadTarget } from '../target.ts'
 import { writeResult } from '../files.ts'
+import { configOption, type Target } from '../options.ts'
+import { readStore } from '../rollout/open-store.ts'
+import { loadTarget } from '../target.ts'
+import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
 
 const examples = `
 Examples:

@@ -6,33 +6,25 @@ import * as z from 'zod'
 import { openSides } from '../../app/open-sides.ts'
 import { toPartner } from '../../app/partners.ts'
 import { systemClock } from '../../clock.ts'
-import { createOwnRules, type OwnRules } from '../../compare/diff/index.ts'
-import { createRecordingSource, listRecordings } from '../../compare/recording/index.ts'
+import { createOwnRules, type OwnRules } from '../../compare/diff/findings.ts'
+import { listRecordings } from '../../compare/recording/recording-files.ts'
+import { createRecordingSource } from '../../compare/recording/recording-source.ts'
 import { outcomeOf, outcomeStatus } from '../../compare/run-document.ts'
-import {
-  type Checkpoint,
-  createWindowSource,
-  DAY_MS,
-  formatDay,
-  isRunName,
-  listLearners,
-  openRunFiles,
-  parseLearnerList,
-  runComparison,
-  type RunFiles,
-  type RunOptions,
-  type RunResult,
-} from '../../compare/run/index.ts'
+import { listLearners, parseLearnerList } from '../../compare/run/queries.ts'
+import { runComparison, type RunOptions, type RunResult } from '../../compare/run/run-comparison.ts'
+import { type Checkpoint, isRunName, openRunFiles, type RunFiles } from '../../compare/run/run-files.ts'
+import { createWindowSource } from '../../compare/run/window-source.ts'
+import { DAY_MS, formatDay } from '../../compare/run/windows.ts'
 import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
 import { AdapterError, errorRules } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
 import { readGivenFile, readRecordingKey } from '../files.ts'
 import { configOption, readAs, readBase } from '../options.ts'
-import { resolvePartner, resolveSides, type ResolvedSides, type SideFlags } from '../target.ts'
 import { describeConnection, probe } from '../probe.ts'
+import { type Progress, showProgress } from '../progress.ts'
 import { describeFailure, formatRun } from '../run-text.ts'
 import { untilSignal } from '../signals.ts'
-import { type Progress, showProgress } from '../progress.ts'
+import { type ResolvedSides, resolvePartner, resolveSides, type SideFlags } from '../target.ts'
 import { type Answer, print, RUNS } from '../text.ts'
 
 const examples = `

@@ -5,20 +5,19 @@ import { type Command, Option } from 'commander'
 import * as z from 'zod'
 
 import { createApp } from '../../app.ts'
+import { createPseudonyms } from '../../compare/recording/pseudonyms.ts'
+import { listRecordings, readRecording } from '../../compare/recording/recording-files.ts'
 import {
-  createPseudonyms,
   createRecordingTarget,
-  listRecordings,
   openRecordingStore,
-  readRecording,
   type RecordFate,
   type RecordingStore,
-} from '../../compare/recording/index.ts'
+} from '../../compare/recording/recording-store.ts'
 import { parseConfig, Secret } from '../../config/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
-import { untilSignal } from '../signals.ts'
 import { readRecordingKey } from '../files.ts'
 import { readBase, readPort, readSize, readTime } from '../options.ts'
+import { untilSignal } from '../signals.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `

@@ -7,7 +7,7 @@ import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
 import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
-import { openRuns } from '../../compare/run/index.ts'
+import { openRuns } from '../../compare/run/read-runs.ts'
 import {
   type Config,
   type ConsoleConfig,

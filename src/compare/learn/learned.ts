@@ -1,7 +1,7 @@
 import { addCounts, countsOf } from '../../rollout/evidence/count-name.ts'
 import type { KeptEvidence } from '../../rollout/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
-import { listRecordings, readRecording } from '../recording/index.ts'
+import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
 /** Names of counts, and in how many exchanges each was seen. */

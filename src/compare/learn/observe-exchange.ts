@@ -1,6 +1,6 @@
 import { AdapterError, errorRules } from '../../errors.ts'
 import { type BatchLimits, decodeBatch, decodeBatchReply, isGenericClient } from '../../v2/index.ts'
-import { isServiceMember } from '../diff/index.ts'
+import { isServiceMember } from '../diff/compare-values.ts'
 import { isMembers } from '../diff/values.ts'
 import { readBody } from '../live/marks.ts'
 import { encodingOf, type ExchangeKind, fieldOf, headersOf, type WireExchange } from '../wire-exchange.ts'

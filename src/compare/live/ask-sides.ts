@@ -1,13 +1,10 @@
 import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Authorisation, Client } from '../../partners/partner.ts'
-import {
-  type ReadContext,
-  readMark,
-  readPage,
-  type ReadRequest,
-  type ReadSession,
-} from '../../reads/index.ts'
+import { readMark } from '../../reads/read-mark.ts'
+import { readPage } from '../../reads/read-page.ts'
+import type { ReadContext, ReadRequest } from '../../reads/read-request.ts'
+import type { ReadSession } from '../../reads/read-upstream.ts'
 import type { Side } from '../../rollout/index.ts'
 import type { CallBudget, WholeReader } from '../../upstream/index.ts'
 import type { PaceRefusal } from './pace.ts'

@@ -1,22 +1,22 @@
 import { AdapterError, errorRules } from '../../errors.ts'
 import { oneSlice } from '../../http/slices.ts'
+import type { Partner } from '../../partners/partner.ts'
 import { toFlatRecord } from '../../translate/index.ts'
 import {
   type BatchLimits,
+  type BatchReply,
   decodeBatchReply,
   type PartReply,
-  type BatchReply,
   type ReplyPart,
 } from '../../v2/index.ts'
-import type { Partner } from '../../partners/partner.ts'
 import type { V3Record } from '../../v3/record.ts'
 import { planWrites, type WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
-import { Findings, type OwnRules, plainly } from '../diff/index.ts'
+import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
-import { fieldOf, writeRequestOf, type WireWrite } from '../wire-exchange.ts'
+import { fieldOf, type WireWrite, writeRequestOf } from '../wire-exchange.ts'
 import { type AssumedOutcome, assumeOutcome, buildBatchReply, buildPart, matchParts } from './assume-reply.ts'
 import { plainBody, type SkipReason } from './exchange.ts'
 import { factsOf, type MarkPlace, noFacts, readBody, unknownPlace, unwrapped } from './marks.ts'

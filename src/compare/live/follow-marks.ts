@@ -1,5 +1,5 @@
 import { type Clock, waitFor } from '../../clock.ts'
-import { plainly } from '../diff/index.ts'
+import { plainly } from '../diff/findings.ts'
 import { isSameMoment, type Members, nanosBetween } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import type { SideAnswer } from './ask-sides.ts'

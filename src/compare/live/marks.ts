@@ -1,6 +1,6 @@
 import { isGuid } from '../../odata/index.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
-import { describeMark } from '../diff/index.ts'
+import { describeMark } from '../diff/compare-mark.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 
 /** What advice wants to know of a record besides its verdict. */

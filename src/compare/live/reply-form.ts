@@ -1,5 +1,6 @@
 import type { BatchReply, ReplyPart } from '../../v2/index.ts'
-import { compareMark, type Findings, type OwnRules } from '../diff/index.ts'
+import { compareMark } from '../diff/compare-mark.ts'
+import type { Findings, OwnRules } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { unreadable, unwrapped } from './marks.ts'

@@ -1,6 +1,7 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import { comparePair, type OwnRules, plainly, type RecordDiff, withoutNoise } from '../diff/index.ts'
+import { comparePair, type RecordDiff, withoutNoise } from '../diff/compare-pair.ts'
+import { type OwnRules, plainly } from '../diff/findings.ts'
 import { idOf, isMembers, memberOf } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import { writeMarkQuery, writeRegistrationQueries } from './queries.ts'

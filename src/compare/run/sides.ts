@@ -1,6 +1,7 @@
 import { AdapterError } from '../../errors.ts'
 import type { Authorisation } from '../../partners/partner.ts'
-import { type ReadContext, type ReadSession, readUpstream } from '../../reads/index.ts'
+import type { ReadContext } from '../../reads/read-request.ts'
+import { type ReadSession, readUpstream } from '../../reads/read-upstream.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
 import { type AskedRead, failureOf, readAsClient, type SideAnswer } from '../live/ask-sides.ts'

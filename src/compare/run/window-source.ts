@@ -1,4 +1,5 @@
-import { describeMark, MAX_PAIR_ROWS } from '../diff/index.ts'
+import { describeMark } from '../diff/compare-mark.ts'
+import { MAX_PAIR_ROWS } from '../diff/compare-pair.ts'
 import { type Counted, createTally } from '../tally.ts'
 import {
   compareWindow,

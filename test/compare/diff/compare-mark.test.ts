@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { compareMark } from '../../../src/compare/diff/index.ts'
+import { compareMark } from '../../../src/compare/diff/compare-mark.ts'
 import { guid, markRow } from './mark-rows.ts'
 
 const TIME = '2026-03-02T09:05:11Z'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { comparePair, MAX_PAIR_ROWS, type Pair } from '../../../src/compare/diff/index.ts'
+import { comparePair, MAX_PAIR_ROWS, type Pair } from '../../../src/compare/diff/compare-pair.ts'
 import { guid, markRow, outline } from './mark-rows.ts'
 
 const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick<Pair, 'order'> = {}) =>

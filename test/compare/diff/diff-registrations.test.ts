@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { comparePair } from '../../../src/compare/diff/index.ts'
+import { comparePair } from '../../../src/compare/diff/compare-pair.ts'
 import { guid, outline } from './mark-rows.ts'
 
 type Document = Record<string, unknown>

@@ -1,4 +1,4 @@
-import type { RecordDiff } from '../../../src/compare/diff/index.ts'
+import type { RecordDiff } from '../../../src/compare/diff/compare-pair.ts'
 import type { FlatReply } from '../../../src/v2/record/flat-reply.ts'
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { compareMark, createOwnRules, type RuleCondition } from '../../../src/compare/diff/index.ts'
+import { compareMark } from '../../../src/compare/diff/compare-mark.ts'
+import { createOwnRules, type RuleCondition } from '../../../src/compare/diff/findings.ts'
 import { markRow } from './mark-rows.ts'
 
 const rule = (path: string, when: RuleCondition, expires = '2026-12-31') => ({

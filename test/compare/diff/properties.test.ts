@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { comparePair, type Pair, type RecordDiff } from '../../../src/compare/diff/index.ts'
+import { comparePair, type Pair, type RecordDiff } from '../../../src/compare/diff/compare-pair.ts'
 import { type Verdict, verdicts } from '../../../src/compare/verdict.ts'
 import { runs } from '../../support/long-run.ts'
 import { guid, markRow } from './mark-rows.ts'

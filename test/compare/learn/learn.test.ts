@@ -3,13 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 
-import {
-  formatPatch,
-  type LearnableSettings,
-  type LearnedExchange,
-  observeExchange,
-  propose,
-} from '../../../src/compare/learn/index.ts'
+import { type LearnedExchange, observeExchange } from '../../../src/compare/learn/observe-exchange.ts'
+import { formatPatch, type LearnableSettings, propose } from '../../../src/compare/learn/propose.ts'
 import {
   type BatchLayout,
   createBatchEncoder,

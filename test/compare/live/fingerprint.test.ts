@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { fingerprintOf, type OfferedExchange } from '../../../src/compare/live/index.ts'
+import { fingerprintOf, type OfferedExchange } from '../../../src/compare/live/exchange.ts'
 
 const write = (unit: string, body: string | undefined): OfferedExchange =>
   ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
+import { plainly } from '../../../src/compare/diff/findings.ts'
 import type { SideAnswer } from '../../../src/compare/live/ask-sides.ts'
-import { plainly } from '../../../src/compare/diff/index.ts'
 import { type FollowedMark, followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 

@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 
 import { type OfferedRead, plainBody, sizeOf } from '../../../src/compare/live/exchange.ts'
-import type { WireReply } from '../../../src/compare/live/index.ts'
+import type { WireReply } from '../../../src/compare/wire-exchange.ts'
 
 const MIB = 1_048_576
 const replyOf = (encoding: string | undefined, body: Buffer): WireReply => ({

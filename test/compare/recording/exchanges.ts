@@ -1,4 +1,4 @@
-import type { RecordedExchange } from '../../../src/compare/recording/index.ts'
+import type { RecordedExchange } from '../../../src/compare/recording/exchange.ts'
 
 /** A write with a marker in each place where a client may put one, and a reply that shows them. */
 export const markers = {

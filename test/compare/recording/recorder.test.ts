@@ -3,16 +3,15 @@ import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
 
+import type { RecordedExchange } from '../../../src/compare/recording/exchange.ts'
+import { createPseudonyms } from '../../../src/compare/recording/pseudonyms.ts'
+import { listRecordings, readRecording } from '../../../src/compare/recording/recording-files.ts'
 import {
-  createPseudonyms,
   createRecordingTarget,
-  listRecordings,
   openRecordingStore,
-  readRecording,
-  type RecordedExchange,
   type RecordFate,
   type RecordingStore,
-} from '../../../src/compare/recording/index.ts'
+} from '../../../src/compare/recording/recording-store.ts'
 import { makeFolder as makeParent } from '../../journal/open-sqlite.ts'
 import { textBelow } from '../../support/text-below.ts'
 import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { openRunFiles, openRuns } from '../../../src/compare/run/index.ts'
+import { openRuns } from '../../../src/compare/run/read-runs.ts'
+import { openRunFiles } from '../../../src/compare/run/run-files.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { readyRun, termRun } from '../report/sample-runs.ts'
 

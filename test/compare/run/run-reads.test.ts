@@ -4,14 +4,10 @@ import { expect, test } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
-import {
-  type Checkpoint,
-  createWindowSource,
-  DAY_MS,
-  openRunFiles,
-  runComparison,
-  type RunResult,
-} from '../../../src/compare/run/index.ts'
+import { runComparison, type RunResult } from '../../../src/compare/run/run-comparison.ts'
+import { type Checkpoint, openRunFiles } from '../../../src/compare/run/run-files.ts'
+import { createWindowSource } from '../../../src/compare/run/window-source.ts'
+import { DAY_MS } from '../../../src/compare/run/windows.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
 import { type FakeSide, fakeSide, guid, type Mark, markOf } from './fake-sides.ts'

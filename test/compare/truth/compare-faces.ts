@@ -5,16 +5,13 @@ import { join } from 'node:path'
 import { openSides } from '../../../src/app/open-sides.ts'
 import { resolveSides } from '../../../src/cli/target.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { readEnvironment } from '../../../src/config/index.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
-import {
-  type Checkpoint,
-  createWindowSource,
-  DAY_MS,
-  listLearners,
-  openRunFiles,
-  runComparison,
-} from '../../../src/compare/run/index.ts'
+import { listLearners } from '../../../src/compare/run/queries.ts'
+import { runComparison } from '../../../src/compare/run/run-comparison.ts'
+import { type Checkpoint, openRunFiles } from '../../../src/compare/run/run-files.ts'
+import { createWindowSource } from '../../../src/compare/run/window-source.ts'
+import { DAY_MS } from '../../../src/compare/run/windows.ts'
+import { readEnvironment } from '../../../src/config/index.ts'
 import type { CompareFaces } from './run-campaign.ts'
 
 /** Compares as `markbridge compare run --v2 … --v3 …` does, in this process; `--resume` where the run is interrupted. */

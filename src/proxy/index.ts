@@ -1,6 +1,0 @@
-export { createByteBudget } from './byte-budget.ts'
-export { createInFlight, type LiveRecording, type ProxyContext } from './context.ts'
-export type { Readiness } from './operations.ts'
-export { createPassThrough } from './pass-through.ts'
-export { createRelays } from './forwarder.ts'
-export { createProxyApp, type ProxyApp } from './router.ts'

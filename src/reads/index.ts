@@ -1,5 +1,0 @@
-export { readField, readMark } from './read-mark.ts'
-export { countMarks, readPage } from './read-page.ts'
-export { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from './read-request.ts'
-export { type ReadSession, readUpstream } from './read-upstream.ts'
-export { createUnmarkedCodes } from './unmarked-codes.ts'
