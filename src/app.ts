@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { toBackground } from './app/background/to-background.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
-import { openInstanceConsole } from './app/console/observe.ts'
-import type { OpenedConsoleData } from './app/console/open-console-data.ts'
+import { type OpenedConsoleData, openInstanceConsole } from './app/console/open-console-data.ts'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import {
   createEchoKeeper,

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 
-import { attendanceV2Model } from '../model/attendance-v2.ts'
-import { serviceSets } from '../model/entity-sets.ts'
-import { serviceModel } from '../model/service-model.ts'
+import { attendanceV2Model } from '../model/attendance.ts'
+import { serviceModel, serviceSets } from '../model/service-model.ts'
 import { createModelIndex, type ServiceModel, toServiceDocument, writeEdmx } from '../odata/index.ts'
 import { answerOperations } from './answer-batch.ts'
 import { createAttendanceService } from './attendance/attendance-service.ts'

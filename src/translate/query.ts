@@ -1,3 +1,5 @@
+import { AdapterError } from '../errors.ts'
+import { attendanceV2Model } from '../model/attendance.ts'
 import {
   type BinaryExpr,
   type BinaryOperator,
@@ -18,8 +20,6 @@ import {
   type TypedQuery,
   type TypeExpr,
 } from '../odata/index.ts'
-import { AdapterError } from '../errors.ts'
-import { attendanceV2Model } from '../model/attendance-v2.ts'
 import { compare, joined, literal, member } from './expressions.ts'
 import type { ReadRules } from './read-rules.ts'
 

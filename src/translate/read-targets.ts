@@ -1,4 +1,4 @@
-import { attendanceV2Model } from '../model/attendance-v2.ts'
+import { attendanceV2Model } from '../model/attendance.ts'
 import {
   type ExpandItem,
   isGuid,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { attendanceV2Model } from '../../src/model/attendance-v2.ts'
+
+import { attendanceV2Model } from '../../src/model/attendance.ts'
 import { serviceModel } from '../../src/model/service-model.ts'
 import type { ComplexType, ServiceModel, TypeRef } from '../../src/odata/csdl.ts'
 import { createModelIndex } from '../../src/odata/typed/model-index.ts'

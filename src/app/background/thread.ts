@@ -9,7 +9,7 @@ import { createLearning } from '../../compare/learn/learned.ts'
 import { createAskSides } from '../../compare/live/ask-sides.ts'
 import { fingerprintOf, headOf, type OfferedExchange } from '../../compare/live/exchange.ts'
 import { type CheckEnd, createComparisonEngine } from '../../compare/live/live-comparison.ts'
-import { createProcessorShare } from '../../compare/processor-share.ts'
+import { createProcessorShare, takePriority, usedMs } from '../../compare/processor-share.ts'
 import type { WireMessage } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
@@ -26,7 +26,6 @@ import {
 import { createReaderConnections, createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
-import { takePriority, usedMs } from '../processor.ts'
 import { connect, type Remote } from '../remote-calls.ts'
 import {
   type MainCalls,

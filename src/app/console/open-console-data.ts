@@ -1,15 +1,18 @@
 import { Worker } from 'node:worker_threads'
 
-import { type Clock, waitFor } from '../../clock.ts'
+import { type Clock, createPeriodicTask, waitFor } from '../../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../../config/index.ts'
+import { createFigureDeltas } from '../../console/data/figures.ts'
 import type { ConsoleData } from '../../console/data/port.ts'
+import { createStepQueue, observeJournal } from '../../console/data/steps.ts'
 import { AdapterError } from '../../errors.ts'
-import { type JournalInspector, openInspector } from '../../journal/index.ts'
+import { type Journal, type JournalInspector, openInspector } from '../../journal/index.ts'
+import type { Metrics } from '../../observability/metrics.ts'
 import { connect, type Remote } from '../remote-calls.ts'
 import { markFileOf } from '../stages.ts'
 import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './thread.ts'
 
-export interface ConsoleDataOptions extends Pick<Config, 'journal'> {
+interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
   /** The store cannot be opened or written: pages are out of date or empty until it can. */
   readonly onFailure: () => void
@@ -106,4 +109,64 @@ function startThread(start: ConsoleThreadStart, calls: ConsoleMainCalls, onEnd: 
   })
   worker.unref()
   return { ...remote, worker }
+}
+
+const STEPS_EVERY_MS = 1_000
+const FIGURES_EVERY_MS = 60_000
+
+interface InstanceOptions extends ConsoleDataOptions {
+  readonly metrics: Pick<Metrics, 'snapshot'>
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number
+}
+
+/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. */
+export function openInstanceConsole({ metrics, nowMs, ...options }: InstanceOptions) {
+  const data = openConsoleData(options)
+  return data && observeInstance(data, metrics, options.clock, nowMs)
+}
+
+function observeInstance(
+  data: OpenedConsoleData,
+  metrics: Pick<Metrics, 'snapshot'>,
+  clock: Clock,
+  nowMs: () => number,
+) {
+  const queue = createStepQueue(nowMs)
+  const deltas = createFigureDeltas()
+  const stepping = createPeriodicTask({
+    clock,
+    everyMs: STEPS_EVERY_MS,
+    stopMs: STOP_MS,
+    act: async () => {
+      const { steps, lost } = queue.take()
+      if (steps.length === 0 && lost === 0) return
+      await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
+    },
+  })
+  const figuring = createPeriodicTask({
+    clock,
+    everyMs: FIGURES_EVERY_MS,
+    stopMs: STOP_MS,
+    // What cannot be kept is missing on the page, and still in the metrics.
+    act: async () => {
+      const counts = deltas(await metrics.snapshot())
+      const middleMs = nowMs() - FIGURES_EVERY_MS / 2
+      if (counts.length > 0) await data.keepFigures(counts, middleMs).catch(() => undefined)
+    },
+  })
+  return {
+    data,
+    /** The journal with an observer that notes exceptional steps. */
+    observe: (journal: Journal): Journal => observeJournal(journal, queue),
+    start: (): void => {
+      stepping.start()
+      figuring.start()
+    },
+    /** Keeps what is left, and ends; to be called before the journal is closed. */
+    stop: async (): Promise<void> => {
+      await Promise.all([stepping.stop(), figuring.stop()])
+      await data.close()
+    },
+  }
 }

@@ -2,11 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { backgroundClock } from '../../clock.ts'
-import { createProcessorShare } from '../../compare/processor-share.ts'
+import { createProcessorShare, takePriority, usedMs } from '../../compare/processor-share.ts'
 import { type ConsoleEngine, openConsoleEngine } from '../../console/data/engine.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Unsealing } from '../../journal/index.ts'
-import { takePriority, usedMs } from '../processor.ts'
 import { connect } from '../remote-calls.ts'
 import { readRequest } from './read-request.ts'
 

@@ -3,9 +3,9 @@ import { dirname } from 'node:path'
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import { eraseFromConsole } from '../../app/console/erase-learner.ts'
 import { markFileOf, stageFileOf } from '../../app/stages.ts'
 import { type Config, type JournalConfig, journalKeysOf, journalUrlOf } from '../../config/index.ts'
+import { eraseFromConsole } from '../../console/data/sweep.ts'
 import { AdapterError } from '../../errors.ts'
 import {
   type Adopted,

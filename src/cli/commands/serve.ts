@@ -15,8 +15,7 @@ import { runUntilStopped } from '../signals.ts'
 import { formatHints } from '../text.ts'
 import { openConfiguredTracing } from '../tracing.ts'
 import { createFileWatch } from '../watch-files.ts'
-import { runWorker } from '../workers/run-worker.ts'
-import { startWorkers } from '../workers/start-workers.ts'
+import { runWorker, startWorkers } from '../workers.ts'
 
 const examples = `
 Examples:

@@ -1,4 +1,4 @@
-import { attendanceV2Model } from '../../model/attendance-v2.ts'
+import { attendanceV2Model } from '../../model/attendance.ts'
 import { serviceModel } from '../../model/service-model.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { alignRows, type Keys, movedRecords } from './align.ts'

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
+
 import { sql } from 'kysely'
 
-import { NO_KEY } from '../../journal/index.ts'
+import { NO_KEY, sqlitePathOf } from '../../journal/index.ts'
 import { deleteOldCounts } from './counts.ts'
-import type { ConsoleDatabase } from './open-database.ts'
+import { type ConsoleDatabase, consoleFileOf, openConsoleDatabase } from './open-database.ts'
 import { rowsOf } from './schema.ts'
 
 /** Batches that one round looks at. */
@@ -42,7 +44,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
 }
 
 /** Goes through all batches, and rewrites the files without the remains; false: others kept them from that. */
-export async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
+async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
   while (!(await sweepIndex(database)));
@@ -53,4 +55,15 @@ export async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   // What is deleted in the file is overwritten; its log still has the pages as they were. That of the journal is not ours to write.
   const { rows } = await sql<{ readonly busy: number }>`pragma main.wal_checkpoint(truncate)`.execute(db)
   return rows[0]?.busy === 0
+}
+
+/**
+ * Deletes from the tables of the console what was just erased from the journal, whether a console runs or not. Resolves false where others
+ * kept the database from rewriting its files: it can be repeated. Rejects as the drivers do.
+ */
+export async function eraseFromConsole(url: string): Promise<boolean> {
+  const path = sqlitePathOf(url)
+  if (path !== undefined && !existsSync(consoleFileOf(path))) return true
+  const database = await openConsoleDatabase(url)
+  return sweepWhole(database).finally(database.close)
 }

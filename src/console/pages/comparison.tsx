@@ -9,8 +9,7 @@ import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, formatCount, Section, table, Time } from './parts.tsx'
-import { Trend } from './trend.tsx'
+import { Badge, counted, Facts, formatCount, Section, table, Time, Trend } from './parts.tsx'
 
 /** As reports are printed: a small count may point to a single child. */
 const ROUNDED = { exact: false }

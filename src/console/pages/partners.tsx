@@ -4,8 +4,7 @@ import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../a
 import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
 import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
-import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time } from './parts.tsx' // prettier-ignore
-import { Trend } from './trend.tsx'
+import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
 
 /** All partners with their stages. */
 export const partners: Page = {

@@ -1,4 +1,4 @@
-import { serviceSets, type ServiceSet } from '../../model/entity-sets.ts'
+import { type ServiceSet, serviceSets } from '../../model/service-model.ts'
 import { lookupSets } from './samples.ts'
 
 /** Whose data the entities of a set are. */

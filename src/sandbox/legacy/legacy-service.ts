@@ -1,8 +1,29 @@
-import { attendanceV2Model } from '../../model/attendance-v2.ts'
+import { randomUUID } from 'node:crypto'
+
+import { attendanceV2Model } from '../../model/attendance.ts'
 import { createModelIndex } from '../../odata/index.ts'
-import { decodeRecordBytes, locationOf, readPreferences } from '../../v2/index.ts'
+import {
+  type BatchPart,
+  createBatchEncoder,
+  decodeBatch,
+  decodeRecordBytes,
+  encodeErrorArray,
+  encodeFlatReply,
+  encodeMismatch,
+  envelopRecord,
+  type FlatReply,
+  locationOf,
+  type MetadataLevel,
+  type PartReply,
+  readPreferences,
+  type RecordFault,
+  type V2Error,
+} from '../../v2/index.ts'
 import { type RecordFace, recordSet } from '../attendance/record-set.ts'
+import type { RecordView } from '../attendance/record.ts'
 import { historyViews } from '../attendance/reference-sets.ts'
+import { writeMark } from '../attendance/write-mark.ts'
+import { formatInstant } from '../dates.ts'
 import {
   jsonMediaType,
   jsonReply,
@@ -11,11 +32,12 @@ import {
   refuseDomain,
   type Reply,
 } from '../http/reply.ts'
-import { contextRoot, type RoutedRequest } from '../http/request.ts'
+import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
+import { zeroGuid } from '../identity.ts'
 import { answerSet, readResource } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
-import { toLegacyForm } from './legacy-form.ts'
-import { answerBatch, type FlatWriter, toFlatReply, writeFlat } from './write-flat.ts'
+import { transact } from '../store/database.ts'
+import { layoutFor, toLegacyForm } from './legacy-form.ts'
 
 /** Creates the obsolete attendance face (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
 export function createLegacyService(school: School): (request: RoutedRequest) => Reply {
@@ -65,4 +87,127 @@ function postRecord(school: School, request: RoutedRequest): Reply {
   if (prefers.prefersMinimal) return { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
   const Location = locationOf({ status, json }, writer.recordsUrl) ?? writer.recordsUrl
   return jsonReply(status, json, { 'Content-Type': jsonMediaType(prefers.metadata), Location })
+}
+
+/** What the records of one request are written with. */
+interface FlatWriter {
+  readonly school: School
+  readonly actorId: string
+  /** Context URL of a record. */
+  readonly context: string
+  /** Address of the records, for `Location`. */
+  readonly recordsUrl: string
+}
+
+/** Codes of this service for faults that the codec found; `ATT_VAL_2` and `ATT_VAL_3` are those that service.md 7 shows. */
+const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
+  ADP_JSON: 'INVALID_JSON',
+  ADP_CHARSET: 'INVALID_CHARSET',
+  ADP_FIELD: 'INVALID_FIELD',
+  ADP_UNMAPPED_FIELD: 'UNKNOWN_FIELD',
+  ADP_METHOD: 'METHOD_NOT_ALLOWED',
+  ADP_RECORD_LIMIT: 'RECORD_TOO_LARGE',
+}
+
+const unknownIds: Readonly<Record<string, string>> = {
+  ATT_VAL_1: 'The Learner of the record does not exist.',
+  ATT_VAL_2: 'The AttendableEvent of the record does not exist.',
+  ATT_VAL_3: 'The SchoolAttendanceCode of the record does not exist.',
+}
+
+/**
+ * Records one flat record, or answers with the array of everything that is wrong with it (service.md 7): a status, and JSON on one line.
+ * Members beyond the write form are left out.
+ */
+function writeFlat(
+  writer: FlatWriter,
+  { record, faults = [] }: Pick<BatchPart, 'record' | 'faults'>,
+  metadata: MetadataLevel,
+): { readonly status: number; readonly json: string } {
+  const { school } = writer
+  const { dataEnvelope, errorMessages } = school.legacyForm.current()
+  const refuse = (status: number, errors: readonly V2Error[]) => {
+    const worded = errors.map((error) => ({ ...error, message: errorMessages[error.code] ?? error.message }))
+    // One SequenceID for all errors of a record; which one does not matter, so the seed gives it.
+    return { status, json: encodeErrorArray(worded, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }
+  }
+  if (record === undefined) {
+    const status = faults.some(({ code }) => code === 'ADP_METHOD') ? 405 : 400
+    return refuse(
+      status,
+      faults.map(({ code, message }) => ({ code: faultCodes[code], message })),
+    )
+  }
+  if (record.Present && record.Absent)
+    return refuse(400, [{ code: 'INVALID_FIELD', message: 'A mark cannot be both Present and Absent.' }])
+  const outcome = writeMark(school, 'V2', {
+    externalId: zeroGuid,
+    learner: record.Learner.toLowerCase(),
+    event: record.AttendableEvent.toLowerCase(),
+    code: record.SchoolAttendanceCode.toLowerCase(),
+    present: record.Present,
+    absent: record.Absent,
+    minutesLate: record.MinutesLate ?? null,
+    comment: record.Comment ?? null,
+    recordedOn: undefined,
+    changeProcessName: null,
+    recordedBy: writer.actorId,
+  })
+  if (outcome.kind === 'written') {
+    const json = encodeFlatReply(toFlatReply(outcome.view), writer.context, metadata)
+    return { status: 201, json: dataEnvelope ? envelopRecord(json) : json }
+  }
+  if (outcome.kind === 'conflict') return refuse(409, [{ code: 'CONFLICT', message: outcome.message }])
+  return refuse(
+    400,
+    outcome.faults.map(({ code, message }) => ({ code, message: unknownIds[code] ?? message })),
+  )
+}
+
+/** A record in the flat form of the legacy face (service.md 9.3). */
+function toFlatReply(view: RecordView): FlatReply {
+  return {
+    ExternalID: view.externalId,
+    Present: view.present,
+    Absent: view.absent,
+    RecordedOn: view.recordedOn === null ? null : formatInstant(view.recordedOn),
+    ChangeProcessName: view.changeProcessName,
+    AttendableEventStart: view.start,
+    RecordedBy: view.recordedBy,
+    Learner: view.learner,
+    AttendableEvent: view.event,
+    SchoolAttendanceCode: view.code,
+    MinutesLate: view.minutesLate,
+    Comment: view.comment,
+  }
+}
+
+/**
+ * Answers the V2 `$batch` (service.md 4.2): one part for each record, in order, whatever became of the others. Where the ids
+ * of header and body differ, the reply is one 200 without outcomes; the records are applied, or dropped where the form of V2 says so.
+ * Errors: `AdapterError` for a broken envelope; nothing is applied then.
+ */
+function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
+  const batch = decodeBatch(request.body, request.header('content-type'))
+  const form = writer.school.legacyForm.current()
+  if (!batch.idsAgree && form.mismatch === 'drop') return answerMismatch()
+  // One transaction is faster; the records stay independent, since none of them throws.
+  const parts = transact(writer.school.database, () =>
+    batch.parts.map((part): PartReply => {
+      const { status, json } = writeFlat(writer, part, part.metadata)
+      const minimal = status === 201 && part.prefersMinimal
+      return { ...part, status: minimal ? 204 : status, json: minimal ? undefined : json }
+    }),
+  )
+  if (!batch.idsAgree) return answerMismatch()
+  const layout = layoutFor(form, request)
+  const recordsUrl = layout === 'nested' ? writer.recordsUrl : undefined
+  const encoder = createBatchEncoder(layout, randomUUID, form.msgtypeResponse, recordsUrl)
+  const body = parts.map((part) => encoder.part(part)).join('') + encoder.close(batch.changesets.length)
+  return { status: 200, headers: { 'Content-Type': encoder.contentType }, body }
+}
+
+function answerMismatch(): Reply {
+  const { contentType, body } = encodeMismatch(randomUUID)
+  return { status: 200, headers: { 'Content-Type': contentType }, body }
 }

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { describe, expect, onTestFinished } from 'vitest'
 
-import { eraseFromConsole } from '../../../src/app/console/erase-learner.ts'
 import { type ConsoleEngine, openConsoleEngine } from '../../../src/console/data/engine.ts'
 import { openConsoleDatabase } from '../../../src/console/data/open-database.ts'
 import type { RecordRow, SearchResult } from '../../../src/console/data/port.ts'
 import { createStepQueue, observeJournal } from '../../../src/console/data/steps.ts'
+import { eraseFromConsole } from '../../../src/console/data/sweep.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { type Journal, openInspector, openJournal, type Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed } from '../../journal/batches.ts'

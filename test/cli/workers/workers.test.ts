@@ -4,7 +4,7 @@ import {
   createRestartDelay,
   createWorkersConfig,
   type ReloadPeer,
-} from '../../../src/cli/workers/start-workers.ts'
+} from '../../../src/cli/workers.ts'
 import { type Config, type PackedConfig, parseConfig, unpackConfig } from '../../../src/config/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 
