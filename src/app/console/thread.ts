@@ -9,7 +9,9 @@ import type { Unsealing } from '../../journal/index.ts'
 import { connect } from '../remote-calls.ts'
 import { readRequest } from './read-request.ts'
 
-// What the thread of the console's data and the main thread call each other for.
+// The thread of the console's data: what it reads, decodes and writes holds up no client.
+
+// What it and the main thread call each other for.
 
 /** What the thread is started with. */
 export interface ConsoleThreadStart {
@@ -30,8 +32,6 @@ export interface ConsoleMainCalls {
   /** The store of the console cannot be opened or written; it is tried again. */
   readonly failed: () => void
 }
-
-// The thread of the console's data: what it reads, decodes and writes holds up no client.
 
 const RETRY_MS = 5_000
 

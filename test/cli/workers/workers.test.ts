@@ -1,10 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 
-import {
-  createRestartDelay,
-  createWorkersConfig,
-  type ReloadPeer,
-} from '../../../src/cli/workers.ts'
+import { createRestartDelay, createWorkersConfig, type ReloadPeer } from '../../../src/cli/workers.ts'
 import { type Config, type PackedConfig, parseConfig, unpackConfig } from '../../../src/config/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 
