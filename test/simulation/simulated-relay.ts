@@ -21,7 +21,7 @@ import { SEND_FIELD } from './simulated-service.ts'
 import type { World } from './world.ts'
 
 export const V2_ORIGIN = 'http://v2/'
-export const BATCH_URL = '/V2/Attendance/$batch'
+const SET_URL = '/V2/Attendance/'
 
 interface RelayOptions {
   readonly world: World
@@ -75,13 +75,14 @@ export function createSimulatedRelay({
     /** Serves one request. Errors: those of the handler, where the reply has not begun. */
     serve: async ({ request, client, entry, receivedMs, journal, noteUnrecorded, listener }: Relayed) => {
       world.streams()
-      const response = new SimulatedResponse((whole) => tell(whole, listener))
+      const message = toMessage(request)
+      const response = new SimulatedResponse((whole) => tell(request.kind, whole, listener))
       const exchange = {
-        request: toMessage(request),
+        request: message,
         response: response as unknown as ServerResponse,
-        target: readTarget(BATCH_URL),
+        target: readTarget(message.url ?? ''),
         ...{ prefix: '', client, entry, receivedMs },
-        ...({ side: 'v2', kind: 'batch', unit: request.unit } as const),
+        ...({ side: 'v2', kind: request.kind, unit: request.unit } as const),
         observer: observeAll([]),
       }
       try {
@@ -103,7 +104,8 @@ const toWhole = (relay: ReturnType<Relays['of']>): Pick<typeof relay, 'forward'>
   },
 })
 
-function toMessage({ authorization, contentType, body, send }: BatchRequest) {
+function toMessage({ kind, authorization, contentType, body, send }: BatchRequest) {
+  const url = `${SET_URL}${kind === 'batch' ? '$batch' : 'AttendanceRecords'}`
   const headers = {
     host: 'adapter',
     'content-type': contentType,
@@ -112,7 +114,7 @@ function toMessage({ authorization, contentType, body, send }: BatchRequest) {
     'ocp-apim-subscription-key': 'key',
     [SEND_FIELD]: String(send),
   }
-  const message = Object.assign(incomingMessage({ url: BATCH_URL, headers }), { method: 'POST' })
+  const message = Object.assign(incomingMessage({ url, headers }), { method: 'POST' })
   message.push(body)
   message.push(null)
   return message
@@ -125,15 +127,21 @@ type WholeReply =
 /** Gives a client the reply that V2 gave when it served the batch. */
 export function tellKept({ status, fields, body }: KeptReply, listener: ReplyListener): void {
   const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
-  tell({ status, contentType: fields[at + 1], body: body.toString() }, listener)
+  tell('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
 }
 
-function tell(reply: WholeReply, listener: ReplyListener): void {
+function tell(kind: BatchRequest['kind'], reply: WholeReply, listener: ReplyListener): void {
   if (reply === undefined) {
     listener.broken()
     return
   }
   const { status, contentType = '', body } = reply
+  // What judges the record itself; any other refusal is one of the request.
+  if (kind === 'record' && (status === 201 || body.includes('"ErrorCode"'))) {
+    listener.part(0, { status, json: body } as PartReply)
+    listener.end()
+    return
+  }
   if (status !== 200 || !contentType.startsWith('multipart/')) {
     const [, code = ''] = /"code":"([^"]*)"/.exec(body) ?? []
     listener.whole(status, code)

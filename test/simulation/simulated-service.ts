@@ -1,6 +1,13 @@
 import type { Random } from '../../src/sandbox/random.ts'
 import { storeValues, type ValueRules } from '../../src/sandbox/control/stored-values.ts'
-import { createBatchEncoder, decodeBatch, encodeErrorArray, encodeFlatReply } from '../../src/v2/index.ts'
+import {
+  createBatchEncoder,
+  decodeBatch,
+  decodeRecordBytes,
+  encodeErrorArray,
+  encodeFlatReply,
+  type FlatRecord,
+} from '../../src/v2/index.ts'
 import type { ServiceReply, ServiceRequest } from './simulated-network.ts'
 import { START_MS, type World } from './world.ts'
 
@@ -87,6 +94,8 @@ export class SimulatedService {
     this.random = world.random('service')
   }
 
+  private readonly newId = (): string => guid(9, (this.ids += 1))
+
   /** The face of V3. */
   serve = (request: ServiceRequest): ServiceReply =>
     this.answer(request, (token) =>
@@ -98,7 +107,7 @@ export class SimulatedService {
     const send = Number(request.headers[SEND_FIELD])
     if (request.method === 'POST') this.onRelayed(send)
     return this.answer(request, (token) =>
-      request.method === 'POST' ? this.postBatch(request, { token, send }) : this.read(request.path, toFlat),
+      request.method === 'POST' ? this.postToV2(request, { token, send }) : this.read(request.path, toFlat),
     )
   }
 
@@ -170,37 +179,36 @@ export class SimulatedService {
     return { status: 400, body: JSON.stringify([error]) }
   }
 
-  /** One part for each record, in their order, whatever becomes of the others. */
-  private postBatch({ headers, body }: ServiceRequest, writer: Writer): ServiceReply {
-    const { parts } = decodeBatch(Buffer.from(body, 'latin1'), headers['content-type'])
-    const newId = (): string => guid(9, (this.ids += 1))
-    const encoder = createBatchEncoder('flat', newId)
-    const texts = parts.map((part) => {
-      const { record } = part
-      if (record === undefined)
-        return encoder.part({
-          ...part,
-          status: 400,
-          json: encodeErrorArray([{ code: 'ATT_VAL_3', message: INVALID }], newId()),
-        })
-      const { Learner: learner, AttendableEvent: event, SchoolAttendanceCode: code } = record
-      const { MinutesLate: minutesLate = null, Comment: comment = null } = record
-      const values = { learner, event, code, minutesLate, comment }
-      const written = this.write({ ...values, recordedOn: undefined }, writer)
-      if (typeof written === 'object')
-        return encoder.part({
-          ...part,
-          status: 201,
-          json: encodeFlatReply(toFlat(written), CONTEXT, 'minimal'),
-        })
-      const [status, error] =
-        written === 'invalid'
-          ? [400, { code: 'ATT_VAL_2', message: INVALID }]
-          : [409, { code: 'CONFLICT', message: 'there is a mark already' }]
-      return encoder.part({ ...part, status, json: encodeErrorArray([error], newId()) })
-    })
+  /** A single record; or a batch, with one part for each record in their order, whatever becomes of the others. */
+  private postToV2({ path, headers, body }: ServiceRequest, writer: Writer): ServiceReply {
+    const bytes = Buffer.from(body, 'latin1')
+    if (!path.endsWith('$batch')) {
+      const { status, json } = this.postFlat(decodeRecordBytes(bytes, headers['content-type']).record, writer)
+      return { status, headers: JSON_TYPE, body: json }
+    }
+    const { parts } = decodeBatch(bytes, headers['content-type'])
+    const encoder = createBatchEncoder('flat', this.newId)
+    const texts = parts.map((part) => encoder.part({ ...part, ...this.postFlat(part.record, writer) }))
     const type = { 'content-type': encoder.contentType }
     return { status: 200, headers: type, body: texts.join('') + encoder.close(1) }
+  }
+
+  /** `record`: undefined where it cannot be read. */
+  private postFlat(
+    record: FlatRecord | undefined,
+    writer: Writer,
+  ): { readonly status: number; readonly json: string } {
+    const refuse = (status: number, code: string, message: string) => ({
+      status,
+      json: encodeErrorArray([{ code, message }], this.newId()),
+    })
+    if (record === undefined) return refuse(400, 'ATT_VAL_3', INVALID)
+    const { Learner: learner, AttendableEvent: event, SchoolAttendanceCode: code } = record
+    const { MinutesLate: minutesLate = null, Comment: comment = null } = record
+    const written = this.write({ learner, event, code, minutesLate, comment, recordedOn: undefined }, writer)
+    if (written === 'invalid') return refuse(400, 'ATT_VAL_2', INVALID)
+    if (written === 'conflict') return refuse(409, 'CONFLICT', 'there is a mark already')
+    return { status: 201, json: encodeFlatReply(toFlat(written), CONTEXT, 'minimal') }
   }
 
   /** The mark as the reply to its write shows it. */

@@ -109,7 +109,7 @@ export function drawScale(random: Random): Scale {
     for (const kind of stagedKinds)
       if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
   // V2 has a way of its own with them.
-  if (faults.has('flips')) for (const kind of ['otherIds', 'singleRecords'] as const) faults.delete(kind)
+  if (faults.has('flips')) faults.delete('otherIds')
   return scale
 }
 
