@@ -167,6 +167,8 @@ export interface KnownMarks {
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** The older records since the last confirmed one whose outcome is unknown: one of them may be the mark that stands. */
   readonly lost: readonly RecordRef[]
+  /** Those before the last confirmed one: their marks stand only where the service keeps several. */
+  readonly lostBefore: readonly RecordRef[]
   /** `open`: a newer record is open, parked or unknown, so it may be applied. `confirmed`: one was confirmed. */
   readonly newer: 'none' | 'open' | 'confirmed'
 }

@@ -148,13 +148,15 @@ function askHistory(
   const marks = others.flatMap(({ state, mark }) =>
     state === confirmed && mark !== null ? [decodeMark(mark)] : [],
   )
-  const lastConfirmed = others.findLastIndex(({ state }) => state === confirmed)
+  const last = others.findLastIndex(({ state }) => state === confirmed) + 1
+  const isLost = ({ state }: KeyRecord): boolean => state === unknown
   return {
     confirmedAt: (externalId) => {
       const idHash = hashMarkId(hashKeys, externalId)
       return marks.filter((mark) => mark.idHash === idHash).map(({ recordedMs }) => recordedMs)
     },
-    lost: others.slice(lastConfirmed + 1).filter(({ state }) => state === unknown),
+    lost: others.slice(last).filter(isLost),
+    lostBefore: others.slice(0, last).filter(isLost),
     newer: later.some(({ state }) => state === confirmed) ? 'confirmed' : (after[next] ?? 'none'),
   }
 }
@@ -171,4 +173,4 @@ function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boo
   return from
 }
 
-const nothing: KnownMarks = { confirmedAt: () => [], lost: [], newer: 'none' }
+const nothing: KnownMarks = { confirmedAt: () => [], lost: [], lostBefore: [], newer: 'none' }

@@ -159,7 +159,7 @@ export function createNoJournal(): Journal {
             .filter((one) => one.mark.externalId === externalId && !isNewer(one))
             .map(({ mark }) => mark.recordedMs),
         // Nothing is kept of what was posted.
-        lost: [],
+        ...{ lost: [], lostBefore: [] },
         newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)
     },

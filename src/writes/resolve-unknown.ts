@@ -97,7 +97,8 @@ export function createResolveUnknown(
       })
     const seen = decide([])
     if (seen.kind !== 'unclear' && seen.kind !== 'overwritten') return seen
-    return known.lost.length === 0 ? seen : decide(await readLost(known.lost))
+    const lost = marks.length > 1 ? [...known.lostBefore, ...known.lost] : known.lost
+    return lost.length === 0 ? seen : decide(await readLost(lost))
   }
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const readUntilSure = async (task: ReadBackTask, sent: Sent, sureMs: number): Promise<ReadBack> => {

@@ -19,9 +19,13 @@ const onV3 = { face: 'V3', method: 'POST' } as const
 const unreadable = { face: 'V3', method: 'GET', kind: 'status', status: 500 } as const
 const lostBefore = { ...onV3, kind: 'reset', apply: false, count: 1 } as const
 
+/** Lost after it was applied: its mark stands where a newer one of its key is looked for. */
+const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
+
 /** Clocks that the test sets: that of an adapter and that of the service, each in ms since `START_MS`. */
-async function startClocks(choices: object = {}) {
-  const faces = await startTwoFaces({ v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' }, ...choices })
+async function startClocks(choices: object = {}, service: Parameters<typeof startTwoFaces>[2] = {}) {
+  const usual = { v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' } }
+  const faces = await startTwoFaces({ ...usual, ...choices }, undefined, service)
   const serviceAt = (ms: number): Promise<void> =>
     faces.change('clock', { now: new Date(START_MS + ms).toISOString() })
   await serviceAt(0)
@@ -99,9 +103,6 @@ describe('with times to the minute an older mark is never posted over a newer on
 })
 
 describe.each([0, 90 * SECOND_MS])('of two lost writes of one key, with a service %i ms ahead', (aheadMs) => {
-  /** The first was applied, and what it left stands where the second one is looked for. */
-  const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
-
   it('the newer one is posted over the mark of the older one', async () => {
     const { faces, clock, serviceAt, start } = await startClocks()
     faces.served.side = 'v3'
@@ -120,4 +121,24 @@ describe.each([0, 90 * SECOND_MS])('of two lost writes of one key, with a servic
     expect(statusesOf(await faces.post(adapter, older))).toEqual([409])
     expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer'])
   })
+})
+
+it('where the service keeps all marks, one is posted beside a lost older one that stands with a later time', async () => {
+  const { faces, clock, serviceAt, start } = await startClocks({}, { onExisting: 'duplicate' })
+  faces.served.side = 'v3'
+  await faces.change('values', { clock: 'server' })
+  const adapter = await start()
+  await serviceAt(90 * SECOND_MS)
+  await faces.setFaults([lostAfter, unreadable])
+  expect(statusesOf(await faces.post(adapter, faces.batch([1], 'older')))).toEqual([504])
+  await serviceAt(0)
+  await faces.setFaults([])
+  expect(statusesOf(await faces.post(adapter, faces.batch([1], 'middle')))).toEqual([201])
+  await faces.setFaults([lostBefore, unreadable])
+  const newest = faces.batch([1], 'newest')
+  expect(statusesOf(await faces.post(adapter, newest))).toEqual([504])
+  await faces.setFaults([])
+  clock.adapterMs = 15 * SECOND_MS
+  await vi.waitFor(async () => expect(statusesOf(await faces.post(adapter, newest))).toEqual([201]), 60_000)
+  expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 middle', 'V3 1 newest'])
 })

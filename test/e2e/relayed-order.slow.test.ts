@@ -35,11 +35,9 @@ it('a write for V2 is refused with 503 where nobody can read the older one of it
 /** A record that waits for V3, whose client was answered 200 for all: it is retried in the background. */
 async function parkOnV3() {
   // What V2 takes is newer by its own clock.
-  const faces = await startTwoFaces(
-    { v3: { readBackAfterMs: [20, 100], budgetMs: 500 } },
-    journalFile(),
-    10_000,
-  )
+  const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 500 } }, journalFile(), {
+    aheadMs: 10_000,
+  })
   let aheadMs = 0
   const adapter = await faces.start({ nowMs: () => Date.now() + aheadMs })
   const watch = await openJournal({ url: faces.journal.url })

@@ -11,7 +11,7 @@ import { createWriteContext } from './write-context.ts'
 
 const record = nestedRecord(1)
 const receivedMs = Date.parse(record.RecordedOn ?? '')
-const nothing: KnownMarks = { confirmedAt: () => [], lost: [], newer: 'none' }
+const nothing: KnownMarks = { confirmedAt: () => [], lost: [], lostBefore: [], newer: 'none' }
 const read = (...value: object[]): ReadOutcome => ({ kind: 'read', json: { value } })
 const applied = read({ ...record, ExternalID: guid(77) })
 const absent = read()

@@ -43,14 +43,14 @@ export interface TwoFaces {
   waitForEffects(count: number): Promise<string[]>
 }
 
-/** Starts the service; `journal` is shared by all adapters. The service's clock stands still, `aheadMs` from now. */
+/** Starts the service; `journal` is shared by all adapters. The service's clock stands still, `aheadMs` from now (0). */
 export async function startTwoFaces(
   choices: object = {},
   journal: JournalSection = journalFile(),
-  aheadMs = 0,
+  { aheadMs = 0, ...own }: { readonly aheadMs?: number; readonly onExisting?: 'duplicate' } = {},
 ): Promise<TwoFaces> {
   const tokens = [{ token: 'second', domains: ['Attendance'] }]
-  const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString(), tokens })
+  const sandbox = await startSandbox({ now: new Date(Date.now() + aheadMs).toISOString(), tokens, ...own })
   const samples = await sandbox.samples()
   const served: Served = { side: 'v2', stage: 'canary', known: 'keys', isCurrent: true }
   const stages: LiveStages = {
@@ -114,7 +114,7 @@ export async function startTwoFaces(
 
 /** The service with one adapter in front of it, and a batch with a mark of the first learner. */
 export async function startRelayed(served: Partial<Served> = {}, choices: object = {}, aheadMs = 0) {
-  const faces = await startTwoFaces(choices, undefined, aheadMs)
+  const faces = await startTwoFaces(choices, undefined, { aheadMs })
   Object.assign(faces.served, served)
   return { faces, adapter: await faces.start(), batch: faces.batch([1], 'one') }
 }

@@ -74,6 +74,8 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       expect(await ask(1)).toEqual([[third, 0]])
       expect(await ask(2)).toEqual([[first, 1]])
       expect(await ask(3)).toEqual([[second, 1]])
+      const { lostBefore } = await journal.knownMarks({ batch: third, position: 0 })
+      expect(lostBefore.map((one) => [one.batch, one.position])).toEqual([[first, 0]])
     })
 
     promise(
