@@ -5,6 +5,8 @@ import { AdapterError } from '../errors.ts'
 
 // RFC 3986 3.2.2, 3.2.3, restricted to names and addresses in use: the host is written into links of the reply.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
+/** A name of 255 characters (RFC 1035 2.3.4) and a port: each part of a reply repeats it. */
+const MAX_HOST = 261
 
 /** Refuses a request with two `Host` headers or none; Node's parser lets two pass (RFC 9112 3.2). */
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
@@ -15,7 +17,7 @@ export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
     if (name?.length === 4 && name.toLowerCase() === 'host') count += 1
   }
   const { host } = request.headers
-  if (count !== 1 || host === undefined || !HOST.test(host)) {
+  if (count !== 1 || host === undefined || host.length > MAX_HOST || !HOST.test(host)) {
     throw new AdapterError('ADP_HOST', 'The request must have exactly one valid Host header (RFC 9112 3.2).')
   }
   return host

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
 import { readBody } from '../http/body.ts'
+import { pathBefore } from '../http/request-target.ts'
 import { createBatchEncoder } from '../v2/index.ts'
 import {
   type Answered,
@@ -56,7 +57,7 @@ export function writeRequestOf({ request, kind: asked, prefix, client }: Exchang
   const kind = asked === 'record' ? 'record' : 'batch'
   // As the client spells the path of its write: that path for a single record, its sibling for a batch.
   const address = addressOf(request).replace(/\/$/, '')
-  const records = kind === 'record' ? address : address.replace(/[^/]+$/, 'AttendanceRecords')
+  const records = kind === 'record' ? address : `${pathBefore(address, 1)}/AttendanceRecords`
   return toWriteRequest(kind, client.partner, request.headers, {
     root: serviceRoot(request, prefix),
     records,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { RawClient, requestText } from '../support/raw-client.ts'
+import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
@@ -86,4 +86,15 @@ test('a target in absolute form is the request of its path, and its host is the 
   expect(upstream.seen.map(({ url, headers }) => [url, headers['x-forwarded-host']])).toEqual([
     ['/V3/LearnerIdentifiers?$top=1', 'other.test:81'],
   ])
+})
+
+// Each part of a reply repeats both: of a batch of 12,000 records under a path of 120,000 characters it had 1.3 GB.
+test('a path or a host that is longer than any is refused before anything is read', async () => {
+  const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
+  const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`
+  expect(await fateOfPath(adapter, `${path}/V2/Attendance/$batch`)).toBe('translated')
+  expect(await fateOfPath(adapter, `${path}a/V2/Attendance/$batch`)).toBe('refused')
+  const long = `GET /V3/LearnerIdentifiers HTTP/1.1\r\nHost: ${'a'.repeat(120_000)}\r\nConnection: close\r\n\r\n`
+  expect(await exchange(adapter.port, long)).toMatch(/^HTTP\/1\.1 400 [^]*"ADP_HOST"/)
+  expect(upstream.seen).toEqual([])
 })
