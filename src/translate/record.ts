@@ -113,6 +113,9 @@ function sameGuid(one: string, other: string): boolean {
   return one === other || one.toLowerCase() === other.toLowerCase()
 }
 
+/** A record may have a thousand, and a batch thousands of such records: the reply must not be many times as large. */
+const MAX_NAMED = 20
+
 function applyPolicy(
   fields: readonly UnmappedField[],
   policy: UnmappedPolicy,
@@ -122,6 +125,7 @@ function applyPolicy(
   const names: string[] = []
   for (const field of fields) {
     if (policy === 'strict') {
+      if (faults.length === MAX_NAMED) break
       faults.push({
         code: 'ADP_UNMAPPED_FIELD',
         message: `${printable(field.name)} has no place in a V3 record.`,

@@ -155,6 +155,11 @@ describe('members that no rule consumes', () => {
   ]
   const record = { ...flat, unmapped }
 
+  it('strict names twenty at most', () => {
+    const many = { ...record, unmapped: Array.from({ length: 900 }, (_, n) => ({ name: `a${n}`, raw: '1' })) }
+    expect(toV3Record(many, { ...mapping, unmappedFields: 'strict' }, at).faults).toHaveLength(20)
+  })
+
   it('strict refuses the part and names each', () => {
     const { record: none, faults } = toV3Record(record, { ...mapping, unmappedFields: 'strict' }, at)
     expect(none).toBe(undefined)
