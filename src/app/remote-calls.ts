@@ -1,3 +1,6 @@
+import { type ResourceLimits, Worker } from 'node:worker_threads'
+
+import { type Clock, waitFor } from '../clock.ts'
 import { AdapterError, type ErrorCode, type ErrorDetail } from '../errors.ts'
 
 /** Functions that another thread or process may call. What they take and give is plain values. */
@@ -94,4 +97,64 @@ function packError(cause: unknown): PackedError {
     return { code: 'ADP_INTERNAL', message: 'Internal error in another thread or process.', details: [] }
   const { code, message, details } = cause
   return { code, message, details }
+}
+
+/** A thread that runs. */
+export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
+  /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
+  close(): Promise<unknown>
+  /** Ends it at once. */
+  terminate(): Promise<unknown>
+}
+
+interface ThreadSettings {
+  /** As built or as source. */
+  readonly file: URL
+  readonly name: string
+  readonly workerData: object
+  readonly resourceLimits: ResourceLimits
+}
+
+/**
+ * Starts a thread that answers `Calls`, with `close` among them, and calls `calls`; it does not keep the process alive. `onEnd` is called once,
+ * with the error that ended it where there was one; calls without an answer are rejected with `ended`.
+ */
+export function startThread<Calls extends Callable<Calls> & { readonly close: () => Promise<void> }>(
+  { file, ...settings }: ThreadSettings,
+  calls: object,
+  ended: AdapterError,
+  onEnd: (cause: unknown) => void,
+): Thread<Calls> {
+  const worker = new Worker(file, { ...settings, execArgv: [] })
+  const { call, answer, end } = connect<Calls>(worker)
+  answer({ ...calls })
+  let failure: unknown
+  worker.on('error', (cause) => {
+    failure = cause
+  })
+  worker.on('exit', () => {
+    onEnd(failure)
+    end(ended)
+  })
+  worker.unref()
+  return {
+    call,
+    close: () => {
+      worker.ref()
+      return (call as Remote<{ readonly close: () => Promise<void> }>['call'])('close')
+    },
+    terminate: () => worker.terminate(),
+  }
+}
+
+/** Has a thread end what it has begun, for this time at most, and ends it. */
+export async function endThread(
+  thread: Pick<Thread<object>, 'close' | 'terminate'>,
+  withinMs: number,
+  clock: Pick<Clock, 'after'>,
+): Promise<void> {
+  const waited = new AbortController()
+  await Promise.race([thread.close().catch(() => undefined), waitFor(withinMs, clock, waited.signal)])
+  waited.abort()
+  await thread.terminate()
 }

@@ -1,6 +1,7 @@
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
+import { replaceFile } from '../compare/run/run-files.ts'
 import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import type { KeptStages } from '../rollout/index.ts'
 
@@ -32,15 +33,8 @@ export function createStageFile(journal: JournalConfig): KeptStages {
     save: async (text) => {
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
-      // Processes on one journal may share the file: each writes a draft of its own, and the last one to rename wins.
-      const draft = `${path}.${process.pid}`
-      try {
-        await writeFile(draft, text, { mode: 0o600, flush: true })
-        await rename(draft, path)
-      } catch (error) {
-        await rm(draft, { force: true })
-        throw error
-      }
+      // Processes on one journal may share the file: the last one to replace it wins.
+      await replaceFile(path, text)
       await syncFolder(folder)
     },
   }

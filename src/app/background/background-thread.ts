@@ -1,10 +1,9 @@
 import { constants } from 'node:os'
-import { Worker } from 'node:worker_threads'
 
-import { type Clock, waitFor } from '../../clock.ts'
+import type { Clock } from '../../clock.ts'
 import { type Config, packConfig } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { connect, type Remote } from '../remote-calls.ts'
+import { endThread, startThread, type Thread } from '../remote-calls.ts'
 import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
 
 interface ThreadOptions {
@@ -19,10 +18,10 @@ interface ThreadOptions {
   readonly clock: Clock
   /** Aborts when the adapter stops. */
   readonly stop: AbortController
-  readonly startThread: typeof startThread
+  readonly startThread: typeof startBackground
 }
 
-type Call = Remote<ThreadCalls>['call']
+type Call = Thread<ThreadCalls>['call']
 
 /** The most that waits for the thread. */
 const MAX_WAITING = 256
@@ -35,7 +34,7 @@ const CLOSE_MS = 10_000
 export function createBackgroundThread(options: ThreadOptions) {
   const { calls, onFailure, clock, stop } = options
   let { config } = options
-  let thread: Thread | undefined
+  let thread: Thread<ThreadCalls> | undefined
   let restart = { atMs: -Infinity, afterMs: RESTART_MS }
   /** The bytes of what waits. */
   const waiting = new Map<number, number>()
@@ -46,7 +45,7 @@ export function createBackgroundThread(options: ThreadOptions) {
     restart = { atMs: clock.nowMs() + afterMs, afterMs: Math.min(MAX_RESTART_MS, afterMs * 2) }
     if (!stop.signal.aborted) onFailure(cause)
   }
-  const running = (): Thread | undefined => {
+  const running = (): Thread<ThreadCalls> | undefined => {
     if (thread !== undefined || stop.signal.aborted || clock.nowMs() < restart.atMs) return thread
     const start: ThreadStart = {
       ...options.start,
@@ -70,11 +69,7 @@ export function createBackgroundThread(options: ThreadOptions) {
   const close = async (): Promise<void> => {
     stop.abort()
     const own = thread
-    if (own === undefined) return
-    const waited = new AbortController()
-    await Promise.race([own.close(), waitFor(CLOSE_MS, clock, waited.signal)])
-    waited.abort()
-    await own.terminate()
+    if (own !== undefined) await endThread(own, CLOSE_MS, clock)
   }
   return {
     /** Queues work on the thread. Returns the reason where the queue is full or the thread is down; the promise rejects if the thread fails. */
@@ -97,9 +92,9 @@ export function createBackgroundThread(options: ThreadOptions) {
     /** The turn of this work has come. */
     begun,
     /** The thread that runs; none is started. */
-    current: (): Pick<Thread, 'call'> | undefined => thread,
+    current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
     /** Starts a thread, unless one runs or has failed just now. */
-    start: (): Pick<Thread, 'call'> | undefined => running(),
+    start: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => running(),
     /** Another configuration is in use. */
     reload: (next: Config): void => {
       config = next
@@ -110,14 +105,6 @@ export function createBackgroundThread(options: ThreadOptions) {
   }
 }
 
-/** A thread that runs. */
-interface Thread extends Pick<Remote<ThreadCalls>, 'call'> {
-  /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
-  close(): Promise<void>
-  /** Ends it at once. */
-  terminate(): Promise<unknown>
-}
-
 /** The file beside this one, as built or as source. */
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
 /** More than all that is offered and asked for at the same time takes; beyond it the thread ends, and the adapter goes on. */
@@ -126,30 +113,17 @@ const HEAP_MIB = 384
 const YOUNG_MIB = 48
 
 /** Starts the thread; it does not keep the process alive. `onEnd` is called once, with the error that ended it where there was one. */
-export function startThread(start: ThreadStart, calls: MainCalls, onEnd: (cause: unknown) => void): Thread {
-  const worker = new Worker(THREAD, {
+export function startBackground(
+  start: ThreadStart,
+  calls: MainCalls,
+  onEnd: (cause: unknown) => void,
+): Thread<ThreadCalls> {
+  const settings = {
+    file: THREAD,
     workerData: start,
-    execArgv: [],
     name: 'markbridge-background',
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_MIB },
-  })
-  const { call, answer, end } = connect<ThreadCalls>(worker)
-  answer({ ...calls })
-  let failure: unknown
-  worker.on('error', (cause) => {
-    failure = cause
-  })
-  worker.on('exit', () => {
-    onEnd(failure)
-    end(new AdapterError('ADP_INTERNAL', 'The thread of background work has ended.'))
-  })
-  worker.unref()
-  return {
-    call,
-    close: () => {
-      worker.ref()
-      return call('close')
-    },
-    terminate: () => worker.terminate(),
   }
+  const ended = new AdapterError('ADP_INTERNAL', 'The thread of background work has ended.')
+  return startThread<ThreadCalls>(settings, calls, ended, onEnd)
 }

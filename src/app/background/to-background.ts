@@ -23,7 +23,7 @@ import type { Authorisation, Partner } from '../../partners/partner.ts'
 import type { LiveRecording } from '../../proxy/context.ts'
 import { countName, type EvidenceKeeper } from '../../rollout/index.ts'
 import type { RateLimits, RateSlots } from '../../upstream/index.ts'
-import { createBackgroundThread, startThread } from './background-thread.ts'
+import { createBackgroundThread, startBackground } from './background-thread.ts'
 import {
   type MainCalls,
   type Note,
@@ -56,7 +56,7 @@ interface BackgroundParts {
   /** Default: that of the process. */
   readonly clock?: Clock
   /** Default: a thread of this process. */
-  readonly startThread?: typeof startThread
+  readonly startThread?: typeof startBackground
 }
 
 /** The work off the way of clients. */
@@ -159,7 +159,7 @@ export function toBackground(parts: BackgroundParts): Background {
     ...{ config: parts.config, nice: parts.nice, nowMs: parts.nowMs, calls, clock, stop },
     start: { hasStore: journal !== undefined, isObserved: parts.onCompared !== undefined },
     onFailure: report,
-    startThread: parts.startThread ?? startThread,
+    startThread: parts.startThread ?? startBackground,
   })
 
   const miss = (head: ExchangeHead, check: CheckKind): void => {

@@ -1,6 +1,4 @@
-import { Worker } from 'node:worker_threads'
-
-import { type Clock, createPeriodicTask, waitFor } from '../../clock.ts'
+import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { createFigureDeltas } from '../../console/data/figures.ts'
 import type { ConsoleData } from '../../console/data/port.ts'
@@ -8,7 +6,7 @@ import { createStepQueue, observeJournal } from '../../console/data/steps.ts'
 import { AdapterError } from '../../errors.ts'
 import { type Journal, type JournalInspector, openInspector } from '../../journal/index.ts'
 import type { Metrics } from '../../observability/metrics.ts'
-import { connect, type Remote } from '../remote-calls.ts'
+import { endThread, startThread, type Thread } from '../remote-calls.ts'
 import { markFileOf } from '../stages.ts'
 import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './thread.ts'
 
@@ -23,11 +21,14 @@ export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
 
 /** The nice value of the thread: pages are to be answered under load, too, and clients before them. */
 const NICE = 10
-const HEAP_MIB = 256
 const STOP_MS = 5_000
 const RESTART_MS = 10_000
-/** The file beside this one, as built or as source. */
-const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
+const SETTINGS = {
+  /** The file beside this one, as built or as source. */
+  file: new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url),
+  name: 'markbridge-console',
+  resourceLimits: { maxOldGenerationSizeMb: 256 },
+}
 
 /**
  * Opens the data of the console over the journal that the configuration names: a thread reads it and does the background work. Until
@@ -41,10 +42,13 @@ export function openConsoleData({
   const url = journalUrlOf(journal)
   if (url === 'none') return undefined
   const how = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
-  let [thread, isClosed]: [Thread | undefined, boolean] = [undefined, false]
+  let [thread, isClosed]: [Thread<ConsoleThreadCalls> | undefined, boolean] = [undefined, false]
+  const ended = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console has ended.')
   let cancel = (): void => undefined
   const start = (): void => {
-    thread = startThread({ url, how, nice: NICE }, { failed: onFailure }, () => {
+    const workerData: ConsoleThreadStart = { url, how, nice: NICE }
+    const calls: ConsoleMainCalls = { failed: onFailure }
+    thread = startThread<ConsoleThreadCalls>({ ...SETTINGS, workerData }, calls, ended, () => {
       thread = undefined
       if (isClosed) return
       onFailure()
@@ -52,7 +56,7 @@ export function openConsoleData({
     })
   }
   start()
-  const call: Thread['call'] = (name, ...args) =>
+  const call: Thread<ConsoleThreadCalls>['call'] = (name, ...args) =>
     thread?.call(name, ...args) ??
     Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console does not run.'))
   /** Commands of an operator are rare: each opens the journal by itself, as `markbridge journal` does. */
@@ -78,37 +82,9 @@ export function openConsoleData({
     close: async () => {
       isClosed = true
       cancel()
-      const own = thread
-      if (own === undefined) return
-      own.worker.ref()
-      const waited = new AbortController()
-      await Promise.race([own.call('close').catch(() => undefined), waitFor(STOP_MS, clock, waited.signal)])
-      waited.abort()
-      await own.worker.terminate()
+      if (thread !== undefined) await endThread(thread, STOP_MS, clock)
     },
   }
-}
-
-type Thread = Remote<ConsoleThreadCalls> & { readonly worker: Worker }
-
-/** Starts the thread; it does not keep the process alive. `onEnd` is called once it has ended. */
-function startThread(start: ConsoleThreadStart, calls: ConsoleMainCalls, onEnd: () => void): Thread {
-  const worker = new Worker(THREAD, {
-    workerData: start,
-    execArgv: [],
-    name: 'markbridge-console',
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
-  })
-  const remote = connect<ConsoleThreadCalls>(worker)
-  remote.answer({ ...calls })
-  // Its end is reported by `onEnd`.
-  worker.on('error', () => undefined)
-  worker.on('exit', () => {
-    onEnd()
-    remote.end(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console has ended.'))
-  })
-  worker.unref()
-  return { ...remote, worker }
 }
 
 const STEPS_EVERY_MS = 1_000

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import type { MainCalls, ThreadStart } from '../../../src/app/background/calls.ts'
-import { startThread } from '../../../src/app/background/background-thread.ts'
+import { startBackground } from '../../../src/app/background/background-thread.ts'
 import { packConfig, parseConfig, Secret } from '../../../src/config/index.ts'
 
 const rule = {
@@ -60,7 +60,7 @@ const niceValues = (): readonly number[] =>
 describe('the thread of background work', () => {
   it('takes a partner with all that it may have, answers, and ends', async () => {
     const ends: unknown[] = []
-    const thread = startThread(startOf(), noCalls, (cause) => ends.push(cause))
+    const thread = startBackground(startOf(), noCalls, (cause) => ends.push(cause))
     await thread.call('wrote', 'acme', ['key', undefined])
     await thread.close()
     await thread.terminate()
@@ -70,7 +70,7 @@ describe('the thread of background work', () => {
   it.runIf(process.platform === 'linux')(
     'leaves the processor to the threads that serve clients',
     async () => {
-      const thread = startThread(startOf(), noCalls, () => undefined)
+      const thread = startBackground(startOf(), noCalls, () => undefined)
       onTestFinished(async () => {
         await thread.terminate()
       })
@@ -81,7 +81,7 @@ describe('the thread of background work', () => {
 
   it('reports what ended it, and rejects what it has not answered', async () => {
     const ended = Promise.withResolvers<unknown>()
-    const thread = startThread(startOf({ config: { packed: null } }), noCalls, ended.resolve)
+    const thread = startBackground(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })
     expect(await ended.promise).toMatchObject({ name: 'TypeError' })
   })
