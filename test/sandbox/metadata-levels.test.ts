@@ -1,5 +1,16 @@
 import { expect, test } from 'vitest'
-import { fixed, flatMark, jsonOf, nestedMark, ownMark, recordsOf, startSandbox } from './start-sandbox.ts'
+import {
+  fixed,
+  flatMark,
+  jsonOf,
+  nestedMark,
+  ownMark,
+  recordsOf,
+  shareCleanSandbox,
+  startSandbox,
+} from './start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 type Members = Record<string, unknown>
 const none = { Accept: 'application/json;odata.metadata=none' }
@@ -28,7 +39,7 @@ test.each([
   ['/Attendance/V3/StatutoryAttendanceSessions?$top=1', []],
   [`/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, []],
 ] as const)('odata.metadata=none leaves out what a client can do without: %s', async (path, expected) => {
-  const { request } = await startSandbox()
+  const { request } = await cleanSandbox()
   const reply = await request('GET', path, { headers: none })
   expect([reply.status, reply.headers['content-type']]).toEqual([
     200,
@@ -50,7 +61,7 @@ test('none keeps the link to the next page; $format wins over Accept, in the sho
 })
 
 test('$format wins over Accept where it names no level either', async () => {
-  const { request } = await startSandbox()
+  const { request } = await cleanSandbox()
   const reply = await request('GET', `/V3/LearnerIdentifiers(${fixed.learner})?$format=json`, {
     headers: full,
   })
@@ -58,7 +69,7 @@ test('$format wins over Accept where it names no level either', async () => {
 })
 
 test('odata.metadata=full shows the type of each entity, expanded ones too', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const path = `/V3/LearnerMedicals(${fixed.learner})?$expand=MedicalProviders&$select=NHSNumber`
   const { body } = await json('GET', path, { headers: full })
   expect(body).toMatchObject({
@@ -69,7 +80,7 @@ test('odata.metadata=full shows the type of each entity, expanded ones too', asy
 })
 
 test('an answer to a POST has the level that was asked for, on both faces', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const post = async (path: string, mark: object, level: Record<string, string>) => {
     const { headers, body } = jsonOf(mark)
     return (await json('POST', path, { headers: { ...headers, ...level }, body })).body
@@ -81,7 +92,7 @@ test('an answer to a POST has the level that was asked for, on both faces', asyn
 })
 
 test('at the full level a flat record has its type, in pages and alone', async () => {
-  const { json, url } = await startSandbox()
+  const { json, url } = await cleanSandbox()
   const page = (
     await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, { headers: full })
   ).body as { value: Members[] }

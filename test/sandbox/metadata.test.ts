@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { startSandbox } from './start-sandbox.ts'
+import { shareCleanSandbox } from './start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 test.each([
   ['/V3/$metadata', 'LearnerPersonals', 'AttendanceRecords'],
@@ -7,7 +9,7 @@ test.each([
   ['/Attendance/V3/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
   ['/V2/Attendance/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
 ])('%s describes %s and not %s', async (path, present, absent) => {
-  const { request } = await startSandbox()
+  const { request } = await cleanSandbox()
   const { status, headers, text } = await request('GET', path)
   expect([status, headers['content-type'], headers['odata-version']]).toEqual([200, 'application/xml', '4.0'])
   expect(text).toContain(`<EntitySet Name="${present}"`)
@@ -21,7 +23,7 @@ test.each([
   ['/V3', expect.arrayContaining(['LearnerGroups', 'LearnerPersonals', 'LearnerLookups'])],
   ['/Attendance/V3', expect.arrayContaining(['AttendanceLookups', 'StatutoryAttendanceSessions'])],
 ])('what %s lists can be read below it', async (root, expected) => {
-  const { json, request } = await startSandbox()
+  const { json, request } = await cleanSandbox()
   const { body } = await json('GET', root)
   const names = (body as { value: { url: string }[] }).value.map(({ url }) => url)
   expect(names.toSorted()).toEqual(expected)
@@ -33,7 +35,7 @@ test.each([
 })
 
 test('descriptions are read only', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   expect(await json('POST', '/V3/$metadata')).toMatchObject({ status: 405 })
 })
 
@@ -42,7 +44,7 @@ test.each([
   [{ Accept: 'text/html' }, '', 200],
   [{ Accept: 'application/xml' }, '?$format=json', 406],
 ])('%j with $metadata%s is answered %i', async (headers, query, status) => {
-  const { request } = await startSandbox()
+  const { request } = await cleanSandbox()
   for (const path of ['/V3/$metadata', '/Attendance/V3/$metadata', '/V2/Attendance/$metadata']) {
     const reply = await request('GET', `${path}${query}`, { headers })
     expect(reply.status).toBe(status)
@@ -54,7 +56,7 @@ test.each([
   ['none', false],
   ['full', true],
 ])('the service document at the level %s has a context: %s', async (level, hasContext) => {
-  const { request, url } = await startSandbox()
+  const { request, url } = await cleanSandbox()
   const reply = await request('GET', '/V3/', {
     headers: { Accept: `application/json;odata.metadata=${level}` },
   })

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { startSandbox } from './start-sandbox.ts'
+import { shareCleanSandbox, startSandbox } from './start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const missing =
   'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.'
@@ -15,7 +17,7 @@ test.each([
   ['sandbox', 'sandbox', token],
   ['sandbox', 'Basic sandbox', token],
 ])('key %s with authorization %s is refused', async (key, authorization, message) => {
-  const { client } = await startSandbox()
+  const { client } = await cleanSandbox()
   const call = client.get('/Attendance/V3/AttendanceRecords')
   if (key !== undefined) call.set('Ocp-Apim-Subscription-Key', key)
   if (authorization !== undefined) call.set('Authorization', authorization)
@@ -24,7 +26,7 @@ test.each([
 })
 
 test('the scheme of the token is read in any case', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json('GET', '/nowhere', { headers: { Authorization: 'bearer sandbox' } })
   expect(reply).toMatchObject({ status: 404, body: { error: { code: 'NotFound' } } })
 })
@@ -37,6 +39,7 @@ const limited = {
     { token: 'none', domains: [] },
   ],
 }
+const limitedSandbox = shareCleanSandbox(limited)
 const as = (token: string) => ({
   headers: { 'Ocp-Apim-Subscription-Key': 'partner', Authorization: `Bearer ${token}` },
 })
@@ -63,7 +66,7 @@ test.each([
   ['none', '/V2/Attendance/AttendanceRecords', 403],
   ['none', '/V3/$metadata', 200],
 ])('token %s at %s is answered %i', async (token, path, status) => {
-  const { request } = await startSandbox(limited)
+  const { request } = await limitedSandbox()
   const reply = await request('GET', path, as(token))
   expect(reply.status).toBe(status)
   if (status === 403)

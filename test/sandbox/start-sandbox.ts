@@ -3,7 +3,7 @@ import { Pool } from 'undici'
 import supertest from 'supertest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
-import type { OnEnd } from '../support/end-of-file.ts'
+import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 
 /** The clock of the tests: a Wednesday in term, after the fixed weeks. */
 export const testNow = '2026-06-10T10:00:00Z'
@@ -75,6 +75,20 @@ export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = 
     await sandbox.close()
   })
   return { sandbox, url, v2Url, port, pool, client: supertest(url), ...clientOf(pool), v2: clientOf(v2Pool) }
+}
+
+/** One sandbox for the tests of a file: each that asks for it gets it as it was seeded, without faults, at `testNow`. */
+export function shareCleanSandbox(options: SandboxOptions = {}) {
+  const onEnd = atEndOfFile()
+  let started: ReturnType<typeof startSandbox> | undefined
+  return async () => {
+    if (started !== undefined) {
+      const { json, put } = await started
+      await json('POST', '/_sandbox/reset')
+      await put('clock', { now: testNow })
+    }
+    return (started ??= startSandbox(options, onEnd))
+  }
 }
 
 /** Headers of a JSON body. */

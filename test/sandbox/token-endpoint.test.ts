@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { anyText, jsonBody, startSandbox } from './start-sandbox.ts'
+import { anyText, jsonBody, shareCleanSandbox, startSandbox } from './start-sandbox.ts'
 
 const right = {
   grant_type: 'client_credentials',
@@ -12,8 +12,10 @@ const options = {
   clients: [{ id: 'school-app', secret: 'secret', organisation: 'org-1', domains: ['Learner.Transport'] }],
 }
 
+const cleanSandbox = shareCleanSandbox(options)
+
 test('a client gets a token for its domains, good for an hour', async () => {
-  const { client, json } = await startSandbox(options)
+  const { client, json } = await cleanSandbox()
   const reply = await client.post('/identity/connect/token').type('form').send(right)
   const granted = { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' }
   expect([reply.status, reply.body]).toEqual([200, granted])
@@ -46,7 +48,7 @@ test.each([
   ['no organisation', { acr_values: '' }, 400, 'invalid_request'],
   ['an organisation that is not its own', { acr_values: 'orgselected:org-2' }, 400, 'unauthorized_client'],
 ])('%s is refused', async (_name, change, status, error) => {
-  const { client } = await startSandbox(options)
+  const { client } = await cleanSandbox()
   const reply = await client
     .post('/connect/token')
     .type('form')
@@ -55,7 +57,7 @@ test.each([
 })
 
 test('a body that is not a form is refused', async () => {
-  const { client } = await startSandbox(options)
+  const { client } = await cleanSandbox()
   const reply = await client.post('/connect/token').send(right)
   expect([reply.status, reply.body]).toEqual([400, { error: 'invalid_request' }])
 })

@@ -4,11 +4,21 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
 import { batchPath } from '../support/batch-request.ts'
-import { flatMark, jsonOf, nestedMark, ownMark, recordsOf, startSandbox, testNow } from './start-sandbox.ts'
+import {
+  flatMark,
+  jsonOf,
+  nestedMark,
+  ownMark,
+  recordsOf,
+  shareCleanSandbox,
+  startSandbox,
+  testNow,
+} from './start-sandbox.ts'
 
 /** A sandbox whose V2 face has a port of its own, and a client for each face. */
-const startFaces = async (options: SandboxOptions = {}) => {
-  const { v2, ...v3 } = await startSandbox({ v2Port: 0, ...options })
+const twoFaces = shareCleanSandbox({ v2Port: 0 })
+const startFaces = async (options?: SandboxOptions) => {
+  const { v2, ...v3 } = await (options === undefined ? twoFaces() : startSandbox({ v2Port: 0, ...options }))
   return { v2, v3 }
 }
 const callerHeaders = (key: string, token: string): Record<string, string> => ({

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonOf, nestedMark, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const root = '/Attendance/V3'
 const post = (MinutesLate: number, event = fixed.morning) =>
@@ -7,7 +9,7 @@ const post = (MinutesLate: number, event = fixed.morning) =>
 const rowsOf = (reply: { body: unknown }): unknown[] => (reply.body as { value: unknown[] }).value
 
 test('sessions are listed for a writer to choose from', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const filter = encodeURIComponent(
     "Start ge 2026-03-02T00:00:00Z and Start lt 2026-03-03T00:00:00Z and Session eq 'AM'",
   )
@@ -26,7 +28,7 @@ test('sessions are listed for a writer to choose from', async () => {
 })
 
 test('codes have the shape of a lookup, also those of three characters', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json(
     'GET',
     `${root}/AttendanceLookups?$filter=Code%20in%20('I01','%23W')&$orderby=Code%20desc`,
@@ -49,7 +51,7 @@ test('codes have the shape of a lookup, also those of three characters', async (
 })
 
 test('changes since a date hold the marks written since, by whatever face', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const changes = (name: string, start: string) =>
     json('GET', `${root}/${name}/SIMS.Changes(startDate=${start})`)
   expect(rowsOf(await changes('AttendanceRecords', '2026-06-10T10:00:00Z'))).toEqual([])
@@ -110,6 +112,6 @@ test.each([
   ['DELETE', `AttendanceRecords(${fixed.zero})`, 405],
   ['POST', 'StatutoryAttendanceSessions', 405],
 ] as const)('%s %s is answered %i', async (method, path, status) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   expect(await json(method, `${root}/${path}`)).toMatchObject({ status, body: { error: {} } })
 })

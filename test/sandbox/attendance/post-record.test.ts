@@ -6,9 +6,12 @@ import {
   jsonOf as post,
   ownMark,
   recordsOf,
+  shareCleanSandbox,
   startSandbox,
   testNow,
 } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = recordsOf.V3
 const minimal = {
@@ -32,7 +35,7 @@ const full = {
 }
 
 test('a full record is created and echoed with an id of the service', async () => {
-  const { url, json } = await startSandbox()
+  const { url, json } = await cleanSandbox()
   const reply = await json('POST', `/sp-api${path}`, post(full))
   expect(reply).toEqual({
     status: 201,
@@ -49,7 +52,7 @@ test('a full record is created and echoed with an id of the service', async () =
 })
 
 test('a minimal record in single quotes gets its booleans from the code', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const body = JSON.stringify(minimal).replaceAll('"', "'")
   const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
   expect(reply).toMatchObject({
@@ -65,7 +68,7 @@ test('a minimal record in single quotes gets its booleans from the code', async 
 })
 
 test('ids that do not exist are all named at once', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const wrong = { ExternalID: fixed.unknown }
   const reply = await json(
     'POST',
@@ -113,7 +116,7 @@ test.each([
   ['present and absent', { ...minimal, Present: true, Absent: true }, ['Present']],
   ['two faults', { ...minimal, Present: 'yes', Absent: 1 }, ['Present', 'Absent']],
 ])('%s is refused', async (_name, body, targets) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json('POST', path, post(body))
   expect(reply).toMatchObject({
     status: 400,
@@ -129,13 +132,13 @@ test.each([
   ['application/json', '{', 400, 'InvalidBody'],
   ['application/json;odata.metadata=minimal', '', 400, 'InvalidBody'],
 ])('a %s body %j is refused with %i', async (type, body, status, code) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
   expect(reply).toMatchObject({ status, body: { error: { code } } })
 })
 
 test('return=minimal is answered without a body', async () => {
-  const { request, url } = await startSandbox()
+  const { request, url } = await cleanSandbox()
   const options = post(minimal)
   const reply = await request('POST', path, {
     ...options,
@@ -181,7 +184,7 @@ test('an id of the client is kept, and not given to another session', async () =
 })
 
 test('a lone surrogate in a text is stored, logged and read back as it is', async () => {
-  const { request } = await startSandbox()
+  const { request } = await cleanSandbox()
   const comment = 'a\ud83d\udE00b\ud83d'
   const mark = post({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
   expect(mark.body).toContain('b\\ud83d"')
@@ -196,7 +199,7 @@ test('a lone surrogate in a text is stored, logged and read back as it is', asyn
 })
 
 test('an id of its own names a new mark and does not rename one that stands', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const named = { ...full, ExternalID: fixed.unknown }
   const before = (await json('GET', `${path}?$filter=${ownMark.V3}`)).body as {
     value: { ExternalID: string }[]

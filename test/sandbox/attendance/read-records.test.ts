@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
-import { fixed, jsonOf, nestedMark, recordsOf, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, recordsOf, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = recordsOf.V3
 const weeks = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
@@ -14,7 +16,7 @@ interface Collection {
   '@odata.nextLink'?: string
   value: Record<string, unknown>[]
 }
-type Started = Awaited<ReturnType<typeof startSandbox>>
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 const read = async ({ json }: Started, options: Record<string, string>): Promise<Collection> => {
   const { status, body } = await json('GET', query(options))
   expect(status).toBe(200)
@@ -22,7 +24,7 @@ const read = async ({ json }: Started, options: Record<string, string>): Promise
 }
 
 test('every session of the range is there, and its code tells the days apart', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const { codes } = body as { codes: { id: string; code: string }[] }
   const named = new Map(codes.map(({ id, code }) => [id, code]))
@@ -49,7 +51,7 @@ test.each([
   ['/Attendance/V3/AttendanceRecords', `Attendee/ExternalID eq ${fixed.learner}`],
   ['/V2/Attendance/AttendanceRecords', `Learner eq ${fixed.learner}`],
 ])('%s: a date without a time is its midnight in UTC', async (face, learner) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const rows = async (from: string, to: string): Promise<unknown> => {
     const $filter = `${learner} and AttendableEventStart ge ${from} and ${to} gt AttendableEventStart`
     const { status, body } = await json('GET', `${face}?${new URLSearchParams({ $filter }).toString()}`)
@@ -62,7 +64,7 @@ test.each([
 })
 
 test('a posted mark is read back by learner and event, and by its id', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const mark = { Event: { ExternalID: fixed.afternoon }, Qualifier: { MinutesLate: 7, Comment: 'ä' } }
   const posted = await sandbox.json('POST', path, jsonOf(nestedMark(mark)))
   const { fabricated, '@odata.context': context, ...record } = posted.body as Record<string, unknown>
@@ -77,7 +79,7 @@ test('a posted mark is read back by learner and event, and by its id', async () 
 })
 
 test('the row of a missing mark can be read by its id until it is marked', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
   const [row] = (await read(sandbox, { $filter: wednesday })).value
   const { status, body } = await sandbox.json('GET', `${path}(${String(row?.['ExternalID']).toUpperCase()})`)
@@ -104,7 +106,7 @@ test.each([
   ['a learner who is not', `not (${one})`, 'DateRangeRequired'],
   ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
 ])('a filter with %s is refused', async (_name, filter, code) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
   expect(reply).toMatchObject({ status: 400, body: { error: { code } } })
 })
@@ -136,7 +138,7 @@ test.each([
   ['2026-03-02T00:00:00Z le AttendableEventStart and 2026-03-03T00:00:00Z gt AttendableEventStart', 60],
   [`Event/ExternalID eq ${fixed.morning} and AttendableEventStart ne 2026-03-02T09:00:00Z`, 0],
 ])('%s is within the limit', async (filter, count) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
   expect(counted).toBe(count)
 })
@@ -172,7 +174,7 @@ test('pages follow one another without loss, whatever the order', async () => {
 })
 
 test('the client may ask for smaller pages, the count stands on the first', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
     headers: { Prefer: 'odata.maxpagesize=5' },
   })
@@ -182,7 +184,7 @@ test('the client may ask for smaller pages, the count stands on the first', asyn
 })
 
 test('a stale read sees nothing that was written since the fault was set', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
   const before = await read(sandbox, filter)
   await sandbox.put('faults', { kind: 'staleRead', method: 'GET', count: 1 })

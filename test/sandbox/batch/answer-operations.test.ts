@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
 import { decodeBatchReply } from '../../../src/v2/index.ts'
-import { fixed, jsonBody, jsonOf, nestedMark, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, jsonOf, nestedMark, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = '/Attendance/V3/$batch'
 const mark = (learner: string) => nestedMark({ Attendee: { ExternalID: learner } })
 const good = mark(fixed.learner)
 const bad = mark(fixed.unknown)
-type Started = Awaited<ReturnType<typeof startSandbox>>
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 
 const part = (id: string | undefined, method: string, url: string, body?: unknown): string =>
   [
@@ -36,7 +38,7 @@ const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer
 }
 
 test('a batch of one changeset for each pupil applies what it can', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { replies, text } = await send(
     sandbox,
     multipart(
@@ -59,7 +61,7 @@ test('a batch of one changeset for each pupil applies what it can', async () => 
 })
 
 test('a changeset that fails is undone whole and has one answer', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { replies } = await send(
     sandbox,
     multipart(
@@ -78,7 +80,7 @@ test('a changeset that fails is undone whole and has one answer', async () => {
 })
 
 test('without the preference the batch ends at the first failure', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const operations = multipart(
     part(undefined, 'POST', 'AttendanceRecords', bad),
     part(undefined, 'POST', 'AttendanceRecords', good),
@@ -89,7 +91,7 @@ test('without the preference the batch ends at the first failure', async () => {
 })
 
 test('the JSON format groups, depends and answers by id', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const post = (id: string, body: unknown, more: object = {}) => ({
     ...{ id, method: 'post', url: 'AttendanceRecords', headers: jsonBody, body },
     ...more,
@@ -146,7 +148,7 @@ test.each([
     { ...multipart(part('1', 'GET', 'x')), body: multipart(part('1', 'GET', 'x')).body.slice(0, -8) },
   ],
 ])('a batch with %s is refused and nothing is applied', async (_name, body) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   expect(await sandbox.json('POST', path, body)).toMatchObject({ status: 400, body: { error: {} } })
   expect(await sandbox.effects()).toEqual([])
 })
@@ -154,7 +156,7 @@ test.each([
 test('the batch can be switched off, and is written to only', async () => {
   const off = await startSandbox({ batch: false })
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
-  const on = await startSandbox()
+  const on = await cleanSandbox()
   expect((await on.json('GET', path)).status).toBe(405)
   // A batch in a batch is not a resource.
   expect(
@@ -165,7 +167,7 @@ test('the batch can be switched off, and is written to only', async () => {
 })
 
 test('a fault that names a path strikes single requests of a batch', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const fault = { kind: 'rateLimit', path: 'AttendanceRecords', skip: 1, count: 1 }
   await sandbox.put('faults', fault)
   const parts = ['1', '2', '3'].map((id) => part(id, 'POST', 'AttendanceRecords', good))
@@ -179,9 +181,10 @@ test('a fault that names a path strikes single requests of a batch', async () =>
 })
 
 test('reads beyond the size of one answer are refused, writes are not', async () => {
-  const sandbox = await startSandbox()
-  const large = '/V3/LearnerGroups?$expand=*'
-  const bytes = (await sandbox.request('GET', large)).text.length
+  const sandbox = await cleanSandbox()
+  const days = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
+  const large = `AttendanceRecords?$filter=${days.replaceAll(' ', '%20')}`
+  const bytes = (await sandbox.request('GET', `/Attendance/V3/${large}`)).text.length
   const fitting = Math.floor(33_554_432 / bytes) + 1
   const reads = Array.from({ length: fitting + 2 }, (_, index) => part(String(index), 'GET', large))
   const { replies } = await send(

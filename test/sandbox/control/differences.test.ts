@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
-import { fixed, flatMark, jsonOf, ownMark, recordsOf, startSandbox } from '../start-sandbox.ts'
+import { fixed, flatMark, jsonOf, ownMark, recordsOf, shareCleanSandbox } from '../start-sandbox.ts'
 
-type Started = Awaited<ReturnType<typeof startSandbox>>
+const cleanSandbox = shareCleanSandbox()
+
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 const week = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
 const read = ({ rows }: Started, face: 'V2' | 'V3', filter = ownMark[face]) =>
   rows(`${recordsOf[face]}?$filter=${filter}`)
@@ -12,7 +14,7 @@ test.each([
   ['code', { SchoolAttendanceCode: expect.not.stringMatching(fixed.present) as unknown, Present: true }],
   ['id', { ExternalID: expect.any(String) as unknown }],
 ])('V2 shows %s of a mark otherwise, in every read of it, and V3 as it is', async (kind, shown) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
   await sandbox.json('POST', recordsOf.V2, record)
   await sandbox.put('clock', { now: '2026-03-02T10:00:00Z' })
@@ -34,7 +36,7 @@ test.each([
 })
 
 test('a missing mark has no row on V2, and on V3 that of a session without a mark', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const rows = [{ learner: fixed.learner, event: fixed.morning, kind: 'missing' }]
   await sandbox.put('differences', { face: 'V2', rows })
   expect(await read(sandbox, 'V2')).toEqual([])
@@ -45,7 +47,7 @@ test('a missing mark has no row on V2, and on V3 that of a session without a mar
 })
 
 test('a share of all marks is drawn, the same ones every time', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const before = await read(sandbox, 'V3', week)
   const differing = async (share: number): Promise<number[]> => {
     await sandbox.put('differences', { face: 'V3', share, kinds: ['recordedOn', 'code'] })
@@ -63,7 +65,7 @@ test('a share of all marks is drawn, the same ones every time', async () => {
 test.each([[{}], [{ face: 'V4' }], [{ face: 'V2', share: 2 }], [{ face: 'V2', kinds: ['odd'] }]])(
   'the differences %j are refused',
   async (plan) => {
-    const sandbox = await startSandbox()
+    const sandbox = await cleanSandbox()
     expect(await sandbox.put('differences', plan)).toMatchObject({
       status: 400,
       body: { error: { code: 'ADP_USAGE' } },

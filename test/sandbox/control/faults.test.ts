@@ -7,15 +7,18 @@ import {
   ownMark,
   recordsOf,
   sandboxHeaders,
+  shareCleanSandbox,
   startSandbox,
   testNow,
 } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = recordsOf.V3
 const mark = jsonOf(nestedMark())
 
 test('a status strikes as often as it should, and only the requests it names', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
   expect(await sandbox.put('faults', fault)).toMatchObject({
     status: 200,
@@ -31,7 +34,7 @@ test('a status strikes as often as it should, and only the requests it names', a
 })
 
 test('the rate limit is refused in the form of the gateway', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
   const reply = await sandbox.request('POST', path, mark)
   expect(reply).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
@@ -42,7 +45,7 @@ test('the rate limit is refused in the form of the gateway', async () => {
 })
 
 test('a fault of the other face strikes nothing', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'status', status: 500, face: 'V2' }])
   expect((await sandbox.json('POST', path, mark)).status).toBe(201)
 })
@@ -51,7 +54,7 @@ test.each([
   [{ kind: 'reset' }, 0],
   [{ kind: 'reset', apply: true }, 1],
 ])('%j loses the answer and leaves %i effects', async (fault, effects) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', { ...fault, method: 'POST' })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   await sandbox.json('DELETE', '/_sandbox/faults')
@@ -62,7 +65,7 @@ test.each([
   [{ kind: 'stall' }, 0],
   [{ kind: 'stall', apply: true }, 1],
 ])('%j never answers and leaves %i effects', async (fault, effects) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', fault)
   const attempt = sandbox.pool.request({
     method: 'POST',
@@ -76,14 +79,14 @@ test.each([
 })
 
 test('a truncated answer promises more bytes than it brings', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'truncate', bytes: 20, count: 1 })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   expect(await sandbox.effects()).toHaveLength(1)
 })
 
 test('broken gzip begins like gzip and cannot be read', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'brokenGzip' })
   const reply = await sandbox.pool.request({
     method: 'POST',
@@ -98,7 +101,7 @@ test('broken gzip begins like gzip and cannot be read', async () => {
 })
 
 test('latency and a slow body delay a whole answer', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('faults', [
     { kind: 'latency', ms: 60 },
     { kind: 'slowBody', bytesPerSecond: 8000 },
@@ -110,7 +113,7 @@ test('latency and a slow body delay a whole answer', async () => {
 })
 
 test('a read may lag behind the writes', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const clock = (now: string) => sandbox.put('clock', { now })
   const recordedOn = async (): Promise<unknown> => {
     const { body } = await sandbox.json('GET', `${path}?$filter=${ownMark.V3}`)
@@ -142,7 +145,7 @@ test('a share of the requests is drawn from the seed', async () => {
 test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms: -1 }], ['text'], [[1]]])(
   'faults %j are refused',
   async (faults) => {
-    const sandbox = await startSandbox()
+    const sandbox = await cleanSandbox()
     expect(await sandbox.put('faults', faults)).toMatchObject({
       status: 400,
       body: { error: { code: 'ADP_USAGE' } },
@@ -151,13 +154,13 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
 )
 
 test('a body that is not JSON is refused', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
 })
 
 test('the clock can be set and let go', async () => {
-  const { json, put } = await startSandbox()
+  const { json, put } = await cleanSandbox()
   expect(await put('clock', { now: '2026-03-04T09:00:00+01:00' })).toEqual({
     status: 200,
     body: { now: '2026-03-04T08:00:00Z' },

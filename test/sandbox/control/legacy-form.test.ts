@@ -4,9 +4,11 @@ import { expect, test } from 'vitest'
 
 import { decodeBatchReply } from '../../../src/v2/index.ts'
 import { batchOf, batchPath, flatRecord } from '../../support/batch-request.ts'
-import { anyText, fixed, recordsOf, startSandbox } from '../start-sandbox.ts'
+import { anyText, fixed, recordsOf, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
 
-type Started = Awaited<ReturnType<typeof startSandbox>>
+const cleanSandbox = shareCleanSandbox()
+
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 
 const mark = flatRecord(1, {
   ...{ Learner: fixed.learner, AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present },
@@ -29,7 +31,7 @@ async function post({ request }: Started, headers: Record<string, string> = {}, 
 }
 
 test('V2 has the form of service.md until another one is set, and again after a reset', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { json } = sandbox
   const standard = {
     ...{ layout: 'flat', dataEnvelope: false, msgtypeResponse: false, mismatch: 'post', errorMessages: {} },
@@ -53,13 +55,13 @@ test.each([
   [{ 'OData-MaxVersion': '4.0' }, 'nested'],
   [{ Accept: 'application/json' }, 'flat'],
 ])('the layout auto answers %o in the layout %s', async (headers, layout) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('legacy-form', { layout: 'auto' })
   expect((await post(sandbox, headers)).layout).toBe(layout)
 })
 
 test('parts have a msgtype, records an envelope, errors the texts that were set', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('legacy-form', {
     msgtypeResponse: true,
     dataEnvelope: true,
@@ -103,7 +105,7 @@ test.each([
 ])(
   'a batch with other ids is answered alike with mismatch %s, and %i mark is recorded',
   async (mismatch, marks) => {
-    const sandbox = await startSandbox()
+    const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { mismatch })
     expect((await post(sandbox, {}, `batch_${randomUUID()}`)).bodies).toEqual([])
     expect(await sandbox.effects()).toHaveLength(marks)
@@ -113,7 +115,7 @@ test.each([
 )
 
 test('a form with faults is refused with each of them, and changes nothing', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)
   expect((body as { error: { details: { target: string }[] } }).error).toMatchObject({

@@ -1,12 +1,22 @@
 import { expect, test } from 'vitest'
-import { anyText, arrayWith, fixed, jsonOf, nestedMark, recordsOf, startSandbox } from '../start-sandbox.ts'
+import {
+  anyText,
+  arrayWith,
+  fixed,
+  jsonOf,
+  nestedMark,
+  recordsOf,
+  shareCleanSandbox,
+} from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const mark = (learner: string) =>
   jsonOf(nestedMark({ Attendee: { ExternalID: learner }, Qualifier: { MinutesLate: 4, Comment: 'c' } }))
 const path = recordsOf.V3
 
 test('samples are the same for the default seed on every machine and day', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const { body } = await json('GET', '/_sandbox/samples', { headers: { Authorization: '' } })
   expect(body).toEqual({
     learners: arrayWith(fixed.learner, fixed.otherLearner),
@@ -19,7 +29,7 @@ test('samples are the same for the default seed on every machine and day', async
 })
 
 test('effects list every accepted write in order, and a reset undoes them', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const first = await json('POST', path, mark(fixed.learner))
   await json('POST', path, mark(fixed.unknown))
   await json('POST', path, mark(fixed.otherLearner))
@@ -50,7 +60,7 @@ test.each([
   ['/readyz', { status: 'ok' }],
   ['/_sandbox/effects', []],
 ])('%s needs no credentials', async (route, expected) => {
-  const { client } = await startSandbox()
+  const { client } = await cleanSandbox()
   const reply = await client.get(route)
   expect([reply.status, reply.body]).toEqual([200, expected])
 })
@@ -75,7 +85,7 @@ const callers: [who: string, headers: Record<string, string>, refused: RegExp | 
   ['a sandboxed frame', { Origin: 'null' }, foreign('ForeignPage')],
 ] // prettier-ignore
 test.each(callers)('control and %s', async (_who, headers, refused) => {
-  const { client } = await startSandbox()
+  const { client } = await cleanSandbox()
   for (const call of [
     client.get('/_sandbox/samples'),
     client.get('/_SANDBOX/effects'),

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import { jsonOf, nestedMark, ownMark, recordsOf, startSandbox } from '../start-sandbox.ts'
+import { jsonOf, nestedMark, ownMark, recordsOf, shareCleanSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = recordsOf.V3
-type Started = Awaited<ReturnType<typeof startSandbox>>
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 interface Shown {
   readonly RecordedOn: string
   readonly Qualifier: { readonly MinutesLate: number | null; readonly Comment: string | null }
@@ -31,7 +33,7 @@ test.each([
   [{ clock: 'server', offsetMs: 90_000 }, '2026-06-10T10:01:30Z'],
   [{ clock: 'server', offsetMs: -90_000, times: 'minutes' }, '2026-06-10T09:58:00Z'],
 ])('%j stores RecordedOn as %s', async (rules, stored) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, {}, '2026-03-02T09:00:31.254Z')
   expect([echoed.RecordedOn, (await read(sandbox)).RecordedOn]).toEqual([stored, stored])
@@ -59,7 +61,7 @@ test.each([
     { MinutesLate: null, Comment: null },
   ],
 ])('%j stores %j as %j', async (rules, posted, stored) => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, posted)
   expect(echoed.Qualifier).toMatchObject(stored)
@@ -67,7 +69,7 @@ test.each([
 })
 
 test('an answer may repeat what was posted while a read shows what is stored', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('values', {
     echo: 'posted',
     times: 'seconds',
@@ -84,14 +86,14 @@ test('an answer may repeat what was posted while a read shows what is stored', a
 })
 
 test('the log of writes keeps what was sent', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   await sandbox.put('values', { comments: ['trim'], nulls: ['minutesLateToZero'] })
   await write(sandbox, { MinutesLate: null, Comment: ' c ' })
   expect(await sandbox.effects()).toMatchObject([{ minutesLate: null, comment: ' c ' }])
 })
 
 test('rules are replaced whole, and removed by a reset', async () => {
-  const { json, put } = await startSandbox()
+  const { json, put } = await cleanSandbox()
   const before = await json('GET', '/_sandbox/values')
   await put('values', { times: 'seconds', comments: ['nfc'] })
   expect((await put('values', { clock: 'server' })).body).toEqual({
@@ -108,6 +110,6 @@ test.each([
   [{ unknown: 1 }, ''],
   [[], ''],
 ])('%j is refused', async (rules, target) => {
-  const reply = await (await startSandbox()).put('values', rules)
+  const reply = await (await cleanSandbox()).put('values', rules)
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE', details: [{ target }] } } })
 })

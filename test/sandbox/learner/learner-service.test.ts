@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
 
-import { fixed, startSandbox } from '../start-sandbox.ts'
+import { fixed, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const rowsOf = (body: unknown) => (body as { value: Record<string, unknown>[] }).value
 
 test('the learner browse finds current learners, leavers and those to come', async () => {
-  const { rows } = await startSandbox()
+  const { rows } = await cleanSandbox()
   const states = ['Current', 'Leaver', 'Future']
   const found = await Promise.all(
     states.map((state) => rows(`/V3/LearnerIdentifiers?$filter=OnRollState eq '${state}'`)),
@@ -40,7 +42,7 @@ test('options shape the answer', async () => {
 })
 
 test('nested collections are filtered, ordered, counted and cut', async () => {
-  const { rows } = await startSandbox()
+  const { rows } = await cleanSandbox()
   const expand =
     'LearnerContactRelationships($filter=Priority le 2;$orderby=Priority desc;$top=1;$count=true;$select=Priority)'
   const path = `/V1/LearnerContactDetails?$expand=${expand}&$filter=LearnerContactRelationships/$count eq 2&$top=1`
@@ -50,7 +52,7 @@ test('nested collections are filtered, ordered, counted and cut', async () => {
 })
 
 test('one entity, one of its collections and the number of entities can be read', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   expect(
     (await sandbox.json('GET', `/V3/LearnerPersonals(${fixed.learner})?$select=LegalSurname`)).body,
   ).toEqual({
@@ -87,7 +89,7 @@ test.each([
   ['PATCH', `/V3/LearnerMedicals(${fixed.learner})`, 405],
   ['DELETE', `/V3/LearnerPersonals(${fixed.learner})`, 405],
 ] as const)('%s %s is answered %i', async (method, path, status) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
 })
 
@@ -100,7 +102,7 @@ test.each([
 ])(
   'the options that are not supported are refused in $expand=%s, where they stand',
   async (text, position) => {
-    const { json } = await startSandbox()
+    const { json } = await cleanSandbox()
     expect(await json('GET', `/V3/LearnerRegistrations?$top=1&$expand=${text}`)).toMatchObject({
       status: 400,
       body: {

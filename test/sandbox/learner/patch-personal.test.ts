@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, shareCleanSandbox } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const path = `/V3/LearnerPersonals(${fixed.learner})`
 const patch = (body: unknown, prefer?: string) => ({
@@ -8,7 +10,7 @@ const patch = (body: unknown, prefer?: string) => ({
 })
 
 test('given properties are replaced, the others stay, and a reset undoes it', async () => {
-  const { json, request } = await startSandbox()
+  const { json, request } = await cleanSandbox()
   const before = (await json('GET', path)).body as Record<string, unknown>
   const change = {
     PreferredForename: 'Ari',
@@ -34,7 +36,7 @@ test('given properties are replaced, the others stay, and a reset undoes it', as
 })
 
 test('the entity is returned where the client prefers it', async () => {
-  const { json, url } = await startSandbox()
+  const { json, url } = await cleanSandbox()
   const reply = await json('PATCH', path, patch({ PreferredSurname: "O'Neill" }, 'return=representation'))
   expect(reply).toMatchObject({
     status: 200,
@@ -55,7 +57,7 @@ test.each([
   [{ Title: { Code: 'MR' } }, ['Title/ExternalID']],
   [[], undefined],
 ])('the change %j is refused and nothing changes', async (change, targets) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const before = await json('GET', path)
   const reply = await json('PATCH', path, patch(change))
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })

@@ -8,8 +8,11 @@ import {
   jsonOf,
   ownMark,
   recordsOf,
+  shareCleanSandbox,
   startSandbox,
 } from '../start-sandbox.ts'
+
+const cleanSandbox = shareCleanSandbox()
 
 const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const id = '0a3c9b52-53b8-4b35-9a3e-1f7f0f7f6a01'
@@ -34,14 +37,14 @@ const batch = (parts: readonly string[], headerId = id) => ({
   headers: { 'Content-Type': `multipart/mixed; boundary=batch_${headerId}` },
   body: `--batch_${id}\r\nContent-Type: multipart/mixed; boundary=changeset_${id}\r\n\r\n${parts.join('')}--changeset_${id}--\r\n--batch_${id}--\r\n`,
 })
-type Started = Awaited<ReturnType<typeof startSandbox>>
+type Started = Awaited<ReturnType<typeof cleanSandbox>>
 const send = async ({ request }: Started, body: ReturnType<typeof batch>) => {
   const { status, headers, text } = await request('POST', batchPath, body)
   return { status, contentType: String(headers['content-type']), text }
 }
 
 test('each record of a batch has its own answer, in order, and the good ones are applied', async () => {
-  const sandbox = await startSandbox()
+  const sandbox = await cleanSandbox()
   const unknown = { ...record, AttendableEvent: fixed.unknown, SchoolAttendanceCode: fixed.unknown }
   const { status, contentType, text } = await send(
     sandbox,
@@ -122,7 +125,7 @@ test.each([
     400,
   ],
 ])('%s is refused and nothing is applied', async (_name, body, status) => {
-  const { json, effects } = await startSandbox()
+  const { json, effects } = await cleanSandbox()
   expect(await json('POST', batchPath, body)).toMatchObject({ status, body: { error: {} } })
   expect(await effects()).toEqual([])
 })
@@ -130,7 +133,7 @@ test.each([
 test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1/AttendanceRecords'])(
   'a single record can be posted to %s',
   async (path) => {
-    const { json, request } = await startSandbox()
+    const { json, request } = await cleanSandbox()
     const body = JSON.stringify(record)
     expect(await json('POST', path, { headers: jsonBody, body })).toMatchObject({
       status: 201,
@@ -195,12 +198,12 @@ test.each([
   ['PATCH', 'AttendanceRecords', 405],
   ['DELETE', `AttendanceRecords(${fixed.unknown})`, 405],
 ] as const)('%s %s is answered %i', async (method, path, status) => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   expect(await json(method, `/V2/Attendance/${path}`)).toMatchObject({ status, body: { error: {} } })
 })
 
 test('members beyond the write form are left out', async () => {
-  const { json } = await startSandbox()
+  const { json } = await cleanSandbox()
   const more = { Extra: { nested: [1] }, RecordedOn: '2026-03-02T09:05:00Z', ChangeProcessName: 'Acme' }
   expect(await json('POST', recordsOf.V2, jsonOf({ ...record, ...more }))).toMatchObject({
     status: 201,
@@ -221,7 +224,7 @@ test('AttendanceHistorys of a mark beside others of its session has the states o
 })
 
 test('AttendanceHistorys holds the states of the mark that the history of V3 has, in pages and single records', async () => {
-  const { json, put } = await startSandbox()
+  const { json, put } = await cleanSandbox()
   const own = ownMark.V2
   const read = async (path: string) => (await json('GET', `/V2/Attendance/${path}`)).body
   const post = (minutes: number) => json('POST', recordsOf.V2, jsonOf({ ...record, MinutesLate: minutes }))
