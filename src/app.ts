@@ -45,16 +45,11 @@ import { createInFlight } from './proxy/context.ts'
 import type { Readiness } from './proxy/operations.ts'
 import { createProxyApp } from './proxy/router.ts'
 import { createUnmarkedCodes } from './reads/unmarked-codes.ts'
+import { createFileStages, type LiveStages } from './rollout/decide.ts'
+import { createEvidenceKeeper } from './rollout/evidence/keep-evidence.ts'
 import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
-import {
-  createEvidenceKeeper,
-  createFileStages,
-  createLiveGuards,
-  createStoredStages,
-  type LiveStages,
-  noGuards,
-  type StoredStages,
-} from './rollout/index.ts'
+import { createLiveGuards, noGuards } from './rollout/guards/live-guards.ts'
+import { createStoredStages, type StoredStages } from './rollout/live/stored-stages.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'

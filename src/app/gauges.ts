@@ -4,7 +4,7 @@ import type { Balance, Journal } from '../journal/index.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/index.ts'
 import type { ProxyContext } from '../proxy/context.ts'
-import type { StoredStages } from '../rollout/index.ts'
+import type { StoredStages } from '../rollout/live/stored-stages.ts'
 import type { Connections, RateLimits } from '../upstream/index.ts'
 
 type Gauges = Pick<Metrics, 'addGauge'>

@@ -11,7 +11,8 @@ import {
   type SharedRateLimit,
 } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
-import { createEvidenceStore, createRolloutStore } from '../rollout/index.ts'
+import { createEvidenceStore } from '../rollout/evidence/evidence-store.ts'
+import { createRolloutStore } from '../rollout/store/rollout-store.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/index.ts'

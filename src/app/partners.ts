@@ -8,11 +8,11 @@ import {
   refuseReload,
   Secret,
 } from '../config/index.ts'
-import type { Journal } from '../journal/index.ts'
 import { isLoopback } from '../http/address.ts'
+import type { Journal } from '../journal/index.ts'
 import { isGuid } from '../odata/index.ts'
 import type { Partner, PartnerRegistry } from '../partners/index.ts'
-import type { FileStage } from '../rollout/index.ts'
+import type { FileStage } from '../rollout/decide.ts'
 import type { RecordMapping } from '../translate/index.ts'
 import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 import { replaceFile } from '../compare/run/run-files.ts'
 import { type JournalConfig, journalUrlOf } from '../config/index.ts'
-import type { KeptStages } from '../rollout/index.ts'
+import type { KeptStages } from '../rollout/live/known-stages.ts'
 
 /** The file of the last stages; undefined: no folder is named, and the journal is not a file that one could lie beside. */
 export function stageFileOf(journal: JournalConfig): string | undefined {

@@ -1,4 +1,4 @@
-import type { Side, Stage } from '../rollout/index.ts'
+import type { Side, Stage } from '../rollout/stage.ts'
 import type { Comparison } from './verdict.ts'
 import type { ExchangeKind } from './wire-exchange.ts'
 

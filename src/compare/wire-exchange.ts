@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
 import type { Partner } from '../partners/partner.ts'
-import type { Side } from '../rollout/index.ts'
+import type { Side } from '../rollout/stage.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/index.ts'
 
 /** A message as it was on the connection of a client. */

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
+import { readClientCredentials, showClientCredentials } from '../http/client-credentials.ts'
+import type { FileStage } from '../rollout/decide.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import { type ClientIdentity, identify } from './owner.ts'
-import { readClientCredentials, showClientCredentials } from '../http/client-credentials.ts'
-import type { FileStage } from '../rollout/index.ts'
 
 /** How a request is known to be a partner's. */
 export type PartnerMatch =

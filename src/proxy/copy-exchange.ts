@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { WireExchange } from '../compare/wire-exchange.ts'
-import type { Side } from '../rollout/index.ts'
+import type { Side } from '../rollout/stage.ts'
 
 /** Takes the copy of one exchange. */
 export interface CopySink {

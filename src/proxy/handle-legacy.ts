@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { AdapterError, errorRules } from '../errors.ts'
 import { type BodyOptions, readBody, readRawBody } from '../http/body.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { isWriteKind } from '../rollout/index.ts'
+import { isWriteKind } from '../rollout/stage.ts'
 import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
 import { parseJson } from '../upstream/index.ts'
 import {
@@ -18,9 +18,9 @@ import {
   readPaced,
   type RelayedBatch,
   type RelayEnd,
-  type ReplyReading,
   replayBatch,
   replayOnV2,
+  type ReplyReading,
   waitForOlder,
   watchGiveWay,
 } from '../writes/index.ts'
@@ -28,8 +28,8 @@ import { showsAcceptance } from './allowed-paths.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent } from './exchange.ts'
-import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
+import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { endReply, onceWritten, openReply, writeRequestOf } from './write-handler.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { readTarget } from '../http/request-target.ts'
 import type { Client } from '../partners/partner.ts'
 import type { ReadContext } from '../reads/read-request.ts'
-import type { Side } from '../rollout/index.ts'
+import type { Side } from '../rollout/stage.ts'
 
 /** The requested address with the client's spelling of the path, without the query. */
 export function addressOf(request: IncomingMessage): string {

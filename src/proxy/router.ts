@@ -7,7 +7,8 @@ import { checkHost } from '../http/address.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { unitOf } from '../partners/index.ts'
-import type { RequestKind, Side, StageEntry } from '../rollout/index.ts'
+import type { StageEntry } from '../rollout/decide.ts'
+import type { RequestKind, Side } from '../rollout/stage.ts'
 import { batchPath } from '../v2/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
 import type { ProxyContext } from './context.ts'
@@ -25,9 +26,9 @@ import {
   handleReadRegistrations,
   handleReadServiceDocument,
 } from './handle-read.ts'
-import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { beginTrial, logWrite, noteWrite, offerExchange } from './observers.ts'
 import { createOperations, type MetricsPage, type Readiness, respelt } from './operations.ts'
+import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
 
 /** A path of the V2 interface, under any prefix and in any case (product contract: paths). */

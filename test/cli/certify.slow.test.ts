@@ -4,7 +4,8 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import { createEvidenceKeeper, createEvidenceStore } from '../../src/rollout/index.ts'
+import { createEvidenceStore } from '../../src/rollout/evidence/evidence-store.ts'
+import { createEvidenceKeeper } from '../../src/rollout/evidence/keep-evidence.ts'
 import { differing, exchangeOf, keepExchange, recordOf } from '../compare/evidence/exchanges.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { changeTo, goForward, run, serve, type Serving, shadow } from '../rollout/store/open-stores.ts'

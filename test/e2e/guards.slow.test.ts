@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
-import { type OpenedRolloutStore, openRolloutStore } from '../../src/rollout/index.ts'
 import type { AuditEntry } from '../../src/rollout/store/audit-trail.ts'
+import { type OpenedRolloutStore, openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, type BatchText, postBatch } from '../support/batch-request.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'

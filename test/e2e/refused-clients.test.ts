@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 
-import { openRolloutStore } from '../../src/rollout/index.ts'
-import { testName } from '../../src/rollout/guards/live-guards.ts'
-import { parseNote, seenName } from '../../src/rollout/evidence/seen-writes.ts'
 import { showsAcceptance } from '../../src/proxy/allowed-paths.ts'
+import { parseNote, seenName } from '../../src/rollout/evidence/seen-writes.ts'
+import { testName } from '../../src/rollout/guards/live-guards.ts'
+import { openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'
 import { incomingMessage } from '../support/incoming-message.ts'

@@ -1,7 +1,7 @@
-import type { Random } from '../../src/sandbox/random.ts'
-import { backOf, driveForward, judgeStep, nextOf } from '../../src/rollout/index.ts'
-import { placeOf, type StageSetting, toSetting } from '../../src/rollout/stage.ts'
 import { AdapterError } from '../../src/errors.ts'
+import { backOf, judgeStep, nextOf, placeOf, type StageSetting, toSetting } from '../../src/rollout/stage.ts'
+import { driveForward } from '../../src/rollout/store/drive-change.ts'
+import type { Random } from '../../src/sandbox/random.ts'
 import { PARTNER, type SimulatedInstance } from './simulated-instance.ts'
 import type { World } from './world.ts'
 

@@ -1,4 +1,4 @@
-import type { StageEntry } from '../../src/rollout/index.ts'
+import type { StageEntry } from '../../src/rollout/decide.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import type { BatchRequest } from './simulated-instance.ts'
 import type { Actor } from './world.ts'

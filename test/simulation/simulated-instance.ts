@@ -8,44 +8,18 @@ import { openJournalOn } from '../../src/journal/sql-journal.ts'
 import type { Store } from '../../src/journal/store.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import {
-  authoriseClient,
-  authoriseWithout,
-  createAcceptedCredentials,
-  createTokenVerdicts,
-  type Partner,
-} from '../../src/partners/index.ts'
+import { authoriseClient, authoriseWithout, createAcceptedCredentials, createTokenVerdicts, type Partner } from '../../src/partners/index.ts' // prettier-ignore
 import { identify } from '../../src/partners/owner.ts'
 import type { Client } from '../../src/partners/partner.ts'
 import { expectCurrent } from '../../src/proxy/exchange.ts'
-import {
-  createRolloutStore,
-  createStoredStages,
-  type KeptStages,
-  type StageEntry,
-  type StoredStages,
-} from '../../src/rollout/index.ts'
+import type { StageEntry } from '../../src/rollout/decide.ts'
+import type { KeptStages } from '../../src/rollout/live/known-stages.ts'
+import { createStoredStages, type StoredStages } from '../../src/rollout/live/stored-stages.ts'
+import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { createRateLimits, type OpenConnection } from '../../src/upstream/index.ts'
-import {
-  type BatchEncoder,
-  createBatchEncoder,
-  decodeBatchReply,
-  noBatchLimits,
-  type PartReply,
-} from '../../src/v2/index.ts'
+import { type BatchEncoder, createBatchEncoder, decodeBatchReply, noBatchLimits, type PartReply } from '../../src/v2/index.ts' // prettier-ignore
 import { createV3Client, createV3Reader } from '../../src/v3/index.ts'
-import {
-  answerWrites,
-  createActiveRecords,
-  createEchoLearning,
-  createPredecessorWatch,
-  createRecovery,
-  type Plan,
-  planWrites,
-  type Reply,
-  toWriteRequest,
-  type WriteContext,
-} from '../../src/writes/index.ts'
+import { answerWrites, createActiveRecords, createEchoLearning, createPredecessorWatch, createRecovery, type Plan, planWrites, type Reply, toWriteRequest, type WriteContext } from '../../src/writes/index.ts' // prettier-ignore
 import type { StageHabits } from './operator.ts'
 import { createSimulatedRelay, tellKept, V2_ORIGIN } from './simulated-relay.ts'
 import { guid } from './simulated-service.ts'

@@ -8,7 +8,10 @@ import type { PackedConfig } from '../../config/index.ts'
 import { type Events, framesOf } from '../../observability/events.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
 import type { Client } from '../../partners/partner.ts'
-import type { EvidenceEntry, EvidenceScope, PeriodKey, Side } from '../../rollout/index.ts'
+import type { PeriodKey } from '../../rollout/evidence/evidence-key.ts'
+import type { EvidenceEntry } from '../../rollout/evidence/evidence-store.ts'
+import type { EvidenceScope } from '../../rollout/evidence/read-kept.ts'
+import type { Side } from '../../rollout/stage.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
 // What the thread of background work and the main thread call each other for. All of it is plain values; buffers arrive as plain bytes.

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 
-import { createStageFile, markFileOf, stageFileOf } from '../../app/stages.ts'
 import { toFileStage } from '../../app/partners.ts'
+import { createStageFile, markFileOf, stageFileOf } from '../../app/stages.ts'
 import {
   type Config,
   journalKeysOf,
@@ -12,7 +12,7 @@ import {
 } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { sqlitePathOf } from '../../journal/index.ts'
-import type { FileStage } from '../../rollout/index.ts'
+import type { FileStage } from '../../rollout/decide.ts'
 import { type KnownStages, parseKnown } from '../../rollout/live/known-stages.ts'
 import {
   type Actor,

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts'
-import type { FileStage } from '../../rollout/index.ts'
+import type { FileStage } from '../../rollout/decide.ts'
 import {
   beginSetting,
   lowered,
@@ -9,8 +9,8 @@ import {
   toSetting,
 } from '../../rollout/stage.ts'
 import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
-import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
+import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
 import { unknownPartner } from '../target.ts'
 import { formatGivenText, formatTable, formatTime } from '../text.ts'
 import { type FilePartner, filePartnersOf } from './open-store.ts'

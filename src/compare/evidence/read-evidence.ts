@@ -1,16 +1,10 @@
 import jstat from 'jstat'
 
-import {
-  checkBits,
-  type ComparisonFigures,
-  type CountedEvidence,
-  type Counts,
-  countsOf,
-  type EvidenceThresholds,
-  type KeptEvidence,
-  MAX_PAIRS,
-  type NeededCheck,
-} from '../../rollout/index.ts'
+import type { ComparisonFigures, EvidenceThresholds, NeededCheck } from '../../rollout/advise.ts'
+import { type Counts, countsOf } from '../../rollout/evidence/count-name.ts'
+import { checkBits } from '../../rollout/evidence/evidence-key.ts'
+import { MAX_PAIRS } from '../../rollout/evidence/evidence-store.ts'
+import type { CountedEvidence, KeptEvidence } from '../../rollout/evidence/read-kept.ts'
 import { roundCount } from '../report/format.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Counted, delayBounds, toDocument } from '../tally.ts'

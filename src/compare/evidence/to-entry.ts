@@ -1,6 +1,6 @@
 import { addCounts, codeFingerprint, countName } from '../../rollout/evidence/count-name.ts'
-import { checkBits } from '../../rollout/evidence/evidence-key.ts'
-import type { EvidenceEntry, EvidenceKey, HashedPair } from '../../rollout/index.ts'
+import { checkBits, type EvidenceKey } from '../../rollout/evidence/evidence-key.ts'
+import type { EvidenceEntry, HashedPair } from '../../rollout/evidence/evidence-store.ts'
 import type { ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
 import { delayBounds } from '../tally.ts'
 

@@ -1,5 +1,5 @@
 import { addCounts, countsOf } from '../../rollout/evidence/count-name.ts'
-import type { KeptEvidence } from '../../rollout/index.ts'
+import type { KeptEvidence } from '../../rollout/evidence/read-kept.ts'
 import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'

@@ -5,7 +5,7 @@ import { readMark } from '../../reads/read-mark.ts'
 import { readPage } from '../../reads/read-page.ts'
 import type { ReadContext, ReadRequest } from '../../reads/read-request.ts'
 import type { ReadSession } from '../../reads/read-upstream.ts'
-import type { Side } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/stage.ts'
 import type { CallBudget, WholeReader } from '../../upstream/index.ts'
 import type { PaceRefusal } from './pace.ts'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { Side } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/stage.ts'
 import { toFlatRecord } from '../../translate/index.ts'
 import { compareMark } from '../diff/compare-mark.ts'
 import { type OwnRules, plainly } from '../diff/findings.ts'

@@ -1,5 +1,5 @@
 import { waitFor } from '../../clock.ts'
-import type { Side } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/stage.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { comparePair } from '../diff/compare-pair.ts'

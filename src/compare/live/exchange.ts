@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { Client } from '../../partners/partner.ts'
-import type { Side } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/stage.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { ComparedRecord, ExchangeHead } from '../compared-exchange.ts'

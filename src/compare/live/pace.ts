@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { isLoopback } from '../../http/address.ts'
 import type { Partner } from '../../partners/partner.ts'
-import type { Side } from '../../rollout/index.ts'
+import type { Side } from '../../rollout/stage.ts'
 import { createRateLimit, type RateLimit, type RateSlots } from '../../upstream/index.ts'
 
 /** Why a comparison gets no call: the side has answered 429, or none was free in time. */

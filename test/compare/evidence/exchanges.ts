@@ -1,6 +1,6 @@
 import type { ComparedExchange, ComparedRecord } from '../../../src/compare/compared-exchange.ts'
 import { toEntry } from '../../../src/compare/evidence/to-entry.ts'
-import type { EvidenceKeeper } from '../../../src/rollout/index.ts'
+import type { EvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
 
 /** Keeps an exchange that was compared, or that was not, as live comparison does. */
 export function keepExchange(keeper: EvidenceKeeper, exchange: ComparedExchange): void {

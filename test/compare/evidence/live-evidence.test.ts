@@ -7,14 +7,12 @@ import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts
 import { latestRuns, toFigures, toTrend } from '../../../src/compare/evidence/read-evidence.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
-import {
-  codeFingerprint,
-  createEvidenceKeeper,
-  type EvidenceStore,
-  type KeptEvidence,
-} from '../../../src/rollout/index.ts'
+import { codeFingerprint } from '../../../src/rollout/evidence/count-name.ts'
+import type { EvidenceStore } from '../../../src/rollout/evidence/evidence-store.ts'
+import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
+import type { KeptEvidence } from '../../../src/rollout/evidence/read-kept.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
-import { DAY_MS, type DatabaseClock, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
+import { type DatabaseClock, DAY_MS, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
 import { keyOf } from '../../rollout/store/open-stores.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 import { differing, exchangeOf, keepExchange, recordOf } from './exchanges.ts'

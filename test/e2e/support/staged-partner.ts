@@ -1,13 +1,13 @@
 import { onTestFinished } from 'vitest'
 
-import { openRolloutStore, type OpenedRolloutStore } from '../../../src/rollout/index.ts'
-import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-change.ts'
-import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
-import type { JournalKey } from '../../../src/journal/index.ts'
 import { systemClock } from '../../../src/clock.ts'
+import type { JournalKey } from '../../../src/journal/index.ts'
+import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
+import { driveForward, type DriveResult } from '../../../src/rollout/store/drive-change.ts'
+import { type OpenedRolloutStore, openRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchOf, postBatch } from '../../support/batch-request.ts'
 import type { Adapter, Reply } from '../../support/start-adapter.ts'
-import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 
 /** A service with both faces, each on a port of its own. */
 export interface TwoFaces {

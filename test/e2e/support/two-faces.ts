@@ -1,11 +1,12 @@
 import { vi } from 'vitest'
 
 import type { AppOverrides } from '../../../src/index.ts'
-import type { KnownWrite, LiveStages, Stage } from '../../../src/rollout/index.ts'
+import type { KnownWrite, LiveStages } from '../../../src/rollout/decide.ts'
+import type { Stage } from '../../../src/rollout/stage.ts'
 import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
-import { type BatchText, batchOf, postBatch } from '../../support/batch-request.ts'
+import { batchOf, type BatchText, postBatch } from '../../support/batch-request.ts'
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
-import { type JournalSection, journalFile } from './journal-file.ts'
+import { journalFile, type JournalSection } from './journal-file.ts'
 
 /** Which side serves writes from now on, and what the journal is to know of those of V2. */
 export interface Served {

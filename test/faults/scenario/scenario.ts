@@ -1,4 +1,4 @@
-import type { Stage } from '../../../src/rollout/index.ts'
+import type { Stage } from '../../../src/rollout/stage.ts'
 import type { ClockKind } from '../clocks/clocks.ts'
 import type { LoadOptions } from '../load/load.ts'
 import type { FaultShares } from '../proxy/fault.ts'

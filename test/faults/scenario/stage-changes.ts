@@ -4,16 +4,9 @@ import { join } from 'node:path'
 
 import { systemClock } from '../../../src/clock.ts'
 import { AdapterError } from '../../../src/errors.ts'
-import {
-  backOf,
-  driveForward,
-  judgeStep,
-  nextOf,
-  openRolloutStore,
-  type RolloutStore,
-  type Stage,
-} from '../../../src/rollout/index.ts'
-import type { StageSetting } from '../../../src/rollout/stage.ts'
+import { backOf, judgeStep, nextOf, type Stage, type StageSetting } from '../../../src/rollout/stage.ts'
+import { driveForward } from '../../../src/rollout/store/drive-change.ts'
+import { openRolloutStore, type RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { createRandom, type Random } from '../../../src/sandbox/random.ts'
 import { runCli } from '../../cli/run-cli.ts'
 import { disturb } from '../disturb.ts'

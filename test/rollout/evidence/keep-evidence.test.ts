@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { AdapterError } from '../../../src/errors.ts'
-import { createEvidenceKeeper } from '../../../src/rollout/index.ts'
+import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 it('destroys keys soon after the start and once an hour, and reports a failure once', async () => {

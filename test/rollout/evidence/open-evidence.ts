@@ -1,14 +1,13 @@
 import { sql } from 'kysely'
 
 import type { JournalDatabase, JournalKey } from '../../../src/journal/index.ts'
+import { type EvidenceKey, toEvidenceKey } from '../../../src/rollout/evidence/evidence-key.ts'
 import {
   createEvidenceStore,
   type EvidenceEntry,
-  type EvidenceKey,
-  type EvidenceScope,
   type EvidenceStore,
-  toEvidenceKey,
-} from '../../../src/rollout/index.ts'
+} from '../../../src/rollout/evidence/evidence-store.ts'
+import type { EvidenceScope } from '../../../src/rollout/evidence/read-kept.ts'
 import { serve } from '../store/open-stores.ts'
 
 export const DAY_MS = 86_400_000

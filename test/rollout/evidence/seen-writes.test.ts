@@ -2,8 +2,10 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
+import { codeFingerprint } from '../../../src/rollout/evidence/count-name.ts'
 import { MAX_WRITTEN } from '../../../src/rollout/evidence/evidence-store.ts'
-import { codeFingerprint, createEvidenceKeeper, type KeptEvidence } from '../../../src/rollout/index.ts'
+import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
+import type { KeptEvidence } from '../../../src/rollout/evidence/read-kept.ts'
 import {
   createLiveSeen,
   parseNote,
