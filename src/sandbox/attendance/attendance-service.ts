@@ -8,8 +8,14 @@ import { type Collection, listedRows, readCollection } from '../query/read-colle
 import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
 import { recordTypes, toRecordEntity } from './record.ts'
-import { changedRecords, type RecordFace, recordSet } from './record-set.ts'
-import { codeEntities, historyEntities, sessionEntities } from './reference-sets.ts'
+import {
+  changedRecords,
+  codeEntities,
+  historyEntities,
+  type RecordFace,
+  recordSet,
+  sessionEntities,
+} from './sets.ts'
 import { postRecord } from './write-mark.ts'
 
 const listedSet = (name: string, type: string, entities: readonly Entity[]): ServedSet => ({

@@ -19,9 +19,8 @@ import {
   type RecordFault,
   type V2Error,
 } from '../../v2/index.ts'
-import { type RecordFace, recordSet } from '../attendance/record-set.ts'
 import type { RecordView } from '../attendance/record.ts'
-import { historyViews } from '../attendance/reference-sets.ts'
+import { historyViews, type RecordFace, recordSet } from '../attendance/sets.ts'
 import { writeMark } from '../attendance/write-mark.ts'
 import { formatInstant } from '../dates.ts'
 import {
