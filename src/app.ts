@@ -31,15 +31,9 @@ import {
   type MetricsText,
 } from './observability/metrics.ts'
 import type { Tracing } from './observability/tracing.ts'
-import {
-  authoriseWithout,
-  createAcceptedCredentials,
-  createAuthorise,
-  createRecogniseClient,
-  createRegistry,
-  createTokenVerdicts,
-  longestReadBackMs,
-} from './partners/index.ts'
+import { createAcceptedCredentials, createTokenVerdicts } from './partners/credentials.ts'
+import { authoriseWithout, createAuthorise, createRecogniseClient } from './partners/partner.ts'
+import { createRegistry, longestReadBackMs } from './partners/registry.ts'
 import { createByteBudget } from './proxy/byte-budget.ts'
 import { createInFlight } from './proxy/context.ts'
 import type { Readiness } from './proxy/operations.ts'
@@ -53,12 +47,10 @@ import { createStoredStages, type StoredStages } from './rollout/live/stored-sta
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
-import {
-  createActiveRecords,
-  createEchoLearning,
-  createPredecessorWatch,
-  createRecovery,
-} from './writes/index.ts'
+import { createActiveRecords } from './writes/active-records.ts'
+import { createEchoLearning } from './writes/context.ts'
+import { createPredecessorWatch } from './writes/predecessors.ts'
+import { createRecovery } from './writes/recovery.ts'
 
 /** Parts that a caller may replace, mostly to observe or to fix the time. */
 export interface AppOverrides {

@@ -6,7 +6,7 @@ import { answerUnreadable, MAX_HEADER_BYTES, refuseTunnel } from '../http/server
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tracing } from '../observability/tracing.ts'
-import type { AcceptedCredentials } from '../partners/index.ts'
+import type { AcceptedCredentials } from '../partners/credentials.ts'
 import type { createByteBudget } from '../proxy/byte-budget.ts'
 import { createRelays } from '../proxy/forwarder.ts'
 import { createPassThrough } from '../proxy/pass-through.ts'

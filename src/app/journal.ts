@@ -15,7 +15,7 @@ import { createEvidenceStore } from '../rollout/evidence/evidence-store.ts'
 import { createRolloutStore } from '../rollout/store/rollout-store.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
-import type { EchoLearning } from '../writes/index.ts'
+import type { EchoLearning } from '../writes/context.ts'
 import { markFileOf } from './stages.ts'
 
 /** Opens the journal that the configuration names, and the stores that instances share in it. Errors: those of `openJournal`. */

@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
 import type { Partner } from '../partners/partner.ts'
 import type { Side } from '../rollout/stage.ts'
-import { toWriteRequest, type WriteRequest } from '../writes/index.ts'
+import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
 /** A message as it was on the connection of a client. */
 export interface WireMessage {

@@ -7,23 +7,18 @@ import type { Authorisation } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/stage.ts'
 import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
 import { parseJson } from '../upstream/index.ts'
+import { type Plan, type PlannedRequest, planWrites } from '../writes/plan.ts'
+import { watchGiveWay } from '../writes/predecessors.ts'
 import {
-  beginRelayed,
   forgotten,
-  isKnowable,
-  type Plan,
-  type PlannedRequest,
-  planWrites,
   type ReadMarkOfV2,
-  readPaced,
-  type RelayedBatch,
   type RelayEnd,
-  replayBatch,
   replayOnV2,
   type ReplyReading,
-  waitForOlder,
-  watchGiveWay,
-} from '../writes/index.ts'
+} from '../writes/relayed-reply.ts'
+import { beginRelayed, isKnowable, type RelayedBatch, waitForOlder } from '../writes/relayed-write.ts'
+import { replayBatch } from '../writes/replay.ts'
+import { readPaced } from '../writes/write-session.ts'
 import { showsAcceptance } from './allowed-paths.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'

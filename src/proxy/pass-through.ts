@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
-import { untilGone } from '../http/server.ts'
 import { isFramed } from '../http/body.ts'
+import { untilGone } from '../http/server.ts'
 import type { PassedThrough } from '../observability/events.ts'
-import { type AcceptedCredentials, ownDenialOf } from '../partners/index.ts'
+import { type AcceptedCredentials, ownDenialOf } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { openCallBudget, readRetryAfter, retryWaitMs } from '../upstream/index.ts'
 import { readUpstreamError, type V3Credentials } from '../v3/index.ts'

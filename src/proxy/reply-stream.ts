@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 
 import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '../v2/index.ts'
-import type { Plan, Reply } from '../writes/index.ts'
+import type { Plan } from '../writes/plan.ts'
+import type { Reply } from '../writes/reply.ts'
 import type { ExchangeObserver } from './exchange.ts'
 
 type Observer = Pick<ExchangeObserver, 'settled'>

@@ -3,17 +3,10 @@ import type { ServerResponse } from 'node:http'
 import { readBody } from '../http/body.ts'
 import { pathBefore } from '../http/request-target.ts'
 import { createBatchEncoder } from '../v2/index.ts'
-import {
-  type Answered,
-  answerWrites,
-  type KeptReply,
-  type OpenReply,
-  type Plan,
-  type PlannedRequest,
-  planWrites,
-  toWriteRequest,
-  type WriteRequest,
-} from '../writes/index.ts'
+import { answerWrites } from '../writes/answer.ts'
+import { type Plan, type PlannedRequest, planWrites } from '../writes/plan.ts'
+import type { Answered, KeptReply, OpenReply } from '../writes/reply.ts'
+import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent, type Handle } from './exchange.ts'

@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
-import { isSameCredentials, ownDenialOf, type TokenVerdict } from '../partners/index.ts'
+import { isSameCredentials, ownDenialOf, type TokenVerdict } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { toReadBackFilter } from '../translate/index.ts'
 import type { V3Record } from '../v3/index.ts'

@@ -1,13 +1,12 @@
 import { AdapterError, type ErrorCode } from '../errors.ts'
 import type { Slices } from '../http/slices.ts'
 import type { StoredBatch, StoredRecord } from '../journal/index.ts'
-import { isSameCredentials } from '../partners/index.ts'
+import { isSameCredentials } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { markOrphaned } from './active-records.ts'
 import { checkToken } from './check-token.ts'
 import type { WriteContext } from './context.ts'
 import { planStored } from './plan.ts'
-import { isReadBack } from './resolve-unknown.ts'
 import {
   type Answered,
   isHeld,
@@ -17,6 +16,7 @@ import {
   settleStored,
   tallyOf,
 } from './reply.ts'
+import { isReadBack } from './resolve-unknown.ts'
 import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'

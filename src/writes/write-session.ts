@@ -1,5 +1,5 @@
 import { AdapterError } from '../errors.ts'
-import { ownDenialOf } from '../partners/index.ts'
+import { ownDenialOf } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { isReplyTo } from '../translate/index.ts'
 import {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 
 import { createEchoKeeper } from '../../src/app/journal.ts'
+import { systemClock } from '../../src/clock.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { freshProfile } from '../../src/translate/index.ts'
-import { createEchoLearning } from '../../src/writes/index.ts'
-import { systemClock } from '../../src/clock.ts'
+import { createEchoLearning } from '../../src/writes/context.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 

@@ -12,7 +12,7 @@ import { noSeen, type SeenWrite } from '../../src/rollout/evidence/seen-writes.t
 import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/stage.ts'
 import type { PartReply } from '../../src/v2/index.ts'
-import type { Plan } from '../../src/writes/index.ts'
+import type { Plan } from '../../src/writes/plan.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 /** What the guards count of one write that took a second, of which nothing is known but what `end` says. */

@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
-import { createNoJournal, type Journal, type Settled, type StoredBatch } from '../../src/journal/index.ts'
+import { createNoJournal, type Journal, type Settled, type StoredBatch } from '../../src/journal/index.ts' // prettier-ignore
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials } from '../../src/partners/index.ts'
-import { createRecovery } from '../../src/writes/index.ts'
+import { createAcceptedCredentials } from '../../src/partners/credentials.ts'
 import type { Authorisation } from '../../src/partners/partner.ts'
+import { createRecovery } from '../../src/writes/recovery.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 import { authorisation } from './start-run.ts'
 import { createWriteContext } from './write-context.ts'

@@ -4,13 +4,10 @@ import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
-import { createAcceptedCredentials, createTokenVerdicts } from '../../src/partners/index.ts'
-import {
-  createActiveRecords,
-  createEchoLearning,
-  createPredecessorWatch,
-  type WriteContext,
-} from '../../src/writes/index.ts'
+import { createAcceptedCredentials, createTokenVerdicts } from '../../src/partners/credentials.ts'
+import { createActiveRecords } from '../../src/writes/active-records.ts'
+import { createEchoLearning, type WriteContext } from '../../src/writes/context.ts'
+import { createPredecessorWatch } from '../../src/writes/predecessors.ts'
 
 /** What nobody may ask. */
 export const refuse = (): never => {

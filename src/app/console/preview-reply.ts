@@ -7,8 +7,9 @@ import { createSlicing } from '../../http/slices.ts'
 import { encodeError } from '../../proxy/error-reply.ts'
 import { createBatchEncoder, encodeMismatch } from '../../v2/index.ts'
 import type { PostOutcome } from '../../v3/index.ts'
-import { planWrites, toWriteRequest } from '../../writes/index.ts'
+import { planWrites } from '../../writes/plan.ts'
 import { toReplyPart } from '../../writes/reply.ts'
+import { toWriteRequest } from '../../writes/stored-request.ts'
 import { batchLimitsOf, toPartner } from '../partners.ts'
 
 /** Stands for the id that V3 gives a mark. */

@@ -7,11 +7,11 @@ import {
   type ReplyPart,
 } from '../../v2/index.ts'
 import type { V3Record, V3Reply } from '../../v3/record.ts'
-import type { WriteRequest } from '../../writes/index.ts'
 import type { Plan, PlannedRecord } from '../../writes/plan.ts'
 import { toFaultPart, toReplyPart } from '../../writes/reply.ts'
-import type { FieldEquivalence } from '../verdict.ts'
+import type { WriteRequest } from '../../writes/stored-request.ts'
 import { isMembers, type Members } from '../diff/values.ts'
+import type { FieldEquivalence } from '../verdict.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
 
 /** The outcome that V3 is assumed to give, as V2's reply to the same record has it. */

@@ -10,8 +10,8 @@ import {
   type ReplyPart,
 } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
-import { planWrites, type WriteRequest } from '../../writes/index.ts'
-import type { Plan, PlannedRecord } from '../../writes/plan.ts'
+import { type Plan, type PlannedRecord, planWrites } from '../../writes/plan.ts'
+import type { WriteRequest } from '../../writes/stored-request.ts'
 import type { ComparedRecord } from '../compared-exchange.ts'
 import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
