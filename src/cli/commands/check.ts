@@ -2,7 +2,6 @@ import { stat } from 'node:fs/promises'
 
 import type { Command } from 'commander'
 
-import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import { AdapterError } from '../../errors.ts'
 import {
   type CheckedFolder,
@@ -10,6 +9,7 @@ import {
   inspectFolder,
   inspectRecording,
   type InspectSettings,
+  inspectSettingsOf,
 } from '../recordings/inspect-recording.ts'
 import { readGivenFile } from '../files.ts'
 import { configOption, NO_CONFIG } from '../options.ts'
@@ -78,15 +78,7 @@ async function readSettings({ boundary, config, partner }: CheckOptions): Promis
   if (config === undefined && partner !== undefined)
     throw new AdapterError('ADP_USAGE', `--partner names a partner of a configuration. ${NO_CONFIG}.`)
   const loaded = await loadOffline(config)
-  const chosen = findPartner(loaded, partner)
-  const { serviceHosts, v3 } = chosen
-  return {
-    limits: batchLimitsOf(loaded),
-    serviceHosts: serviceHosts === undefined ? undefined : new Set(serviceHosts),
-    mapping: toMapping(chosen),
-    bodyProfile: v3.bodyProfile,
-    boundary,
-  }
+  return inspectSettingsOf(loaded, findPartner(loaded, partner), boundary)
 }
 
 /** What was found as an object for programs. */

@@ -3,7 +3,6 @@ import * as z from 'zod'
 
 import { openConsoleData, type OpenedConsoleData } from '../../app/console/open-console-data.ts'
 import { previewRefusal, previewReply } from '../../app/console/preview-reply.ts'
-import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
 import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
@@ -23,7 +22,12 @@ import { startListening } from '../../http/server.ts'
 import { createEvents, framesOf } from '../../observability/events.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
-import { type InspectedRecording, inspectRecording, refusesRequest } from '../recordings/inspect-recording.ts'
+import {
+  type InspectedRecording,
+  inspectRecording,
+  inspectSettingsOf,
+  refusesRequest,
+} from '../recordings/inspect-recording.ts'
 import { openRecording } from '../recordings/open-recording.ts'
 import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
 import { findPartner } from '../target.ts'
@@ -156,14 +160,7 @@ function createComparisonDesk(
 /** Tries a recorded batch of a partner, as `markbridge check` does. Error: `ADP_USAGE` for a partner that the file does not have. */
 async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
   const own = findPartner(config, partner)
-  const { serviceHosts, v3 } = own
-  const inspected = await inspectRecording(file, {
-    limits: batchLimitsOf(config),
-    serviceHosts: serviceHosts === undefined ? undefined : new Set(serviceHosts),
-    mapping: toMapping(own),
-    bodyProfile: v3.bodyProfile,
-    boundary: undefined,
-  })
+  const inspected = await inspectRecording(file, inspectSettingsOf(config, own, undefined))
   const { bytes, sound, records, findings } = inspected
   return {
     bytes,

@@ -1,6 +1,8 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { batchLimitsOf, toMapping } from '../../app/partners.ts'
+import type { Config, PartnerConfig } from '../../config/index.ts'
 import { errorRules } from '../../errors.ts'
 import { type RecordMapping, toV3Record } from '../../translate/index.ts'
 import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFindings } from '../../v2/index.ts'
@@ -15,8 +17,23 @@ export interface InspectSettings {
   readonly serviceHosts: ReadonlySet<string> | undefined
   readonly mapping: RecordMapping
   readonly bodyProfile: BodyProfile
-  /** Overrides the boundary that the recording names or shows. */
   readonly boundary: string | undefined
+}
+
+/** The settings for a partner of a configuration; `boundary` overrides the one that the recording names or shows. */
+export function inspectSettingsOf(
+  config: Config,
+  partner: PartnerConfig,
+  boundary: string | undefined,
+): InspectSettings {
+  const { serviceHosts, v3 } = partner
+  return {
+    limits: batchLimitsOf(config),
+    serviceHosts: serviceHosts && new Set(serviceHosts),
+    mapping: toMapping(partner),
+    bodyProfile: v3.bodyProfile,
+    boundary,
+  }
 }
 
 /** A record, and the V3 body that would be posted for it. */
