@@ -15,11 +15,14 @@ const DAY = '(?<!\\d)(?:19|20)\\d\\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])(
 /** A calendar date, alone or with a time, as text or in a URL; times of day and offsets stay. */
 const DATE = `${DAY}(?:T\\d\\d(?::|%3A)\\d\\d(?:(?::|%3A)\\d\\d(?:\\.\\d{1,12})?)?(?:Z|(?:[+-]|%2B|%2D)\\d\\d(?::|%3A)?\\d\\d)?)?`
 const ids = new RegExp(`${GUID}|${DATE}`, 'gi')
-/** Hosts of addresses, ids, and words; an escaped byte of a URL is none of these. */
+/** A letter or digit as an escaped byte of a URL, or a byte of one beyond ASCII. */
+const ESCAPED_LETTER = '%(?:25)*(?:3\\d|[46][1-9a-f]|[57][\\da]|[89a-f][\\da-f])'
+/** Hosts of addresses, ids, words, and other escaped bytes of a URL. */
 const idsAndWords = new RegExp(
-  `(?<=//)[^/?#\\s"'<>]+|${GUID}|${DATE}|%(?:25)*[0-9a-f]{2}|[\\p{L}\\p{Nd}]+`,
+  `(?<=//)[^/?#\\s"'<>]+|${GUID}|${DATE}|(?:${ESCAPED_LETTER}|[\\p{L}\\p{Nd}])+|%(?:25)*[0-9a-f]{2}`,
   'giu',
 )
+const escapedSign = new RegExp(`^(?!${ESCAPED_LETTER})%`, 'i')
 const WEEK_MS = 604_800_000
 /** Dates move back by 1 to 520 weeks: days of the week stay. */
 const WEEKS = 520
@@ -71,7 +74,7 @@ export function createPseudonyms(key: Uint8Array) {
     return text.length === 1 ? digits.slice(0, 1) : (isInt32 ? '1' : '9') + digits.slice(1, text.length)
   }
   const word = (text: string): string => {
-    if (text.startsWith('%') || wireWords.has(text.toLowerCase()) || isKnownName(text)) return text
+    if (escapedSign.test(text) || wireWords.has(text.toLowerCase()) || isKnownName(text)) return text
     // Versions, status codes, and what counts the parts of a batch.
     if (/^\d+$/.test(text)) return text.length <= 3 ? text : digitsOf(text)
     return `w${hash(`word ${text}`).slice(0, 12)}`

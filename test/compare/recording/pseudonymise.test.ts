@@ -107,6 +107,9 @@ describe('a pseudonym', () => {
     const words = Array.from({ length: 5_000 }, (_, n) => `name${n}`)
     expect(new Set(words.map(pseudonyms.words)).size).toBe(words.length)
     expect(pseudonyms.words('POST /V2/Attendance/AttendanceRecords HTTP/1.1')).toBe('POST /V2/Attendance/AttendanceRecords HTTP/1.1') // prettier-ignore
+    // Names that a client escapes, as each does beyond ASCII, outside of quotes.
+    for (const name of ['%D0%9F%D0%B5%D1%82%D1%80', '%50eter', 'Pete%72', '%25D0%259F', '%50', 'Zo%C3%AB'])
+      expect(pseudonyms.words(`%24search=%22${name}%22`)).toMatch(/^%24search=%22w[0-9a-f]{12}%22$/)
     for (const [lexeme, form] of [
       ['-8151623421.50', /^-9\d{9}\.00$/],
       ['-2147483648', /^-1\d{9}$/],
