@@ -347,13 +347,8 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
 function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
   if (config.console === undefined || stores === undefined) return undefined
   const { journal } = config
-  return openInstanceConsole({
-    journal,
-    metrics,
-    nowMs,
-    clock: backgroundClock,
-    onFailure: events.consoleFailed,
-  })
+  const options = { journal, clock: backgroundClock, onFailure: events.consoleFailed }
+  return openInstanceConsole(options, metrics, nowMs)
 }
 
 /**

@@ -70,7 +70,8 @@ export function countRefusals(
   return (reason) => shareRefused({ resource, reason: reasons[reason] })
 }
 
-interface ForwardingParts {
+/** What sends requests on as they are: pass-through to V3, and relays to V2. */
+export function createForwarding(parts: {
   readonly config: Config
   readonly accepted: AcceptedCredentials
   readonly byteBudget: ReturnType<typeof createByteBudget>
@@ -78,10 +79,7 @@ interface ForwardingParts {
   readonly events: Events
   readonly nowMs: () => number
   readonly tracing: Tracing | undefined
-}
-
-/** What sends requests on as they are: pass-through to V3, and relays to V2. */
-export function createForwarding(parts: ForwardingParts) {
+}) {
   const { config, accepted, byteBudget, metrics, events, nowMs, tracing } = parts
   const { v3, v2 } = config.upstreams
   const { acquireMs } = config.tuning

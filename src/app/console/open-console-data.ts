@@ -90,24 +90,15 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 60_000
 
-interface InstanceOptions extends ConsoleDataOptions {
-  readonly metrics: Pick<Metrics, 'snapshot'>
-  /** Milliseconds since the epoch. */
-  readonly nowMs: () => number
-}
-
-/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. */
-export function openInstanceConsole({ metrics, nowMs, ...options }: InstanceOptions) {
-  const data = openConsoleData(options)
-  return data && observeInstance(data, metrics, options.clock, nowMs)
-}
-
-function observeInstance(
-  data: OpenedConsoleData,
+/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. `nowMs`: since the epoch. */
+export function openInstanceConsole(
+  options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'snapshot'>,
-  clock: Clock,
   nowMs: () => number,
 ) {
+  const data = openConsoleData(options)
+  if (data === undefined) return undefined
+  const { clock } = options
   const queue = createStepQueue(nowMs)
   const deltas = createFigureDeltas()
   const stepping = createPeriodicTask({

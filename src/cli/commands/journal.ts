@@ -135,11 +135,6 @@ interface AdoptOptions extends Target {
   readonly yes?: boolean
 }
 
-/** The flags of `journal purge`. */
-interface PurgeOptions extends Target {
-  readonly learner?: string
-}
-
 /** Lists batches with the balance of each partner, or dead letters; status 1 for a balance that does not add up. */
 async function listBatches(inspector: JournalInspector, options: ListOptions): Promise<Answer> {
   const { partner, state, since: sinceMs, before, limit } = options
@@ -240,7 +235,7 @@ function filesOf(url: string): readonly string[] {
 }
 
 /** Deletes data past its retention period, or what is kept of one learner; status 1 where something of the learner is left. */
-async function purgeJournal(options: PurgeOptions): Promise<Answer> {
+async function purgeJournal(options: Target & { readonly learner?: string }): Promise<Answer> {
   const learner = options.learner === undefined ? undefined : await readLearner(options.learner)
   return withInspector(options, async (inspector, journal) => {
     if (learner === undefined) {

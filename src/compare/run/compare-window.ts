@@ -10,7 +10,7 @@ import { splitWindow, type Window } from './windows.ts'
 
 /** How windows are read and compared. */
 export interface CompareWindowOptions {
-  readonly sides: Readonly<Record<Window['kind'], SidePair>>
+  readonly sides: Readonly<Record<Window['kind'], Readonly<Record<'v2' | 'v3', ComparedSide>>>>
   /** True: V2 is read twice. */
   readonly noise: boolean
   /** The partner's own; undefined: none. */
@@ -40,12 +40,6 @@ export interface WindowFailure {
   readonly window: Window
   readonly side: 'V2' | 'V3'
   readonly cause: AdapterError
-}
-
-/** One kind of record on both sides. */
-interface SidePair {
-  readonly v2: ComparedSide
-  readonly v3: ComparedSide
 }
 
 /** Reads a window of both sides at the same time, V2 once more as `again` where noise is measured. Rejects as `readRows`. */

@@ -150,11 +150,6 @@ button.quiet{background:none;color:var(--link);border-color:var(--line);padding:
 @media (prefers-reduced-motion:no-preference){.skip{transition:none}}
 `
 
-interface Asset {
-  readonly type: string
-  readonly body: Buffer
-}
-
 const packages = createRequire(import.meta.url)
 const ofPackage = (path: string): Buffer => readFileSync(packages.resolve(path))
 
@@ -164,7 +159,7 @@ const files = {
   'console.js': { type: javascript, body: Buffer.from(script) },
   'uplot.js': { type: javascript, body: ofPackage('uplot/dist/uPlot.esm.js') },
   'uplot.css': { type: 'text/css; charset=utf-8', body: ofPackage('uplot/dist/uPlot.min.css') },
-} as const satisfies Readonly<Record<string, Asset>>
+} as const satisfies Readonly<Record<string, { readonly type: string; readonly body: Buffer }>>
 
 type AssetName = keyof typeof files
 

@@ -69,16 +69,10 @@ export async function readTest(store: Pick<RolloutStore, 'readText'>, partner: s
   return parseTest(await store.readText(testName(partner)))
 }
 
-/** The writes of one stage and share of a partner. */
-interface Watched {
-  readonly revision: number
-  readonly windows: TrialWindows
-}
-
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, clock, nowMs, events, metrics } = options
-  const watched = new Map<string, Watched>()
+  const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
   const failing = new Set<string>()
   const addWindows = async (
     partner: string,
