@@ -10,7 +10,7 @@ const allowed = {
   v2: ['http', 'odata', 'model', 'errors'],
   upstream: ['http', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   v3: ['upstream', 'http', 'odata', 'model', 'clock', 'errors', 'npm:undici', 'npm:zod'],
-  translate: ['v2/record', 'v2/errors', 'v3/record', 'v3/outcome', 'odata', 'model', 'errors', 'npm:zod'],
+  translate: ['v2/record', 'v3/record', 'v3/outcome', 'odata', 'model', 'errors', 'npm:zod'],
   journal: ['clock', 'errors', 'npm:kysely', 'npm:pg'],
   rollout: ['errors', 'clock', 'journal', 'observability/events', 'npm:kysely', 'npm:zod'],
   partners: ['v3', 'upstream', 'translate', 'rollout', 'http', 'errors', 'npm:jose'],

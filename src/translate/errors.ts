@@ -1,5 +1,5 @@
 import { type ErrorCode, errorRules } from '../errors.ts'
-import type { V2Error } from '../v2/errors/error-array.ts'
+import type { V2Error } from '../v2/record/flat-reply.ts'
 import type {
   NotAppliedReason,
   PostOutcome,

@@ -17,7 +17,7 @@ export {
 export { readBoundary } from './multipart/parts.ts'
 export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/head.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'
-export { encodeErrorArray, type V2Error } from './errors/error-array.ts'
+export { encodeErrorArray, type V2Error } from './record/flat-reply.ts'
 export { decodeRecord, decodeRecordBytes, type FlatRecord, type RecordFault } from './record/decode-record.ts'
 export {
   createRowEncoder,

@@ -1,5 +1,4 @@
-import type { CheckKind, ComparedExchange } from '../../compare/compared-exchange.ts'
-import type { OfferedExchange } from '../../compare/live/exchange.ts'
+import type { CheckKind, ComparedExchange, OfferedExchange } from '../../compare/live/exchange.ts'
 import type { CheckEnd } from '../../compare/live/live-comparison.ts'
 import type { PaceRefusal } from '../../compare/live/pace.ts'
 import type { RecordFate } from '../../compare/recording/recording-store.ts'

@@ -2,12 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { backgroundClock } from '../../clock.ts'
-import type { CheckKind, ComparedExchange, ComparedRecord } from '../../compare/compared-exchange.ts'
 import { createOwnRules, type OwnRules } from '../../compare/diff/findings.ts'
 import { toEntry } from '../../compare/evidence/to-entry.ts'
 import { createLearning } from '../../compare/learn/learned.ts'
 import { createAskSides } from '../../compare/live/ask-sides.ts'
-import { fingerprintOf, headOf, type OfferedExchange } from '../../compare/live/exchange.ts'
+import {
+  type CheckKind,
+  type ComparedExchange,
+  type ComparedRecord,
+  fingerprintOf,
+  headOf,
+  type OfferedExchange,
+} from '../../compare/live/exchange.ts'
 import { type CheckEnd, createComparisonEngine } from '../../compare/live/live-comparison.ts'
 import { createProcessorShare, takePriority, usedMs } from '../../compare/processor-share.ts'
 import type { WireMessage } from '../../compare/wire-exchange.ts'

@@ -1,6 +1,12 @@
 import { backgroundClock, type Clock } from '../../clock.ts'
-import type { CheckKind, ExchangeHead, OnCompared } from '../../compare/compared-exchange.ts'
-import { headOf, type OfferedExchange, sizeOf } from '../../compare/live/exchange.ts'
+import {
+  type CheckKind,
+  type ExchangeHead,
+  headOf,
+  type OfferedExchange,
+  type OnCompared,
+  sizeOf,
+} from '../../compare/live/exchange.ts'
 import {
   checksOf,
   comparedPercent,

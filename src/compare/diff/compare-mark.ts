@@ -1,9 +1,11 @@
-import type { RecordTrait } from '../compared-exchange.ts'
 import type { Comparison } from '../verdict.ts'
 import { codeClassOf } from './classes.ts'
 import { compareMembers, compareValues, type ValueForm } from './compare-values.ts'
 import { Findings, type OwnRules, plainly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
+
+/** What a record shows that advice wants to have seen. */
+export type RecordTrait = 'late' | 'comment' | 'correction'
 
 /** Members of a flat mark (service.md 2.10 and 9) that are classed by what the booleans of their mark say: neither tells the code of a learner. */
 const codes: ReadonlySet<string> = new Set(['Present', 'Absent', 'SchoolAttendanceCode'])

@@ -1,7 +1,7 @@
 import { addCounts, codeFingerprint, countName } from '../../rollout/evidence/count-name.ts'
 import { checkBits, type EvidenceKey } from '../../rollout/evidence/evidence-key.ts'
 import type { EvidenceEntry, HashedPair } from '../../rollout/evidence/evidence-store.ts'
-import type { ComparedExchange, ComparedRecord } from '../compared-exchange.ts'
+import type { ComparedExchange, ComparedRecord } from '../live/exchange.ts'
 import { delayBounds } from '../tally.ts'
 
 /** A code is a code only in the form that the service uses; anything else may be a text of a client. */

@@ -1,6 +1,5 @@
 import { waitFor } from '../../clock.ts'
 import type { Side } from '../../rollout/stage.ts'
-import type { ComparedRecord } from '../compared-exchange.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { comparePair } from '../diff/compare-pair.ts'
 import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
@@ -9,7 +8,13 @@ import { isEqual } from '../verdict.ts'
 import { headersOf, splitTarget } from '../wire-exchange.ts'
 import type { AskedRead, SideAnswer } from './ask-sides.ts'
 import type { CheckOptions } from './check-marks.ts'
-import { type CheckResult, type OfferedRead, plainBody, type SkipReason } from './exchange.ts'
+import {
+  type CheckResult,
+  type ComparedRecord,
+  type OfferedRead,
+  plainBody,
+  type SkipReason,
+} from './exchange.ts'
 import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
 /** An answer to a read, as its client would get it. */

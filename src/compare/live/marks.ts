@@ -1,7 +1,7 @@
 import { isGuid } from '../../odata/index.ts'
-import type { ComparedRecord } from '../compared-exchange.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
+import type { ComparedRecord } from './exchange.ts'
 
 /** What advice wants to know of a record besides its verdict. */
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>

@@ -6,8 +6,12 @@ import { describe, expect, it } from 'vitest'
 import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/background/calls.ts'
 import { toBackground } from '../../../src/app/background/to-background.ts'
 import { toPartners } from '../../../src/app/partners.ts'
-import type { ComparedExchange, OnCompared } from '../../../src/compare/compared-exchange.ts'
-import type { OfferedExchange, OfferedRead } from '../../../src/compare/live/exchange.ts'
+import type {
+  ComparedExchange,
+  OfferedExchange,
+  OfferedRead,
+  OnCompared,
+} from '../../../src/compare/live/exchange.ts'
 import { packConfig, parseConfig } from '../../../src/config/index.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'

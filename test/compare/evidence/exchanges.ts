@@ -1,5 +1,5 @@
-import type { ComparedExchange, ComparedRecord } from '../../../src/compare/compared-exchange.ts'
 import { toEntry } from '../../../src/compare/evidence/to-entry.ts'
+import type { ComparedExchange, ComparedRecord } from '../../../src/compare/live/exchange.ts'
 import type { EvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
 
 /** Keeps an exchange that was compared, or that was not, as live comparison does. */

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
 import { latestRuns, toFigures, toTrend } from '../../../src/compare/evidence/read-evidence.ts'
+import type { ComparedExchange } from '../../../src/compare/live/exchange.ts'
 import { AdapterError } from '../../../src/errors.ts'
 import type { ComparisonFigures } from '../../../src/rollout/advise.ts'
 import { codeFingerprint } from '../../../src/rollout/evidence/count-name.ts'

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-import type { ComparedExchange } from '../../../src/compare/compared-exchange.ts'
+import type { ComparedExchange } from '../../../src/compare/live/exchange.ts'
 import { readSamples } from '../../support/read-samples.ts'
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { journalFile } from './journal-file.ts'
