@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { readyRun, termRun } from '../compare/report/sample-runs.ts'
-import { runCli } from './run-cli.ts'
+import { runCommand } from './run-command.ts'
 
 let folder = ''
 const id = 'run-20260327-160000-9f3c'
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(async () => rm(folder, { recursive: true, force: true }))
 
-const report = async (...args: string[]) => runCli(['compare', 'report', '--dir', folder, ...args])
+const report = async (...args: string[]) => runCommand(['compare', 'report', '--dir', folder, ...args])
 
 test('lists the runs, the newest first, and what is none', async () => {
   const { status, stdout } = await report('--list')

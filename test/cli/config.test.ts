@@ -4,7 +4,6 @@ import { expect, test } from 'vitest'
 
 import { createConfigJsonSchema } from '../../src/config/index.ts'
 import { ownFile } from './own-file.ts'
-import { runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 const good = `
@@ -87,7 +86,7 @@ test('config check --json has every fault with its line and column', async () =>
 })
 
 test('config schema prints the JSON Schema that validates the file', async () => {
-  const { status, stdout, stderr } = await runCli(['config', 'schema'])
+  const { status, stdout, stderr } = await runCommand(['config', 'schema'])
   const schema = JSON.parse(stdout) as object
   expect({ status, stderr, schema }).toEqual({ status: 0, stderr: '', schema: createConfigJsonSchema() })
   const validate = new Ajv().compile(schema)
