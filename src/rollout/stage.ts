@@ -89,10 +89,10 @@ export const settingSchema = z.object({
   never: z.array(z.string()),
 })
 
-/** Reads a stored setting; undefined where the text is not one that this version knows. */
-export function parseSetting(text: string): StageSetting | undefined {
+/** Reads a text that is stored as JSON; undefined where it is not one that this version knows. */
+export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
-    return settingSchema.safeParse(JSON.parse(text)).data
+    return schema.safeParse(JSON.parse(text)).data
   } catch {
     return undefined
   }

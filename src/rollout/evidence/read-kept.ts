@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import * as z from 'zod'
 
 import type { JournalDatabase } from '../../journal/index.ts'
-import { type Stage, stages } from '../stage.ts'
+import { parseStored, type Stage, stages } from '../stage.ts'
 import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 
@@ -134,7 +134,7 @@ async function readScope(
   const counts = new Map<string, number>()
   let damaged = false
   for (const { id, kept } of rows) {
-    const counted = kept === null ? await readPairCounts(db, id) : parsePairCounts(kept)
+    const counted = kept === null ? await readPairCounts(db, id) : parseStored(pairCounts, kept)
     if (counted === undefined) damaged = true
     else periods.push(counted)
     const own = sql<{
@@ -174,14 +174,5 @@ export async function readPairCounts(db: Db, period: number): Promise<PairCounts
     pairs: sumOf(rows.filter(({ checks }) => (checks & COMPARED) !== 0)),
     differing: sumOf(rows.filter(({ differs }) => differs !== 0)),
     schools: Array.from({ length: BITS }, (_, bit) => schoolsOf(bit).slice(0, MAX_SCHOOLS)),
-  }
-}
-
-/** Reads what was kept of a period; undefined: it is not as it was written. */
-function parsePairCounts(text: string): PairCounts | undefined {
-  try {
-    return pairCounts.safeParse(JSON.parse(text)).data
-  } catch {
-    return undefined
   }
 }

@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import type { Side } from '../stage.ts'
+import { parseStored, type Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import { addCounts, codeFingerprint, countName, countsOf } from './count-name.ts'
 import { type EvidenceEntry, type HashedPair, MAX_WRITTEN } from './evidence-store.ts'
@@ -62,12 +62,8 @@ function formatNote({ minutes, ...note }: SeenNote): string {
 }
 
 /** Reads a note. One that is damaged counts as none: then more is to be seen before a step is advised, never less. */
-export function parseNote(text: string | undefined): SeenNote {
-  try {
-    return schema.parse(JSON.parse(text ?? 'null'))
-  } catch {
-    return nothingSeen
-  }
+export function parseNote(text = ''): SeenNote {
+  return parseStored(schema, text) ?? nothingSeen
 }
 
 /** What was seen of the writes of a partner on one side at one stage and share. */

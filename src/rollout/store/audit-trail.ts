@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import * as z from 'zod'
 
 import { type JournalDatabase, macOf, macOfEnd, type TrailEnd } from '../../journal/index.ts'
-import { formatSetting, settingSchema, type StageSetting } from '../stage.ts'
+import { formatSetting, parseStored, settingSchema, type StageSetting } from '../stage.ts'
 import { type Db, forUpdate, isMac, type MacKey, readStages, rowsOf } from './stage-rows.ts'
 
 /** One change; rows are only added. */
@@ -72,11 +72,7 @@ const contentSchema = z.object({
 const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
 
 function readContent(text: string): z.output<typeof contentSchema> {
-  try {
-    return contentSchema.parse(JSON.parse(text))
-  } catch {
-    return unreadable
-  }
+  return parseStored(contentSchema, text) ?? unreadable
 }
 
 function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry {

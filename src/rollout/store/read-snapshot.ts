@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
 import { isLive, type JournalDatabase, settledAmong } from '../../journal/index.ts'
-import { parseSetting, type StageSetting } from '../stage.ts'
+import { parseStored, settingSchema, type StageSetting } from '../stage.ts'
 import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
   DAMAGED,
@@ -193,7 +193,7 @@ async function readFound(
 
 /** None where the row is not as it was written. */
 function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
-  const setting = parseSetting(text)
+  const setting = parseStored(settingSchema, text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]
 }
 
