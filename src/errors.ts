@@ -134,9 +134,13 @@ const fileCauses: Readonly<Record<string, string>> = {
   ELOOP: 'its symbolic links lead in a circle',
 }
 
+/** The code of an error, such as `ENOENT`; undefined: it has none. */
+export const errorCodeOf = (cause: unknown): string | undefined =>
+  cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
+
 /** Why a file cannot be read, in words; the code of the system where there are none. */
 export function describeFileError(cause: unknown): string {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown cause'
+  const code = errorCodeOf(cause) ?? 'unknown cause'
   return fileCauses[code] ?? code
 }
 

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 
 import { replaceFile } from '../compare/run/run-files.ts'
 import { type JournalConfig, journalUrlOf } from '../config/index.ts'
+import { errorCodeOf } from '../errors.ts'
 import type { KeptStages } from '../rollout/live/known-stages.ts'
 
 /** The file of the last stages; undefined: no folder is named, and the journal is not a file that one could lie beside. */
@@ -27,7 +28,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
   return {
     load: () =>
       readFile(path, 'utf8').catch((error: unknown) => {
-        if (isMissing(error)) return undefined
+        if (errorCodeOf(error) === 'ENOENT') return undefined
         throw error
       }),
     save: async (text) => {
@@ -48,6 +49,3 @@ async function syncFolder(path: string): Promise<void> {
     await folder.close()
   }
 }
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT'

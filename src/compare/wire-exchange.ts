@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
+import { errorCodeOf } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
 import type { Side } from '../rollout/stage.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
@@ -114,7 +115,6 @@ export async function decodeBody(
   try {
     return await decode(body, { maxOutputLength: Math.max(1, maxBytes) })
   } catch (cause) {
-    const isLonger = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
-    return isLonger ? 'tooLarge' : 'encoding'
+    return errorCodeOf(cause) === 'ERR_BUFFER_TOO_LARGE' ? 'tooLarge' : 'encoding'
   }
 }

@@ -10,6 +10,7 @@ import {
 } from '../../compare/recording/recording-store.ts'
 import type { WireExchange } from '../../compare/wire-exchange.ts'
 import { changedPaths, type Config, decodeKey, type RecordConfig } from '../../config/index.ts'
+import { errorCodeOf } from '../../errors.ts'
 
 /** Larger exchanges are not recorded. */
 export const MAX_EXCHANGE_BYTES = 4_194_304
@@ -32,7 +33,8 @@ export function createRecordings(nowMs: () => number, onStopped: (partner: strin
           key: key && decodeKey(key),
         }),
       pseudonyms: pseudonyms && createPseudonyms(keyOf(pseudonyms)),
-      onStopped: (cause) => onStopped(partner, codeOf(cause)),
+      // Without the message, which may name what is recorded.
+      onStopped: (cause) => onStopped(partner, errorCodeOf(cause) ?? 'unknown'),
     })
   return {
     record: async (partner: string, exchange: WireExchange): Promise<RecordFate> => {
@@ -65,7 +67,3 @@ export function createRecordings(nowMs: () => number, onStopped: (partner: strin
 /** Without a key of its own, one that ends with the thread: afterwards no one can undo a pseudonym. */
 const keyOf = (pseudonyms: NonNullable<RecordConfig['pseudonyms']>): Uint8Array =>
   pseudonyms === true ? randomBytes(32) : (decodeKey(pseudonyms.key) ?? randomBytes(32))
-
-/** Without the message, which may name what is recorded. */
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'

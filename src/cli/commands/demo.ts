@@ -12,7 +12,7 @@ import * as z from 'zod'
 
 import { createApp } from '../../app.ts'
 import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, errorCodeOf } from '../../errors.ts'
 import { stages } from '../../rollout/stage.ts'
 import { createSandbox } from '../../sandbox/index.ts'
 import { createLogger, openTextLines } from '../../observability/logger.ts'
@@ -124,8 +124,7 @@ async function findFreePort(port: number, others: readonly (number | undefined)[
     await once(server, 'listening')
     return port
   } catch (cause) {
-    if (port === MAX_PORT || !(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'))
-      return port
+    if (port === MAX_PORT || errorCodeOf(cause) !== 'EADDRINUSE') return port
     return await findFreePort(port + 1, others)
   } finally {
     server.close()

@@ -7,7 +7,7 @@ import * as z from 'zod'
 
 import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { readEnvironment } from '../../config/environment.ts'
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, errorCodeOf } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
 import { type Batch, decodeBatch, noBatchLimits, openReplyDecoding, type ReplyPart } from '../../v2/index.ts'
 import { describeConnection, isCertificate, remedyOf } from '../probe.ts'
@@ -342,8 +342,8 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
     throw cause
   }
   // Connection errors have codes; any other error is a bug.
-  if (!(cause instanceof Error && 'code' in cause)) throw cause
-  const code = String(cause.code)
+  const code = errorCodeOf(cause)
+  if (code === undefined) throw cause
   if (code.startsWith('UND_ERR_INVALID')) throw cause
   if (NOT_SENT.has(code) || isCertificate(code))
     throw new AdapterError(

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { errorCodeOf } from '../../errors.ts'
 import type { RecordedExchange } from './exchange.ts'
 import { maskExchange } from './mask-credentials.ts'
 import { pseudonymise, type Pseudonyms } from './pseudonyms.ts'
@@ -117,7 +118,7 @@ async function measure(folder: string, name: string): Promise<Kept | undefined> 
     const sizes = await Promise.all(files.map(async (file) => (await stat(join(path, file))).size))
     return { name, writtenMs: (await stat(path)).mtimeMs, bytes: spaceOf(sizes) }
   } catch (cause) {
-    if (hasCode(cause, 'ENOENT', 'ENOTDIR')) return undefined
+    if (['ENOENT', 'ENOTDIR'].includes(errorCodeOf(cause) ?? '')) return undefined
     throw cause
   }
 }
@@ -159,13 +160,10 @@ async function writeWhole(
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)
     // A folder with files is there already.
-    if (mayBeTaken && hasCode(error, 'ENOTEMPTY', 'EEXIST')) return false
+    if (mayBeTaken && ['ENOTEMPTY', 'EEXIST'].includes(errorCodeOf(error) ?? '')) return false
     throw error
   }
 }
-
-const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code))
 
 /** What became of an exchange. `unfit`: it cannot be pseudonymised without becoming another case. `stopped`: a write failed before. */
 export type RecordFate = 'recorded' | 'dropped' | 'unfit' | 'tooLarge' | 'stopped'

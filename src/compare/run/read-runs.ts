@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
-import { AdapterError, describeFileError } from '../../errors.ts'
+import { AdapterError, describeFileError, errorCodeOf } from '../../errors.ts'
 import {
   MAX_DOCUMENT_BYTES,
   outcomeOf,
@@ -55,7 +55,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
   const namesOf = async (): Promise<readonly string[]> => {
     const names = await readdir(folder).catch((cause: unknown) => {
-      if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
+      if (errorCodeOf(cause) === 'ENOENT') return []
       throw unusable(`${folder} cannot be read`, cause)
     })
     return names.sort()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import * as z from 'zod'
 
-import { AdapterError, describeFileError } from '../../errors.ts'
+import { AdapterError, describeFileError, errorCodeOf } from '../../errors.ts'
 import { countsForm } from '../tally.ts'
 
 /** Names sort by the time at which their runs began. */
@@ -106,7 +106,7 @@ async function newestOf(folder: string): Promise<string | undefined> {
 const unlessMissing =
   <Value>(path: string, value: Value) =>
   (cause: unknown): Value => {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return value
+    if (errorCodeOf(cause) === 'ENOENT') return value
     throw unusable(path, 'read', cause)
   }
 
