@@ -45,8 +45,8 @@ export type AuthoriseStored = (
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
 
-/** Finishes a batch without its client. `early`: it is to be tried again. A batch that has to wait for something is named with it. */
-type FinishBatch = (work: Work) => Promise<'done' | 'early' | Waiting>
+/** Finishes a batch without its client. `early`: it is to be tried again; `later`: after a rest. A batch that has to wait for something is named with it. */
+type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
 /**
  * Why a record is not retried: this version cannot read its request, its rows are damaged, or until the deadline of retries there were no credentials
@@ -81,6 +81,20 @@ export function createFinisher(
   /** Credentials that V3 denied, by batch. */
   const denied = new Map<number, readonly V3Credentials[]>()
 
+  /** Partners that there was no token for; true while one batch of theirs asks again: the others leave their turns to other partners. */
+  const tokenless = new Map<string, boolean>()
+  const noteToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
+    const isAgain = tokenless.has(partner)
+    if (isAgain) tokenless.set(partner, true)
+    try {
+      const authorisation = await authorised
+      tokenless.delete(partner)
+      return authorisation
+    } catch (cause) {
+      if (isAgain || !tokenless.has(partner)) tokenless.set(partner, false)
+      throw cause
+    }
+  }
   /** The credentials that a batch may be finished with; those that V3 has not denied for it come first. */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
@@ -93,14 +107,16 @@ export function createFinisher(
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
   /** The authorisation to finish a batch, or what is missing that may still come. */
-  const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting> => {
+  const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting | 'later'> => {
     const { partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
+    if (!isLate && tokenless.get(partner) === true) return 'later'
     const sender = readSender(stored.payload)
     const authorised = authorise(partner, credentialsFor(stored, sender))
     if (typeof authorised !== 'string') {
-      const authorisation = await (isLate ? authorised.catch(() => 'noToken' as const) : authorised)
+      const noted = noteToken(partner, authorised)
+      const authorisation = await (isLate ? noted.catch(() => 'noToken' as const) : noted)
       return { stored, authorisation }
     }
     if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
@@ -157,7 +173,7 @@ export function createFinisher(
     }
     if (stored.side === 'v2') return endRelayed(stored)
     const ready = await prepare(stored)
-    if ('missing' in ready) return ready
+    if (ready === 'later' || 'missing' in ready) return ready
     if (positions !== undefined) {
       await finish(ready, await journal.reopen(batch, positions, undefined))
       return 'done'

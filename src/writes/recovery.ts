@@ -55,6 +55,7 @@ export function createRecovery(
       .then(
         (end) => {
           if (end === 'done') resting.delete(batch)
+          else if (end === 'later') resting.failed(batch)
           else if (end !== 'early') wait(batch, end)
         },
         (cause: unknown) => {

@@ -29,7 +29,7 @@ const storedOf = (batch: number): StoredBatch => ({
 const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
 /** A recovery over a journal of which some members are given. */
-function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authorisation>) {
+function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => Promise<Authorisation>) {
   const clock = createManualClock()
   const log: string[] = []
   const loaded: number[] = []
@@ -51,7 +51,7 @@ function startRecovery(own: Partial<Journal>, authorise?: () => Promise<Authoris
   })
   const recovery = createRecovery(
     context,
-    (_partner, shown) => (shown === undefined ? 'credentials' : (authorise?.() ?? Promise.resolve(here))),
+    (partner, shown) => authorise?.(partner) ?? (shown === undefined ? 'credentials' : Promise.resolve(here)),
     () => 3_000,
   )
   recovery.start()
@@ -116,6 +116,33 @@ describe('recovery', () => {
     })
     await clock.pass(63_000)
     expect({ reads, reopened }).toEqual({ reads: 15, reopened: [1_000] })
+  })
+
+  it('reaches what is due of a partner while the token endpoint of another one does not answer', async () => {
+    const due = [...numbers(600), 1_000]
+    let isSilent = true
+    const reopened: number[] = []
+    const { clock } = startRecovery(
+      {
+        due: (_nowMs, limit) =>
+          Promise.resolve(due.slice(0, limit).map((batch) => ({ batch, positions: [0] }))),
+        reopen: (batch) => {
+          reopened.push(batch)
+          due.splice(due.indexOf(batch), 1)
+          return Promise.resolve({ lease: 1, after: new Map() })
+        },
+      },
+      async (partner) => {
+        if (partner === 'here' || !isSilent) return here
+        await new Promise<void>((resolve) => void clock.after(10_000, resolve))
+        throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.')
+      },
+    )
+    await clock.pass(30_000)
+    expect(reopened).toEqual([1_000])
+    isSilent = false
+    await clock.pass(60_000)
+    expect(reopened.length).toBe(601)
   })
 
   it('lets a batch that failed rest for 5 s', async () => {
