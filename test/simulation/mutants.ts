@@ -42,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'does not know the mark of an older lost record',
     module: 'writes/resolve-unknown.ts',
-    from: 'known.lost.length === 0 ? seen',
+    from: 'lost.length === 0 ? seen',
     to: 'true ? seen',
   },
   {
