@@ -18,6 +18,8 @@ interface ChecksOptions {
   readonly areClocksSound: boolean
   /** The service cuts no comments, or its replies show where, and its clock stays as it is. */
   readonly areValuesShown: boolean
+  /** The journal keeps credentials, so that a process that starts has them. */
+  readonly keepsCredentials: boolean
   /** The journal always answers in time, so V2's final reply is always found in it. */
   readonly isReplySure: boolean
 }
@@ -360,8 +362,9 @@ export class Checks {
     })
   }
 
-  /** The service has accepted a record of its client, by whose credentials others are finished. */
+  /** The service has accepted a record of its client, by whose credentials others are finished, where they are still known. */
   private isAccepted({ client }: SentBatch): boolean {
+    if (!this.options.keepsCredentials && this.gone.size > 0) return false
     return this.records.some(({ batch, final }) => batch.client === client && final?.status === 201)
   }
 

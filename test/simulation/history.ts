@@ -175,6 +175,7 @@ class History {
       areValuesShown:
         (echo === 'stored' && times === 'keep' && isWithout('serviceTimes')) ||
         !comments.some((rule) => typeof rule === 'object'),
+      keepsCredentials,
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
     const serviceActor = createActor('service')
