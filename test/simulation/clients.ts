@@ -36,6 +36,8 @@ interface Delivery {
   readonly isWrong: boolean
   readonly instance: SimulatedInstance
   readonly isLost: boolean
+  /** What is between client and adapter drops it: its client has given it up. */
+  readonly isDropped: () => boolean
 }
 
 /** The answer to a batch whose ids differ. */
@@ -216,7 +218,9 @@ export class Clients {
       again(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
     world.at(outside, isImpatient ? random.below(300) : 20_000, () => over('no answer in time'))
-    const request = { batch, authorization, isWrong }
+    // Behind a batch of other content with the same ids it would be another one.
+    const isDropped = (): boolean => isOver && batch.request.kind === 'batch' && !batch.hasOwnIds
+    const request = { batch, authorization, isWrong, isDropped }
     this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), over)
     if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
       // What is between client and adapter sends it again, to any instance.
@@ -234,13 +238,13 @@ export class Clients {
 
   /** A request arrives, perhaps long after its client has given it up. */
   private deliver(
-    { batch, authorization, isWrong, instance: { actor, serve }, isLost }: Delivery,
+    { batch, authorization, isWrong, instance: { actor, serve }, isLost, isDropped }: Delivery,
     delayMs: number,
     over: (what: string) => void,
   ): void {
     const { world, checks } = this
     world.at(actor, delayMs, () => {
-      if (this.isOver) return
+      if (this.isOver || isDropped()) return
       batch.atWork.push(actor)
       batch.sends += 1
       batch.lastSentMs = world.nowMs

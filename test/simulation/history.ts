@@ -32,6 +32,8 @@ const LEASE_MS = 2_000
 /** Time for everything after the faults: dead instances lose their leases, unknown outcomes are read again after 5 s. */
 const SETTLE_MS = 90_000
 const LOOK_EVERY_MS = 200
+/** Faults by which no instance may get a reply that shows where the service cuts comments. */
+const LOST_REPLIES = ['lostAfter', 'late', 'cut', 'stalled'] as const
 /** Two rounds in which unknown outcomes are read again. */
 const REST_MS = 11_000
 const DAY_MS = 86_400_000
@@ -132,8 +134,11 @@ class History {
     const isMinimal = drawn.chance(0.2)
     const commitKind = drawn.pick(['thread', 'server'] as const)
     const isOneMachine = drawn.chance(0.5)
-    // A batch that V2 was sent is read back as a whole: with fewer calls its client, who asks again and again, sees no end of it.
-    const leastCalls = faults.has('flips') ? 5 : 1
+    const onExisting = world
+      .random('existing')
+      .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
+    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its post too.
+    const leastCalls = faults.has('flips') ? 5 : onExisting === 'conflict' ? 3 : 1
     this.timing = {
       leaseMs: LEASE_MS,
       budgetMs: drawn.pick([3_000, 6_000]),
@@ -147,7 +152,7 @@ class History {
     // Who was answered 200 does not come again.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
-      onExisting: drawn.pick(['replace', 'replace', 'replace', 'duplicate', 'conflict']),
+      onExisting,
       staleMs: faults.has('stale') ? 300 : 0,
       // A mark that another program changed within the second of a lost POST would be taken for the one before (docs/decisions/012).
       keepsIds: !faults.has('otherWriters'),
@@ -173,8 +178,8 @@ class History {
           ?.journal.lease(),
       areClocksSound: isWithout('wallSteps', 'serviceTimes', 'values', 'drift'),
       areValuesShown:
-        (echo === 'stored' && times === 'keep' && isWithout('serviceTimes')) ||
-        !comments.some((rule) => typeof rule === 'object'),
+        !comments.some((rule) => typeof rule === 'object') ||
+        (echo === 'stored' && times === 'keep' && isWithout('serviceTimes', 'kill', ...LOST_REPLIES)),
       keepsCredentials,
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })

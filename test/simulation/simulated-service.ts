@@ -218,8 +218,7 @@ export class SimulatedService {
     const name = (comment ?? '').split(' ')[0] ?? ''
     if (name.startsWith('bad')) return 'invalid'
     if (this.habits.onExisting === 'conflict' && (this.marks.get(key) ?? []).length > 0) return 'conflict'
-    const mark = this.toMark(values, recordedOn)
-    this.keep(key, mark, name, writer)
+    const mark = this.keep(key, this.toMark(values, recordedOn), name, writer)
     const isEchoed = this.habits.values.echo === 'posted'
     return isEchoed ? { ...mark, minutesLate, comment, recordedOn: recordedOn ?? mark.recordedOn } : mark
   }
@@ -233,7 +232,8 @@ export class SimulatedService {
     return { ...values, ...stored, externalId: guid(1, (this.ids += 1)), present: true, absent: false }
   }
 
-  private keep(key: string, mark: Mark, name: string, writer: Writer): void {
+  /** The mark as it stands then. */
+  private keep(key: string, mark: Mark, name: string, writer: Writer): Mark {
     const before = this.marks.get(key) ?? []
     const kept = this.history.get(key) ?? []
     kept.push({ untilMs: this.world.nowMs, marks: before })
@@ -257,6 +257,7 @@ export class SimulatedService {
     this.world.tell(
       () => `${writer.send === undefined ? 'service' : 'V2'}: applied ${name} on ${key.slice(-4)}`,
     )
+    return replaced
   }
 
   private read(path: string, show: (mark: Mark) => object): ServiceReply {
