@@ -18,6 +18,8 @@ interface ChecksOptions {
   readonly areClocksSound: boolean
   /** The service cuts no comments, or its replies show where, and its clock stays as it is. */
   readonly areValuesShown: boolean
+  /** Replies show the times that reads do, or the service keeps its clock and its rules. */
+  readonly areTimesShown: boolean
   /** The journal keeps credentials, so that a process that starts has them. */
   readonly keepsCredentials: boolean
   /** The journal always answers in time, so V2's final reply is always found in it. */
@@ -77,7 +79,7 @@ export class Checks {
 
   /**
    * Says of which records others have left a mark that the journal does not know as confirmed: another program, or a record
-   * that V2 served and whose outcome or key is not known. Then only times may tell, and they may not.
+   * that V2 served and whose outcome or key is not known. Then only times may tell, and they may not. Or a newer record waits for credentials.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
@@ -86,8 +88,17 @@ export class Checks {
         !confirmed.has(`${send ?? 'V3'} ${name}`) &&
         (send !== undefined || this.records.every((record) => record.name !== name)),
     )
+    // An older record is not posted behind a newer one that may have been applied.
+    const waiting = new Set(
+      this.openRecords().flatMap(({ batch, position }) => {
+        const sent = this.batchOf(batch)
+        const record = sent?.records[position]
+        return sent !== undefined && record !== undefined && this.isAlone(sent) ? [record.key] : []
+      }),
+    )
     // Its own mark is no excuse.
-    return ({ key, name }) => unknown.some((effect) => effect.key === key && effect.name !== name)
+    return ({ key, name }) =>
+      waiting.has(key) || unknown.some((effect) => effect.key === key && effect.name !== name)
   }
 
   /** The records that the journal knows as confirmed with their keys, each behind the request that V2 was sent, or `V3`. */
@@ -338,9 +349,9 @@ export class Checks {
    * length that no reply has shown, or an older one (docs/decisions/012).
    */
   private mayStayUnknown(batch: SentBatch): boolean {
-    const { areClocksSound, areValuesShown } = this.options
+    const { areClocksSound, areValuesShown, areTimesShown } = this.options
     const wasOnV2 = this.sends.some((send) => send.batch === batch && send.entry?.side === 'v2')
-    return !areValuesShown || (!areClocksSound && wasOnV2)
+    return !areValuesShown || !areTimesShown || (!areClocksSound && wasOnV2)
   }
 
   /** What the journal must still settle. */
@@ -351,15 +362,21 @@ export class Checks {
     return open.filter(({ batch, position, state, isOnV2 }) => {
       // What became of it on V2 stays unknown until its client sends it again.
       if (isOnV2 === 1) return state === 0
-      const sent = this.batches.find(({ begun }) => begun.includes(batch))
+      const sent = this.batchOf(batch)
       const record = sent?.records[position]
-      // What came with credentials that the service denies, or never judged, waits for better ones for a day.
-      const isAlone = sent !== undefined && (sent.isAbandoned || sent.isHidden)
-      if (isAlone && (sent.wasDenied || (sent.request.kind === 'record' && !this.isAccepted(sent))))
-        return false
       if (sent === undefined || record === undefined) return true
-      return !isAmbiguous(record) && !this.mayStayUnknown(sent)
+      return !this.isAlone(sent) && !isAmbiguous(record) && !this.mayStayUnknown(sent)
     })
+  }
+
+  private batchOf(number: number): SentBatch | undefined {
+    return this.batches.find(({ begun }) => begun.includes(number))
+  }
+
+  /** What came with credentials that the service denies, or never judged, waits for better ones for a day where its client does not come. */
+  private isAlone(sent: SentBatch): boolean {
+    if (!sent.isAbandoned && !sent.isHidden) return false
+    return sent.wasDenied || (sent.request.kind === 'record' && !this.isAccepted(sent))
   }
 
   /** The service has accepted a record of its client, by whose credentials others are finished, where they are still known. */

@@ -180,6 +180,7 @@ class History {
       areValuesShown:
         !comments.some((rule) => typeof rule === 'object') ||
         (echo === 'stored' && times === 'keep' && isWithout('serviceTimes', 'kill', ...LOST_REPLIES)),
+      areTimesShown: echo === 'stored' || isWithout('serviceTimes'),
       keepsCredentials,
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
@@ -272,6 +273,7 @@ class History {
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
     // Whatever still comes must change nothing.
     await world.runUntil(world.nowMs + 2_000)
+    await world.runUntil(world.nowMs + 1_000, () => !this.database.isChanging)
     checks.checkEnd()
     const running = fleet.running()
     for (const instance of running) {
