@@ -119,9 +119,12 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { era } = reader.state()
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
-    // The partner may have left `legacy` since it was read: should it come again, V3 would not know it.
-    if (isWrite && side === 'v2' && known === 'nothing' && base?.isCurrent !== true)
-      reader.noteUnrecorded(partner.id)
+    // The partner may have left `legacy` by now: should this come again, V3 would not know it.
+    const note = (now: Base | undefined): void => {
+      const isLegacyStill = now?.isCurrent === true && now.setting.revision === base?.setting.revision
+      if (isWrite && side === 'v2' && known === 'nothing' && !isLegacyStill) reader.noteUnrecorded(partner.id)
+    }
+    note(base)
     return {
       side,
       stage,
@@ -129,7 +132,10 @@ export function createStoredStages(options: StoredStagesOptions) {
       known,
       isCurrent: () => reader.state().era === era && (isRead() || (isServedByV2(stage) && wasAsked())),
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
-      leave: isWrite ? underWay.add(partner.id, { request, side }) : () => undefined,
+      // Its client may come again from then on.
+      leave: isWrite
+        ? underWay.add(partner.id, { request, side }, () => note(baseOf(partner)))
+        : () => undefined,
     }
   }
   const knownOf = (partner: string, base: Base | undefined): KnownWrite => {
@@ -224,17 +230,18 @@ interface WriteUnderWay {
   readonly side: Side
 }
 
-/** Creates the count of writes that were let in and are not over; `onLeft` is called for each that ends. */
+/** Creates the count of writes that were let in and are not over; `onLeft` is called for each that ends, after its own `atEnd`. */
 function createUnderWay(onLeft: (partner: string) => void) {
   const writes = new Map<string, Set<WriteUnderWay>>()
   return {
     /** Counts a write until the returned function is called, which may be called again. */
-    add: (partner: string, write: WriteUnderWay): (() => void) => {
+    add: (partner: string, write: WriteUnderWay, atEnd: () => void): (() => void) => {
       const own = writes.get(partner) ?? new Set()
       writes.set(partner, own.add(write))
       return () => {
         if (!own.delete(write)) return
         if (own.size === 0 && writes.get(partner) === own) writes.delete(partner)
+        atEnd()
         onLeft(partner)
       }
     },

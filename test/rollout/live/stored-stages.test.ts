@@ -257,6 +257,27 @@ describe('a change that waits for this instance', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
+  it('is not drained before the store knows of a write that ended after the step to shadow and was let in before', async () => {
+    const { store, pass, begin } = await startInstance()
+    await pass(2_000)
+    const write = await begin()
+    expect(write).toMatchObject({ stage: 'legacy', known: 'nothing' })
+    store.set('acme', { stage: 'shadow' })
+    await pass(5_000)
+    const revision = store.propose('acme', canary(100))
+    await pass(500)
+    expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision, writesV2: 1 })
+    const acknowledge = store.acknowledge.bind(store)
+    store.acknowledge = (instance, rows) => {
+      expect([...store.unrecorded]).toEqual([['acme', expect.any(Number)]])
+      return acknowledge(instance, rows)
+    }
+    write.leave()
+    await pass(500)
+    expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision, writesV2: 0 })
+    expect(store.unrecorded.get('acme')).toBeLessThan(600)
+  })
+
   it('is not acknowledged before it is kept', async () => {
     const save = { fails: false }
     const instance = await startInstance({
