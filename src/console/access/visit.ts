@@ -23,15 +23,17 @@ export const scopeOf = ({ partners }: Actor): Scope => partners ?? 'all'
 /** A part of the path. Error: `ADP_NOT_FOUND` for a partner outside the scope, as for one that is not there. */
 export function visiblePartner({ actor, params }: Visit): string {
   const { partner = '' } = params
-  if (sees(actor, partner)) return partner
+  if (sees(actor, partner) && !partner.includes('\0')) return partner
   throw notFound('partner')
 }
 
 type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
 
-/** Parameters of an address; a blank one is not given. */
+/** Parameters of an address; a blank one is not given. PostgreSQL takes no text with a NUL. */
 export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
-  Object.fromEntries(names.map((name) => [name, query.get(name)?.trim() || undefined])) as Params<Name>
+  Object.fromEntries(
+    names.map((name) => [name, query.get(name)?.replaceAll('\0', '').trim() || undefined]),
+  ) as Params<Name>
 
 /** A number in the path, from 1. Error: `ADP_NOT_FOUND`. */
 export function numberOf({ params }: Visit, name: string): number {

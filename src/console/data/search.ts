@@ -25,6 +25,8 @@ const [SEARCHED, MAX_SEARCHED] = [50, 500]
 const [LISTED, MAX_LISTED] = [100, 1_000]
 const MAX_STEPS = 500
 const MAX_COUNTED = 10_000
+/** The largest number of an `integer`. */
+const MAX_POSITION = 2_147_483_647
 
 /** Finds batches or records, newest first. */
 export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Scope): Promise<SearchResult> {
@@ -43,8 +45,9 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
 type After = readonly [number, number] | undefined
 
 function placeIn(after = ''): After {
-  const [batch, position] = after.split('.').map(Number)
-  return batch === undefined || position === undefined ? undefined : [batch, position]
+  // An address may hold anything, and PostgreSQL refuses what is no number of its type.
+  const [, batch, position] = /^(\d{1,15})\.(\d{1,9})$/.exec(after) ?? []
+  return batch === undefined ? undefined : [Number(batch), Number(position)]
 }
 
 /** What the next page is after, where there are more rows than its limit. */
@@ -154,7 +157,7 @@ export async function readPage(
   const rows = Math.min(limit, MAX_LISTED)
   const conditions = [
     sql`r.batch = ${batch}`,
-    sql`r.position >= ${from}`,
+    sql`r.position >= ${Math.min(from, MAX_POSITION)}`,
     ...when(state, (name) => sql`r.state = ${stateCodes[name]}`),
   ]
   const records = await readRecords(db, listed, conditions, sql`order by r.position limit ${rows + 1}`)

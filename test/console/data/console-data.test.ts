@@ -181,6 +181,15 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect([placesOf(second), await find({ learner, limit: 1, after: second.next })]).toEqual([['2.1'], ['1.0']])
   })
 
+  test('finds nothing for addresses that no page has given', async (url) => {
+    const { journal, engine, work } = await open(url)
+    await fill(journal)
+    await work()
+    for (const after of ['x.y', '1e400.1', '99999999999999999999.1', '1.99999999999', '1'])
+      expect(numbersOf(await engine.search({ after }, 'all'))).toEqual([4, 3, 2, 1])
+    expect(await engine.records(1, { from: 999_999_999_999_998 })).toEqual({ records: [], next: undefined })
+  })
+
   test('finds a mark that is confirmed after its batch was indexed', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
