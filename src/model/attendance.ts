@@ -25,12 +25,17 @@ export const attendanceComplexTypes: readonly ComplexType[] = [
   complex('Qualifier', { MinutesLate: int32, Comment: string }),
 ]
 
-const mark = {
+/** What a mark has on both interfaces. */
+const common = {
   Present: bool,
   Absent: bool,
   RecordedOn: datetimeoffset,
   ChangeProcessName: string,
   AttendableEventStart: datetimeoffset,
+}
+
+const mark = {
+  ...common,
   RecordedBy: ref('RecordedByRef'),
   Attendee: ref('AttendeeRef'),
   Event: ref('EventRef'),
@@ -87,14 +92,10 @@ export const attendanceFunctions: readonly FunctionDeclaration[] = [
   changes(`${serviceNamespace}.StatutoryAttendanceRecordHistory`),
 ]
 
-const namespace = 'AttendanceService.Models.OData'
+const legacyNamespace = 'AttendanceService.Models.OData'
 
 const flatFields: Readonly<Record<string, Field>> = {
-  Present: bool,
-  Absent: bool,
-  RecordedOn: datetimeoffset,
-  ChangeProcessName: string,
-  AttendableEventStart: datetimeoffset,
+  ...common,
   RecordedBy: guid,
   Learner: guid,
   AttendableEvent: guid,
@@ -110,21 +111,21 @@ const flatFields: Readonly<Record<string, Field>> = {
 export const attendanceV2Model: ServiceModel = {
   schemas: [
     {
-      namespace,
+      namespace: legacyNamespace,
       enumTypes: [],
       complexTypes: [complex('AttendanceHistory', { ExternalID: guid, ...flatFields })],
       entityTypes: [
         entity('AttendanceRecord', {
           ...flatFields,
-          AttendanceHistorys: collectionOf(`${namespace}.AttendanceHistory`),
+          AttendanceHistorys: collectionOf(`${legacyNamespace}.AttendanceHistory`),
         }),
       ],
       functions: [],
     },
   ],
   container: {
-    namespace,
+    namespace: legacyNamespace,
     name: 'Container',
-    entitySets: [{ name: 'AttendanceRecords', entityType: `${namespace}.AttendanceRecord` }],
+    entitySets: [{ name: 'AttendanceRecords', entityType: `${legacyNamespace}.AttendanceRecord` }],
   },
 }
