@@ -95,8 +95,7 @@ export async function readRecording(folder: string, key: Uint8Array | undefined)
       throw new AdapterError('ADP_CONFIGURATION', `${folder} is encrypted. Name its key with --key.`)
     return openSealed(key, `${name}/${file}`, await readFile(join(folder, file + SEALED)))
   }
-  const damaged = (cause?: unknown): AdapterError =>
-    new AdapterError('ADP_USAGE', `${folder} is not as it was recorded.`, { cause })
+  const damaged = (): AdapterError => new AdapterError('ADP_USAGE', `${folder} is not as it was recorded.`)
   const note = parseNote(await read('recording.json'))
   const request = split(await read('request.http'))
   const reply = split(await read('response.http'))

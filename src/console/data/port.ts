@@ -19,7 +19,7 @@ export interface ConsoleData {
   batch(batch: number, scope: Scope): Promise<BatchDetails | undefined>
   /** A page of the records of a batch, in their order. */
   records(batch: number, page: RecordsPage): Promise<RecordRows>
-  /** Dead letters, and records that the background will try again, oldest first. */
+  /** Dead letters, and records that the background will try again, oldest first, 100 at a time. */
   waiting(filter: WaitingFilter, scope: Scope): Promise<WaitingRows>
   /** Makes the waiting records of a batch due now; returns how many. A running instance takes them up within seconds. */
   retry(batch: number): Promise<number>
@@ -139,7 +139,7 @@ export interface Search {
   readonly untilMs?: number | undefined
   /** `next` of the page before. */
   readonly after?: string | undefined
-  /** Default 50, at most 500. */
+  /** Default 50. */
   readonly limit?: number | undefined
 }
 
@@ -181,7 +181,7 @@ export interface RecordRow extends RecordSummary {
 export interface RecordsPage {
   /** Default 0. */
   readonly from?: number | undefined
-  /** Default 100, at most 1,000. */
+  /** Default 100. */
   readonly limit?: number | undefined
   readonly state?: RecordState | undefined
 }
@@ -225,8 +225,6 @@ export interface WaitingFilter {
   readonly partner?: string | undefined
   readonly reason?: string | undefined
   readonly after?: string | undefined
-  /** Default 100, at most 1,000. */
-  readonly limit?: number | undefined
 }
 
 export interface WaitingRows {

@@ -21,8 +21,8 @@ import { type Db, rowsOf } from './schema.ts'
 
 type Condition = RawBuilder<unknown>
 
-const [SEARCHED, MAX_SEARCHED] = [50, 500]
-const [LISTED, MAX_LISTED] = [100, 1_000]
+/** Rows of a page of what was searched, and of a list. */
+const [SEARCHED, LISTED] = [50, 100]
 const MAX_STEPS = 500
 const MAX_COUNTED = 10_000
 /** The largest number of an `integer`. */
@@ -30,7 +30,7 @@ const MAX_POSITION = 2_147_483_647
 
 /** Finds batches or records, newest first. */
 export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Scope): Promise<SearchResult> {
-  const limit = Math.min(search.limit ?? SEARCHED, MAX_SEARCHED)
+  const { limit = SEARCHED } = search
   const isInside = [search.contentId, search.learner, search.event, search.mark].some((one) => one !== undefined) // prettier-ignore
   const after = placeIn(search.after)
   if (isInside) {
@@ -154,14 +154,13 @@ export async function readPage(
   batch: number,
   { from = 0, limit = LISTED, state }: RecordsPage,
 ): Promise<RecordRows> {
-  const rows = Math.min(limit, MAX_LISTED)
   const conditions = [
     sql`r.batch = ${batch}`,
     sql`r.position >= ${Math.min(from, MAX_POSITION)}`,
     ...when(state, (name) => sql`r.state = ${stateCodes[name]}`),
   ]
-  const records = await readRecords(db, listed, conditions, sql`order by r.position limit ${rows + 1}`)
-  return { records: records.slice(0, rows), next: records[rows]?.position }
+  const records = await readRecords(db, listed, conditions, sql`order by r.position limit ${limit + 1}`)
+  return { records: records.slice(0, limit), next: records[limit]?.position }
 }
 
 type DetailsRow = HeadRow &
@@ -208,10 +207,9 @@ async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
 /** Dead letters, or records that wait for a time, oldest first. */
 export async function readWaiting(
   { db }: ConsoleDatabase,
-  { kind, partner, reason, after, limit = LISTED }: WaitingFilter,
+  { kind, partner, reason, after }: WaitingFilter,
   scope: Scope,
 ): Promise<WaitingRows> {
-  const rows = Math.min(limit, MAX_LISTED)
   const seen = all('b.partner', scope, partner)
   const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...seen]
   // Batches of all that wait are looked up only where it takes them to tell which are shown.
@@ -222,14 +220,14 @@ export async function readWaiting(
     ...when(placeIn(after), ([batch, position]) => sql`(r.batch, r.position) > (${batch}, ${position})`),
   ]
   const order = sql`order by r.batch, r.position`
-  const first = sql`(select r.* from ${waiting} ${where(conditions)} ${order} limit ${rows + 1}) r
+  const first = sql`(select r.* from ${waiting} ${where(conditions)} ${order} limit ${LISTED + 1}) r
     join journal_batches b on b.id = r.batch`
   const records = await readRecords(db, first, [], order)
   const reasons = await rowsOf<{ reason: string; records: number }>(db)`
     select coalesce(reason, '') as reason, count(*) as records from (
       select r.reason from ${waiting} ${where(own)} limit ${MAX_COUNTED}) s
     group by reason order by records desc, reason`
-  return { records: records.slice(0, rows), reasons, next: nextOf(records, rows) }
+  return { records: records.slice(0, LISTED), reasons, next: nextOf(records, LISTED) }
 }
 
 const where = (conditions: readonly Condition[]): Condition =>
