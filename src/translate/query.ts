@@ -271,7 +271,7 @@ type Aliases = ReadonlyMap<string, Expr>
  * The expression has been checked against the V2 model, so names exist and aliases end.
  * Error: `QueryError` with the position, naming a construct without a counterpart in V3.
  */
-export function toV3Expression(node: Expr, aliases: Aliases): Expr {
+function toV3Expression(node: Expr, aliases: Aliases): Expr {
   const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
   switch (node.kind) {
     case 'literal':

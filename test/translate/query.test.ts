@@ -26,6 +26,15 @@ describe('the V3 query of a V2 read', () => {
     ['-MinutesLate add 1 lt -3', '-Qualifier/MinutesLate add 1 lt -3'],
     ["cast(MinutesLate,Edm.String) eq '5'", "cast(Qualifier/MinutesLate,Edm.String) eq '5'"],
     ["Comment eq 'Learner'", "Qualifier/Comment eq 'Learner'"],
+    ['MinutesLate in (1,2)', 'Qualifier/MinutesLate in (1,2)'],
+    ['MinutesLate in [1,2]', 'Qualifier/MinutesLate in [1,2]'],
+    ["AttendanceService.Models.OData.AttendanceRecord/Comment eq 'x'", "Qualifier/Comment eq 'x'"],
+    ['$it/AttendanceService.Models.OData.AttendanceRecord/Learner eq null', 'Attendee/ExternalID eq null'],
+    ['isof(Comment,Edm.String)', 'isof(Qualifier/Comment,Edm.String)'],
+    ['isof(Comment,AttendanceService.Models.OData.AttendanceRecord)', 'false'],
+    ['isof(AttendanceService.Models.OData.AttendanceRecord) and isof($it,AttendanceService.Models.OData.AttendanceRecord)', 'true and true'],
+    ['isof($it,Edm.String) or isof(Edm.String)', 'false or false'],
+    ['RecordedBy ne null and (Present or not Absent)', 'RecordedBy/ExternalID ne null and (Present or not Absent)'],
     // V3 refuses a date alone (service-facts 8).
     ['AttendableEventStart ge 2026-03-02 and 2026-03-09 gt AttendableEventStart', 'AttendableEventStart ge 2026-03-02T00:00:00Z and 2026-03-09T00:00:00Z gt AttendableEventStart'],
     [
@@ -52,15 +61,15 @@ describe('the V3 query of a V2 read', () => {
     })
   })
 
-  it('puts the values of aliases in their places', () => {
-    const { queries } = plan(`$filter=Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`)
-    expect(decoded(queries)).toEqual([`$filter=Attendee/ExternalID eq ${guid} and Present eq true`])
-  })
-
-  it('puts an alias that is a date in its place as a time', () => {
-    const { queries } = plan('$filter=AttendableEventStart ge @day&@day=2026-03-02')
-    expect(decoded(queries)).toEqual(['$filter=AttendableEventStart ge 2026-03-02T00:00:00Z'])
-  })
+  it.each([
+    ['the value of each', `Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`, `Attendee/ExternalID eq ${guid} and Present eq true`],
+    ['the value through another one', "@a eq 'x'&@a=@b&@b=Comment", "Qualifier/Comment eq 'x'"],
+    ['a date as a time', 'AttendableEventStart ge @day&@day=2026-03-02', 'AttendableEventStart ge 2026-03-02T00:00:00Z'],
+    // OData URL conventions 5.3
+    ['null for one without a value', 'RecordedBy eq @nobody and @some&@some=@none eq 1', 'RecordedBy/ExternalID eq null and null eq 1'],
+  ])('puts in the place of aliases %s', (_what, v2, v3) => {
+    expect(decoded(plan(`$filter=${v2}`).queries)).toEqual([`$filter=${v3}`])
+  }) // prettier-ignore
 
   it('asks V3 to leave out rows without a mark', () => {
     expect(filtered('Present or Absent', { needsRecordedBy: true, unmarkedCodes: [guid] })).toEqual([
@@ -97,10 +106,24 @@ describe('the V3 query of a V2 read', () => {
   const wide =
     '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
   it.each([
+    ['cast(AttendanceService.Models.OData.AttendanceRecord) eq null', 'A cast to this type has no counterpart in V3', 0],
+    ['{"a":1} eq null', 'An object is not possible here', 0],
+    ['$root/People eq null', '$root is not supported', 0],
+    ['Present and @moody&@moody=true and true and true and true and Mood', 'has no property Mood', 12],
+    ['Present and @counted&@counted=true and AttendanceHistorys/any()', 'AttendanceHistorys/any() has no counterpart in V3', 12],
+    ['Present and @known/ExternalID eq 1&@known=Learner', 'An alias cannot be followed by a path', 12],
+    ['AttendanceHistorys/any(h:h/Present)', 'AttendanceHistorys/any() has no counterpart in V3', 0],
+    ['Present and AttendanceHistorys/any()', 'AttendanceHistorys/any() has no counterpart in V3', 12],
+    ['Learner/ExternalID eq null', 'Edm.Guid has no members', 8],
+    ['Mood eq 1', 'has no property Mood', 0],
+    ['$it eq null', '$it has no counterpart in V3', 0],
+  ])('refuses %s by name and place', (filter, what, position) => {
+    expect(() => plan(`$filter=${filter}`)).toThrow(`${what} ($filter, character ${position})`)
+  }) // prettier-ignore
+
+  it.each([
     ['$top=1', 'needs a $filter.'],
     ['$top=one', '$top'],
-    ['$filter=Present and AttendanceHistorys/any()', 'AttendanceHistorys/any() has no counterpart in V3 ($filter, character 12)'],
-    ['$filter=Pupil eq null', 'Pupil'],
     ['$filter=true&$orderby=Learner,AttendanceHistorys/$count', '($orderby, character 8)'],
     ['$filter=true&$expand=x', 'has no navigation property x ($expand, character 0)'],
     ['$filter=true&$compute=Present as P', '$compute'],
