@@ -179,6 +179,8 @@ export function parsePostReply(
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
   if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
+  // The answer to what was done is elsewhere (RFC 9110 15.4.4).
+  if (status === 303) return { kind: 'unknown', reason: 'unreadableReply' }
   // A redirect is never followed: its target was not configured.
   if (status >= 300 && status < 400)
     return { kind: 'notApplied', reason: 'redirected', retryAfterMs: undefined }

@@ -94,7 +94,7 @@ describe('parsePostReply', () => {
   const rows: [status: number, body: string, outcome: PostOutcome][] = [
     [200, reply, accepted], [201, reply, accepted], [201, `\ufeff${reply}`, accepted], [299, reply, accepted],
     [200, '', unreadable], [200, '<html>', unreadable], [201, '{}', unreadable], [204, '', unreadable], [202, '{"status":"queued"}', unreadable],
-    [300, reply, notApplied('redirected')], [304, '', notApplied('redirected')], [399, '', notApplied('redirected')],
+    [300, reply, notApplied('redirected')], [302, '', notApplied('redirected')], [303, '', unreadable], [304, '', notApplied('redirected')], [399, '', notApplied('redirected')],
     [400, '', refused(400)], [401, '', refused(401)], [403, reply, refused(403)], [404, '', refused(404)], [409, '', refused(409)], [499, '', refused(499)],
     [408, '', notApplied('unavailable')], [503, reply, notApplied('unavailable')], [429, '', notApplied('throttled')],
     [429, '{"statusCode":429,"message":"Rate limit is exceeded. Try again in 7 seconds."}', notApplied('throttled', 7_000)],
@@ -109,7 +109,7 @@ describe('parsePostReply', () => {
     for (const status of Array.from({ length: 1_000 }, (_, index) => index)) {
       const { kind } = parsePostReply(status, reply, undefined, now)
       const known = status >= 200 && status < 300 ? 'accepted' : 'refused'
-      const sure = status >= 200 && status < 500
+      const sure = status >= 200 && status < 500 && status !== 303
       expect(sure ? [known, 'notApplied'] : ['unknown', 'notApplied']).toContain(kind)
     }
   })
