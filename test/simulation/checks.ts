@@ -239,6 +239,11 @@ export class Checks {
     return of !== undefined && this.isUnknown(of)
   }
 
+  /** Its instance had lost its lease when V2 replied. */
+  private isReplyLost({ begun }: Send): boolean {
+    return begun !== undefined && this.stateOf(begun).some(({ state }) => state === 3)
+  }
+
   private isUnknown({ isUnrecorded, entry }: Send): boolean {
     return isUnrecorded || entry?.known === 'nothing'
   }
@@ -304,9 +309,9 @@ export class Checks {
     if (final?.status === part.status && final.json === part.json) return
     const isAnew = record.changes > 0
     if (isAnew) record.changes -= 1
-    // The journal has another reply than that which V2 gave last.
+    // The journal has another reply than that which V2 gave last, or none.
     const isUnknown = this.sends.some(
-      (send) => send.batch === batch && send.relayed > 0 && this.isUnknown(send),
+      (send) => send.batch === batch && send.relayed > 0 && (this.isUnknown(send) || this.isReplyLost(send)),
     )
     if (final === undefined || isAnew || isUnknown) record.final = part
     else
@@ -379,9 +384,9 @@ export class Checks {
     return sent.wasDenied || (sent.request.kind === 'record' && !this.isAccepted(sent))
   }
 
-  /** The service has accepted a record of its client, by whose credentials others are finished, where they are still known. */
+  /** The service has accepted a record of its client, by whose credentials others are finished, on each instance where the journal keeps them. */
   private isAccepted({ client }: SentBatch): boolean {
-    if (!this.options.keepsCredentials && this.gone.size > 0) return false
+    if (!this.options.keepsCredentials) return false
     return this.records.some(({ batch, final }) => batch.client === client && final?.status === 201)
   }
 

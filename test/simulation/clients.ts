@@ -254,7 +254,7 @@ export class Clients {
       )
       const told: (readonly [SentRecord, PartReply])[] = []
       const send = checks.sent(batch, authorization, actor)
-      const listener = this.listen(send, told, isLost, over)
+      const listener = this.listen(send, told, { isLost, isWrong }, over)
       const unit = unitOf(batch.client.school)
       const request: BatchRequest = { authorization, unit, ...batch.request, send: send.number }
       serve(request, listener).then(
@@ -272,7 +272,7 @@ export class Clients {
   private listen(
     send: Send,
     told: (readonly [SentRecord, PartReply])[],
-    isLost: boolean,
+    { isLost, isWrong }: Pick<Delivery, 'isLost' | 'isWrong'>,
     over: (what: string) => void,
   ): ReplyListener {
     const { world, outside, checks } = this
@@ -301,7 +301,8 @@ export class Clients {
         told.push([record, part])
         deliver(() => {
           seen.push(`${record.name} ${part.status}${part.status < 300 ? '' : ` ${codeOf(part)}`}`)
-          checks.checkAnswer(record, part)
+          // What credentials are told that the service denies is not kept.
+          if (!isWrong) checks.checkAnswer(record, part)
         })
       },
       end: () =>
