@@ -14,8 +14,6 @@ import { errorCodeOf } from '../../errors.ts'
 
 /** Larger exchanges are not recorded. */
 export const MAX_EXCHANGE_BYTES = 4_194_304
-/** Recordings are removed after 30 days. */
-const MAX_AGE_MS = 30 * 24 * 3_600_000
 
 interface Recorded {
   readonly settings: RecordConfig
@@ -29,7 +27,7 @@ export function createRecordings(nowMs: () => number, onStopped: (partner: strin
     createRecordingTarget({
       open: () =>
         openRecordingStore({
-          ...{ folder: to, maxBytes, maxAgeMs: MAX_AGE_MS, nowMs },
+          ...{ folder: to, maxBytes, nowMs },
           key: key && decodeKey(key),
         }),
       pseudonyms: pseudonyms && createPseudonyms(keyOf(pseudonyms)),

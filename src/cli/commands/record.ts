@@ -83,8 +83,6 @@ interface RecordOptions {
   readonly json?: boolean
 }
 
-/** Recordings are removed after 30 days. */
-const MAX_AGE_MS = 2_592_000_000
 /** V2 decides: a batch may take minutes. */
 const TIMEOUTS = { headersMs: 600_000 }
 
@@ -124,8 +122,7 @@ async function openStore(
   key: Uint8Array | undefined,
 ): Promise<RecordingStore> {
   try {
-    const bounds = { maxBytes: maxSize, maxAgeMs: MAX_AGE_MS }
-    return await openRecordingStore({ folder: out, key, ...bounds, nowMs: Date.now })
+    return await openRecordingStore({ folder: out, key, maxBytes: maxSize, nowMs: Date.now })
   } catch (cause) {
     throw new AdapterError('ADP_USAGE', `${out} cannot be written: ${describeFileError(cause)}.`, { cause })
   }

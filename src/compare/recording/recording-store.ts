@@ -15,7 +15,6 @@ interface StoreOptions {
   readonly key: Uint8Array | undefined
   /** The space that is kept at most; the oldest recordings go first. */
   readonly maxBytes: number
-  readonly maxAgeMs: number
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
@@ -40,12 +39,14 @@ const SHARE = 50
 /** A file takes at least a block. */
 const BLOCK = 4_096
 const DAY_MS = 86_400_000
+/** Recordings are removed after 30 days. */
+const MAX_AGE_MS = 30 * DAY_MS
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
 
 /** Opens a folder of recordings, one folder each, and creates it readable for its owner alone. Several processes may write into one. */
 export async function openRecordingStore(options: StoreOptions) {
-  const { folder, key, maxBytes, maxAgeMs, nowMs } = options
+  const { folder, key, maxBytes, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeDrafts(folder, nowMs() - DRAFT_MS)
   let kept: Kept[] = []
@@ -72,7 +73,7 @@ export async function openRecordingStore(options: StoreOptions) {
   }
   const removeOld = async (): Promise<void> => {
     if (nowMs() >= refreshMs) await refresh()
-    while ((kept[0]?.writtenMs ?? Infinity) < nowMs() - maxAgeMs) await removeOldest()
+    while ((kept[0]?.writtenMs ?? Infinity) < nowMs() - MAX_AGE_MS) await removeOldest()
   }
   const seal = (name: string, files: RecordingFiles): RecordingFiles =>
     key === undefined

@@ -27,7 +27,6 @@ const open = (folder: string, given: Partial<Parameters<typeof openRecordingStor
     folder,
     key: undefined,
     maxBytes: 10_000_000,
-    maxAgeMs: 30 * DAY_MS,
     nowMs: Date.now,
     ...given,
   })
@@ -160,18 +159,18 @@ it('removes the oldest first: what is over its age, and what has no room', async
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
-  const store = await open(folder, { maxBytes: 5 * 4_096, maxAgeMs: DAY_MS, nowMs: () => nowMs })
+  const store = await open(folder, { maxBytes: 5 * 4_096, nowMs: () => nowMs })
   for (let n = 0; n < 8; n += 1) expect(await store.add(files, nowMs)).toBe('kept')
   const counters = async () => (await readdir(folder)).map((name) => Number.parseInt(name, 10)).sort()
   expect(await counters()).toEqual([4, 5, 6, 7, 8])
   expect(await store.add(new Map([['request.http', Buffer.alloc(30_000)]]), nowMs)).toBe('tooLarge')
   expect(await counters()).toEqual([4, 5, 6, 7, 8])
-  nowMs += 2 * DAY_MS
+  nowMs += 31 * DAY_MS
   await store.add(files, nowMs)
   expect(await counters()).toEqual([9])
   // What an earlier process left counts as well.
   await utimes(join(folder, (await readdir(folder))[0] ?? ''), new Date(0), new Date(0))
-  await open(folder, { maxAgeMs: DAY_MS })
+  await open(folder)
   expect(await counters()).toEqual([])
 })
 
