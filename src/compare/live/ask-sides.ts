@@ -20,6 +20,9 @@ export interface AskedRead {
   readonly prefer: string
 }
 
+/** The path of V2's marks. */
+export const MARKS_PATH = '/V2/Attendance/AttendanceRecords'
+
 /** `unknown`: the side did not answer, or not to these credentials. `unsent`: no call left, or the adapter stopped before its answer. */
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }

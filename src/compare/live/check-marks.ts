@@ -6,7 +6,7 @@ import { type OwnRules, plainly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import { splitTarget } from '../wire-exchange.ts'
-import type { AskSide } from './ask-sides.ts'
+import { type AskSide, MARKS_PATH } from './ask-sides.ts'
 import type { AcceptedMark } from './compare-reply.ts'
 import type { CheckResult, OfferedServedWrite, OfferedWrite } from './exchange.ts'
 import { type AskMarks, type FollowedMark, followMarks, sampled } from './follow-marks.ts'
@@ -24,7 +24,6 @@ export interface CheckOptions {
 
 /** Time for calls besides that for replication. */
 const CALLS_MS = 60_000
-const RECORDS_PATH = '/V2/Attendance/AttendanceRecords'
 
 /** Members that a client does not send: where a reply has none either, nothing is known to set against them. */
 const unsent = new Set([
@@ -87,7 +86,7 @@ async function checkMarks(
   const { settleMs } = client.partner.compare
   // A newer mark has the same time to be seen.
   const deadlineMs = clock.nowMs() + 2 * settleMs + CALLS_MS
-  const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: RECORDS_PATH }
+  const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: MARKS_PATH }
   const askOn =
     (side: Side): AskMarks =>
     (filter) => {

@@ -4,6 +4,7 @@ import type { Partner } from '../../partners/partner.ts'
 import { noBatchLimits } from '../../v2/index.ts'
 import { type OwnRules, plainly } from '../diff/findings.ts'
 import { isMembers } from '../diff/values.ts'
+import { MARKS_PATH } from '../live/ask-sides.ts'
 import { compareAccepted, toFollowed } from '../live/check-marks.ts'
 import { compareAnswers, toAsked } from '../live/compare-answers.ts'
 import { type AcceptedMark, compareReply } from '../live/compare-reply.ts'
@@ -182,10 +183,10 @@ async function compareMarks(
   { v3, rules, nowMs }: AskOptions,
   signal: AbortSignal,
 ): Promise<RunStep> {
-  const path = '/V2/Attendance/AttendanceRecords'
   const all = marks.all()
   const { compared } = await followMarks(all, {
-    ask: (filter) => v3.ask({ kind: 'filter', path, query: `$filter=${encodeURIComponent(filter)}` }, signal),
+    ask: (filter) =>
+      v3.ask({ kind: 'filter', path: MARKS_PATH, query: `$filter=${encodeURIComponent(filter)}` }, signal),
     compare: ({ mark }, seen) => {
       const comparison = compareAccepted(mark, seen, rules)
       const isChanged = comparison.verdict === 'differs' && isLater(seen, mark, nowMs())

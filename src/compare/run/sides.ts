@@ -4,7 +4,7 @@ import type { ReadContext } from '../../reads/read-request.ts'
 import { type ReadSession, readUpstream } from '../../reads/read-upstream.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
-import { type AskedRead, failureOf, readAsClient, type SideAnswer } from '../live/ask-sides.ts'
+import { type AskedRead, failureOf, MARKS_PATH, readAsClient, type SideAnswer } from '../live/ask-sides.ts'
 
 /** A page as one side answered it. */
 export interface SidePage {
@@ -45,7 +45,6 @@ export interface AdapterSide {
   ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
 }
 
-const MARKS = '/V2/Attendance/AttendanceRecords'
 const MAX_FAILURES = 3
 
 /**
@@ -70,7 +69,7 @@ export function createAdapterSide(
   return {
     marks: {
       page: async (query, signal) =>
-        readSidePage(JSON.parse(await read({ kind: 'filter', path: MARKS, query }, signal))),
+        readSidePage(JSON.parse(await read({ kind: 'filter', path: MARKS_PATH, query }, signal))),
     },
     ask: async ({ kind, path, query }, signal) => {
       if (failures >= MAX_FAILURES) return { kind: 'unknown' }

@@ -8,7 +8,7 @@ import { createBatchCounting } from './count-batches.ts'
 import { addCounts, type Counted } from './counts.ts'
 import { createRecordIndex, type IndexOptions, openSearchHash, readKept } from './index-records.ts'
 import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
-import { checkBalances, readOverview } from './overview.ts'
+import { checkBalances, FIGURES_S, readOverview } from './overview.ts'
 import type { ConsoleData } from './port.ts'
 import { findAll, readDetails, readPage, readWaiting } from './search.ts'
 import { keepSteps, type NewStep } from './steps.ts'
@@ -43,8 +43,6 @@ const RETRY_MS = 10_000
 const HELD_MS = 15_000
 const SWEEP_EVERY_MS = 5_000
 const CHECK_EVERY_MS = 60_000
-/** Figures are known for whole minutes. */
-const FIGURES_S = 60
 
 const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
 

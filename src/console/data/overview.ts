@@ -8,8 +8,8 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
 import { type Db, rowsOf } from './schema.ts'
 
-/** Figures are written once a minute. */
-const FIGURES_S = 60
+/** Figures are written once a minute, and known for whole ones. */
+export const FIGURES_S = 60
 /** More waiting batches are not counted. */
 const MAX_COUNTED = 100_000
 
