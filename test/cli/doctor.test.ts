@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -13,6 +12,7 @@ import { loadConfig } from '../../src/config/index.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { findProgram } from '../support/find-program.ts'
+import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import type { CliResult } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
@@ -109,24 +109,12 @@ test('doctor names an address that nothing listens at, and what is wrong with th
   ])
 })
 
-/** A service of which every answer is the same. */
-async function serviceWith(answer: (reply: ServerResponse) => void): Promise<string> {
-  const server = createServer((_, reply) => answer(reply)).listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
-  await new Promise((resolve) => server.once('listening', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 test.each([
   [-5, 'warning', 'its clock is 5 s behind the one of this machine'],
   [90, 'fails', 'its clock is 90 s ahead of the one of this machine'],
 ])('doctor compares clocks: %i s', async (seconds, result, message) => {
-  const baseUrl = await serviceWith((reply) => {
-    reply
-      .setHeader('date', new Date(Date.now() + seconds * 1_000).toUTCString())
-      .writeHead(401)
-      .end('{}')
-  })
+  const date = new Date(Date.now() + seconds * 1_000).toUTCString()
+  const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(status).toBe(1)
   expect(checks.find(({ message: own }) => own.startsWith('its clock'))).toMatchObject({ result, message })
@@ -227,7 +215,7 @@ test.skipIf(findProgram('openssl') === undefined)(
 )
 
 test('doctor names an address without TLS that is called with it', async () => {
-  const baseUrl = (await serviceWith((reply) => reply.end('{}'))).replace('http:', 'https:')
+  const baseUrl = (await startUpstream(replyWith(200, {}))).url.replace('http:', 'https:')
   const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
     result: 'fails',

@@ -1,10 +1,8 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import {
   contentTypeOfMarked,
@@ -15,6 +13,7 @@ import {
 } from '../compare/recording/exchanges.ts'
 import { request } from 'undici'
 import { makeFolder } from '../journal/open-sqlite.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
 import { textBelow } from '../support/text-below.ts'
 import { ownFile } from './own-file.ts'
 import { startCli } from './run-cli.ts'
@@ -22,30 +21,17 @@ import { runCommand } from './run-command.ts'
 
 const KEY = '0c'.repeat(32)
 
-/** V2 as it answers a batch: compressed, with a cookie; it notes what it got. */
-async function startV2() {
-  const got: { url: string; fields: readonly string[]; body: Buffer }[] = []
-  const server = createServer((incoming, response) => {
-    const chunks: Buffer[] = []
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-    incoming.on('end', () => {
-      got.push({ url: incoming.url ?? '', fields: incoming.rawHeaders, body: Buffer.concat(chunks) })
-      response.writeHead(200, 'Fine', [
-        ['Content-Type', 'multipart/mixed; boundary=batchresponse_1'],
-        ['Content-Encoding', 'gzip'],
-        ['Set-Cookie', `a=${markers.cookie}`],
-        ['set-cookie', 'b=c'],
-      ] as unknown as string[])
-      response.end(gzipSync(markedReply()))
-    })
+/** V2 as it answers a batch: compressed, with a cookie. */
+const startV2 = () =>
+  startUpstream((_seen, response) => {
+    response.writeHead(200, 'Fine', [
+      ['Content-Type', 'multipart/mixed; boundary=batchresponse_1'],
+      ['Content-Encoding', 'gzip'],
+      ['Set-Cookie', `a=${markers.cookie}`],
+      ['set-cookie', 'b=c'],
+    ] as unknown as string[])
+    response.end(gzipSync(markedReply()))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base`, got }
-}
 
 const shownIn = (text: string): readonly string[] =>
   Object.values(markers).filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
@@ -72,16 +58,18 @@ describe('record', () => {
   async function recordOne(form: readonly string[]): Promise<{ folder: string; to: string }> {
     const [folder, v2] = [await makeFolder(), await startV2()]
     const to = join(folder, 'kept')
-    const cli = startCli(['record', '--v2', v2.url, '--out', to, '--port', '0', ...form])
+    const cli = startCli(['record', '--v2', `${v2.url}/base`, '--out', to, '--port', '0', ...form])
     const [url = ''] = /http:\S+/.exec(await cli.until(/record ready http:\S+\n/)) ?? []
     const reply = await post(url)
     expect([reply.status, gunzipSync(reply.body).equals(markedReply())]).toEqual([200, true])
     expect(reply.headers['set-cookie']).toEqual([`a=${markers.cookie}`, 'b=c'])
-    expect(v2.got).toMatchObject([
-      { url: `/base/tenant/V2/Attendance/$batch?subscription-key=${markers.query}` },
+    expect(v2.seen).toMatchObject([
+      {
+        url: `/base/tenant/V2/Attendance/$batch?subscription-key=${markers.query}`,
+        body: markedBody().toString('latin1'),
+        rawHeaders: expect.arrayContaining(['authorization', `Bearer ${markers.bearer}`]) as unknown,
+      },
     ])
-    expect(v2.got[0]?.body.equals(markedBody())).toBe(true)
-    expect(v2.got[0]?.fields).toEqual(expect.arrayContaining(['authorization', `Bearer ${markers.bearer}`]))
     // What is neither marks nor registrations passes and is not kept.
     await request(`${url}/anything`).then(({ body }) => body.dump())
     expect(await cli.stop()).toBe(0)

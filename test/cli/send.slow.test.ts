@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -9,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createBatchEncoder, type PartReply } from '../../src/v2/batch/encode-batch.ts'
 import { batchOf, flatRecords, guid } from '../support/batch-request.ts'
 import { mainOfCli } from '../support/main-of-cli.ts'
-import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import { echoRecord, type SeenRequest, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 import { ownFile } from './own-file.ts'
 import { runCli, startCli } from './run-cli.ts'
@@ -31,17 +30,8 @@ async function holdThird(): Promise<{ args: string[]; release: () => void }> {
 }
 
 /** A service that answers every batch as `answer` does. */
-async function serve(answer: (response: ServerResponse, request: IncomingMessage) => void): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => answer(response, request))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+const serve = async (answer: (response: ServerResponse, seen: SeenRequest) => void): Promise<string> =>
+  (await startUpstream((seen, response) => answer(response, seen))).url
 
 const part = (status: number, errors: object[] = []): PartReply => ({
   contentId: '1',

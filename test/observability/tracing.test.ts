@@ -1,8 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import * as z from 'zod'
 
 import { openTracing } from '../../src/observability/tracing.ts'
@@ -40,26 +36,12 @@ const toValues = (attributes: z.infer<typeof attribute>[]): Record<string, unkno
 
 /** A collector that takes OTLP as JSON, until the end of the test. */
 async function startCollector(status = 200) {
-  const bodies: string[] = []
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      bodies.push(`${request.url}\n${Buffer.concat(chunks).toString()}`)
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}')
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const collector = await startUpstream(replyWith(status, {}))
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
   const resources = () =>
-    bodies.flatMap((text) => bodySchema.parse(JSON.parse(text.replace(/^.*\n/, ''))).resourceSpans)
+    collector.seen.flatMap(({ body }) => bodySchema.parse(JSON.parse(body)).resourceSpans)
   return {
-    bodies,
+    text: () => collector.seen.map(({ url, body }) => `${url}\n${body}`).join('\n'),
     resources,
     spans: () => resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
   }
@@ -242,7 +224,7 @@ test('no value of a learner or a mark, no credential, no path and no text of a c
   await adapter.request('GET', `${path}(${guid(4_711)})`, { headers })
   await adapter.request('GET', `/V1/${marker}`, { headers })
   await end()
-  const text = collector.bodies.join('\n')
+  const text = collector.text()
   expect(collector.spans().length).toBeGreaterThan(5)
   for (const secret of [marker, guid(4_711), guid(900_000), guid(800_000), 'AttendanceRecords', '/V1/'])
     expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)

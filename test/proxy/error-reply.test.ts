@@ -1,32 +1,24 @@
-import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { sendError } from '../../src/proxy/error-reply.ts'
 import { exchange } from '../support/raw-client.ts'
+import { startUpstream } from '../support/scripted-upstream.ts'
 
 /** What a client reads, and what is logged, when a request ends in `cause`. */
 async function replyTo(cause: unknown, begun = false): Promise<{ head: string; body: string; log: string }> {
   const log: string[] = []
   const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
-  const server = createServer((_request, response) => {
+  const { port } = await startUpstream((_seen, response) => {
     const fail = (): void => {
       sendError(response, cause, events, 'acme')
     }
     if (begun) response.writeHead(200, { 'Content-Length': 9 }).write('begun', fail)
     else fail()
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  const text = await exchange(
-    (server.address() as AddressInfo).port,
-    'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-  )
+  })
+  const text = await exchange(port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   const [head = '', body = ''] = text.split('\r\n\r\n')
   return { head, body, log: log.join('') }
 }
