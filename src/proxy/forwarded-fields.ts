@@ -105,6 +105,8 @@ const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'o
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
 const REPLACED: ReadonlySet<string> = new Set([...FORWARDED, 'x-forwarded-port', 'host', 'expect'])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
+/** Of these Node reads the first alone: a service that read the last would serve another client, or other records, than are known here. */
+const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**
  * The fields of a request for the next hop (RFC 9110 7.6.1), in the client's order and case; `Host` is left to the connection.
@@ -124,7 +126,10 @@ export function toUpstreamFields(
   },
 ): string[] {
   const { rawHeaders, headers } = request
+  const once = new Set(ONCE)
+  const seen = (name: string): boolean => ONCE.has(name) && !once.delete(name)
   const fields = passing(endToEndFields(rawHeaders, KEPT), (name) => {
+    if (seen(name)) return false
     // Fields that `replaceForwarding` has removed are not among the parsed ones any more.
     if (headers[name] === undefined || REPLACED.has(name)) return false
     if ((identity && name === 'accept-encoding') || added.includes(name)) return false

@@ -11,6 +11,21 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
+it('a header that counts once reaches V2 once, as it was read here', async () => {
+  const v2 = await startUpstream((_seen, response) => void response.end('ok'))
+  const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
+  const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })
+  const lines =
+    'Content-Type: text/a\r\nAuthorization: bearer other\r\ncontent-type: text/b\r\nConnection: close\r\n'
+  const client = await RawClient.open(adapter.port)
+  client.send(requestText('GET /V2/Attendance/AttendanceRecords', lines))
+  expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 200 /)
+  expect(v2.seen[0]?.rawHeaders.filter((text) => /^(?:bearer|text)/.test(text))).toEqual([
+    'bearer client-token',
+    'text/a',
+  ])
+})
+
 describe('what a client claims of its way', () => {
   it('does not reach V3, and overrides neither method nor path', async () => {
     const { upstream, adapter } = await startWithV3((_seen, response) => void response.end('ok'))
