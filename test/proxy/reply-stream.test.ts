@@ -20,15 +20,22 @@ const part = (n: number): PartReply => ({
   json: `[${n}]`,
 })
 
-/** A client waiting for a reply, and that reply. */
-async function openReply(): Promise<{ client: RawClient; response: ServerResponse }> {
+/** A client waiting for a reply to so many records, that reply, and what writes its parts. */
+async function openReply(records: number) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const client = await RawClient.open((server.address() as AddressInfo).port)
   client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // 1.0: the reply comes without chunks
   const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
-  return { client, response }
+  const reply = createBatchReply(
+    response,
+    createBatchEncoder('flat', () => crypto.randomUUID()),
+    { records: Array.from({ length: records }, (_, n) => plannedRecord(n)), changesets: 0 },
+    () => undefined,
+    { settled: () => undefined },
+  )
+  return { client, response, reply }
 }
 
 function readReply(text: string): string[] {
@@ -46,14 +53,7 @@ describe('createBatchReply', () => {
     })
     await fc.assert(
       fc.asyncProperty(orders, fc.nat(8), async (order, begin) => {
-        const { client, response } = await openReply()
-        const reply = createBatchReply(
-          response,
-          createBatchEncoder('flat', () => crypto.randomUUID()),
-          { records: order.map((n) => plannedRecord(n)), changesets: 0 },
-          () => undefined,
-          { settled: () => undefined },
-        )
+        const { client, reply } = await openReply(order.length)
         for (const [step, index] of order.entries()) {
           if (step === begin) reply.begin()
           reply.settle(index, part(index))
@@ -68,14 +68,7 @@ describe('createBatchReply', () => {
   })
 
   it('sends nothing before it begins, so that the request may be answered otherwise', async () => {
-    const { client, response } = await openReply()
-    const reply = createBatchReply(
-      response,
-      createBatchEncoder('flat', () => 'id'),
-      { records: [plannedRecord(1), plannedRecord(2)], changesets: 0 },
-      () => undefined,
-      { settled: () => undefined },
-    )
+    const { client, response, reply } = await openReply(2)
     reply.settle(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()
     expect(response.headersSent).toBe(false)
@@ -87,14 +80,7 @@ describe('createBatchReply', () => {
   })
 
   it('goes on without a client', async () => {
-    const { client, response } = await openReply()
-    const reply = createBatchReply(
-      response,
-      createBatchEncoder('flat', () => 'id'),
-      { records: [plannedRecord(1), plannedRecord(2)], changesets: 0 },
-      () => undefined,
-      { settled: () => undefined },
-    )
+    const { client, response, reply } = await openReply(2)
     reply.begin()
     client.socket.destroy()
     await once(response, 'close')
