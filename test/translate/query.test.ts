@@ -107,6 +107,7 @@ describe('the V3 query of a V2 read', () => {
     '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
   it.each([
     ['cast(AttendanceService.Models.OData.AttendanceRecord) eq null', 'A cast to this type has no counterpart in V3', 0],
+    ['cast(Comment,AttendanceService.Models.OData.AttendanceRecord) eq null', 'Edm.String cannot be cast to AttendanceService.Models.OData.AttendanceRecord', 0],
     ['{"a":1} eq null', 'An object is not possible here', 0],
     ['$root/People eq null', '$root is not supported', 0],
     ['Present and @moody&@moody=true and true and true and true and Mood', 'has no property Mood', 12],
