@@ -59,15 +59,19 @@ export function pathOf(request: IncomingMessage): string {
 
 /** No path of the service is nearly as long. Each part of a reply to a batch repeats what its client wrote before the route. */
 const MAX_PATH = 2_048
+/** Nor has one so many segments: patterns with several `**` try all ways to divide them. */
+const MAX_SEGMENTS = 64
 
 /**
  * Reads the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of
- * an absolute target replaces the Host header (RFC 9112 3.2.2). Error: `ADP_PATH`, also for a path of more than `MAX_PATH` characters.
+ * an absolute target replaces the Host header (RFC 9112 3.2.2). Error: `ADP_PATH`, also for a path of more than `MAX_PATH` characters or `MAX_SEGMENTS` segments.
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
   if (target.rawPath.length > MAX_PATH)
     throw new AdapterError('ADP_PATH', `The path is longer than ${MAX_PATH} characters.`)
+  if (target.rawPath.split('/').length > MAX_SEGMENTS + 1)
+    throw new AdapterError('ADP_PATH', `The path has more than ${MAX_SEGMENTS} segments.`)
   if (target.authority !== undefined) {
     request.url = target.rawPath + target.query
     request.headers.host = target.authority

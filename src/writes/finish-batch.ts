@@ -4,6 +4,7 @@ import { errorRules } from '../errors.ts'
 import type { ReopenResult, Settled, StoredBatch } from '../journal/index.ts'
 import { isDamagedBatch } from '../journal/store-error.ts'
 import type { BatchTally } from '../observability/events.ts'
+import { BoundedMap } from '../partners/bounded-map.ts'
 import { isSameCredentials } from '../partners/credentials.ts'
 import type { Authorisation, Partner } from '../partners/partner.ts'
 import { toV2Failure, v2ErrorRules } from '../translate/index.ts'
@@ -56,8 +57,9 @@ type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner'
 
 /** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
-/** Credentials of one batch that V3 denied, at most. */
+/** Credentials of one batch that V3 denied, at most, and batches of which they are remembered: of others they are tried once more. */
 const MAX_DENIED = 8
+const MAX_DENIED_BATCHES = 10_000
 
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
 
@@ -79,7 +81,7 @@ export function createFinisher(
 ): FinishBatch {
   const { journal, orphans, accepted } = context
   /** Credentials that V3 denied, by batch. */
-  const denied = new Map<number, readonly V3Credentials[]>()
+  const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
   /** Partners that there was no token for; true while one batch of theirs asks again: the others leave their turns to other partners. */
   const tokenless = new Map<string, boolean>()

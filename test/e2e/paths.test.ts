@@ -94,6 +94,8 @@ test('a path or a host that is longer than any is refused before anything is rea
   const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`
   expect(await fateOfPath(adapter, `${path}/V2/Attendance/$batch`)).toBe('translated')
   expect(await fateOfPath(adapter, `${path}a/V2/Attendance/$batch`)).toBe('refused')
+  expect(await fateOfPath(adapter, `${'/a'.repeat(61)}/V2/Attendance/$batch`)).toBe('translated')
+  expect(await fateOfPath(adapter, `${'/a'.repeat(62)}/V2/Attendance/$batch`)).toBe('refused')
   const long = `GET /V3/LearnerIdentifiers HTTP/1.1\r\nHost: ${'a'.repeat(120_000)}\r\nConnection: close\r\n\r\n`
   expect(await exchange(adapter.port, long)).toMatch(/^HTTP\/1\.1 400 [^]*"ADP_HOST"/)
   expect(upstream.seen).toEqual([])
