@@ -350,7 +350,6 @@ const isRecordItself = (node: Expr): boolean =>
 function toV3Path(node: PathExpr, aliases: Aliases): Expr {
   const { root, segments, position } = node
   if (root.kind === 'alias') {
-    if (segments.length > 0) return refuse(`@${root.name}`, position)
     const value = aliases.get(root.name)
     // An alias without a value is null (OData URL conventions 5.3).
     if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
@@ -366,11 +365,8 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
   const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)
-  const [beyond] = rest
-  if (names === undefined || beyond !== undefined) {
-    const what = beyond === undefined ? first.name : `${first.name}/${describe(beyond.kind)}`
-    return refuse(what, (names === undefined ? first : (beyond ?? first)).position)
-  }
+  if (names === undefined || rest.length > 0)
+    return refuse([first.name, ...rest.map(({ kind }) => describe(kind))].join('/'), first.position)
   const path = names.map((name): PropertySegment => ({ kind: 'property', name, position: first.position }))
   return { ...node, root: { kind: 'member' }, segments: path }
 }
