@@ -5,7 +5,7 @@ import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
 import { openExisting } from './open-store.ts'
 import { recordStates, stateCodes, toRetry } from './lifecycle.ts'
 import { isDue, readBalances, toDueRecords } from './read-records.ts'
-import { purge, type Purged, type Retention } from './retention.ts'
+import { forgottenAgeOf, purge, type Purged, readAge, type Retention } from './retention.ts'
 import type { Unsealing } from './seal.ts'
 import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
@@ -119,7 +119,10 @@ export function openInspector(url: string, markFile?: string): Promise<JournalIn
       checkIntegrity: () => ask(() => store.checkIntegrity()),
       makeDue: (nowMs, batch) => ask(() => makeDue(store, nowMs, batch)),
       dismiss: (batch, positions) => ask(() => dismissDeadLetters(store, batch, positions)),
-      purge: (retention, nowMs) => ask(() => purge(store, retention, nowMs)),
+      purge: (retention, nowMs) =>
+        ask(async () =>
+          purge(store, retention, nowMs, forgottenAgeOf(await readAge(store.db), retention.replayForMs)),
+        ),
       erase: (how, search) => ask(() => eraseLearner(store, how, search)),
       close: () => store.close(),
     }

@@ -40,7 +40,7 @@ export async function purge(
   store: Store,
   { replayForMs, keepRecordsMs }: Retention,
   nowMs: number,
-  forgottenAgeMs = Number.MAX_SAFE_INTEGER,
+  forgottenAgeMs: number,
 ): Promise<Purged> {
   // Keys may come from clients: rows that delay no call are not kept.
   const idleMs = nowMs - IDLE_SLOTS_MS
@@ -192,6 +192,10 @@ export async function readAge(db: Kysely<JournalTables>): Promise<number> {
   return Number((await readMeta(db, AGE)) ?? 0)
 }
 
+/** See `Ageing.forgottenAgeMs`, at this age. */
+export const forgottenAgeOf = (ageMs: number, replayForMs: number): number =>
+  Math.floor(ageMs - replayForMs - ageingStepMs(replayForMs))
+
 /** Goes on with the age of a journal whose tables are up to date. Rejects as the driver does. */
 export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): Promise<Ageing> {
   let noted = { ageMs: 0, atMs: clock.nowMs() }
@@ -203,8 +207,7 @@ export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): 
       await writeMeta(db, AGE, String(noted.ageMs))
     })
   await note()
-  const forgottenAgeMs = (): number => Math.floor(ageMs() - replayForMs - ageingStepMs(replayForMs))
-  return { ageMs, forgottenAgeMs, note }
+  return { ageMs, forgottenAgeMs: () => forgottenAgeOf(ageMs(), replayForMs), note }
 }
 
 /** How often the age is to be noted, ms. */

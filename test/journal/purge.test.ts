@@ -8,6 +8,8 @@ import { purge } from '../../src/journal/retention.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
+/** The journal was open for longer than anything is kept. */
+const ANY_AGE = Number.MAX_SAFE_INTEGER
 const DAY_MS = 86_400_000
 const retention = { replayForMs: DAY_MS, keepRecordsMs: 90 * DAY_MS }
 const key = { id: 'k1', key: Buffer.alloc(32) }
@@ -29,7 +31,7 @@ it('forgets in steps what its time is over for, and never what is still to be do
   const open = await beginNew(journal, batchOf(['e'], given))
   const young = await beginNew(journal, batchOf(['f'], { receivedMs: START_MS + 89.5 * DAY_MS }))
   await journal.settle(young, [confirmed(0)])
-  const at = (days: number) => purge(store, retention, START_MS + days * DAY_MS + 1)
+  const at = (days: number) => purge(store, retention, START_MS + days * DAY_MS + 1, ANY_AGE)
   const kept = async (batch: number) => {
     const stored = await journal.load(batch)
     const [first] = stored?.records ?? []
@@ -58,7 +60,7 @@ it('goes on step by step until nothing is left', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const refused = [{ key: 'a', refused: { answer: 'no' } }]
   await Promise.all(Array.from({ length: 120 }, () => journal.begin(batchOf([], { records: refused }))))
-  expect(await purge(store, retention, START_MS + 91 * DAY_MS)).toEqual({
+  expect(await purge(store, retention, START_MS + 91 * DAY_MS, ANY_AGE)).toEqual({
     expired: 0,
     payloads: 120,
     batches: 120,
@@ -80,7 +82,7 @@ it('leaves nothing of it in the file', async () => {
   }
   // The end of a page cuts some of them.
   expect(await countTraces()).toBeGreaterThan(4_400)
-  await purge(store, retention, START_MS + 8 * DAY_MS)
+  await purge(store, retention, START_MS + 8 * DAY_MS, ANY_AGE)
   expect(await countTraces()).toBe(0)
 })
 
@@ -154,8 +156,8 @@ it('forgets after an hour what was refused under credentials that were never acc
   ]
   for (const batch of [refused, known]) await journal.settle(batch, [resend])
   await journal.settle(unknown, [{ position: 0, state: 'unknown', answer: undefined, retry: START_MS }])
-  expect(await purge(store, retention, START_MS + 3_600_000)).toMatchObject({ batches: 0 })
-  expect(await purge(store, retention, START_MS + 3_600_001)).toMatchObject({ batches: 1 })
+  expect(await purge(store, retention, START_MS + 3_600_000, ANY_AGE)).toMatchObject({ batches: 0 })
+  expect(await purge(store, retention, START_MS + 3_600_001, ANY_AGE)).toMatchObject({ batches: 1 })
   expect(await journal.load(refused)).toBeUndefined()
   for (const batch of [open, unknown, known]) expect(await journal.load(batch)).toBeDefined()
 })

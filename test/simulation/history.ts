@@ -294,7 +294,8 @@ class History {
     const operator = createActor('operator')
     const periods = { replayForMs: DAY_MS, keepRecordsMs: 2 * DAY_MS }
     this.world.current = operator
-    void purge(this.fleet.openStore(operator), periods, START_MS + this.world.nowMs + 1.5 * DAY_MS)
+    const nowMs = START_MS + this.world.nowMs + 1.5 * DAY_MS
+    void purge(this.fleet.openStore(operator), periods, nowMs, Number.MAX_SAFE_INTEGER)
     await this.world.runUntil(this.world.nowMs + 5_000)
     this.checks.checkExpired()
   }
