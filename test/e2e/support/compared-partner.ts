@@ -58,7 +58,8 @@ export async function startCompared(
             Object.entries(found).reduce((all, [key, value]) => (key.startsWith(name) ? all + value : all), 0)
           const ended = sum('compared') + sum('dropped') + sum('skipped')
           if (ended < checks || ended !== sum('offered')) throw new Error(JSON.stringify(found))
-          return found
+          // A page is made in turns: this one may lack a series that began meanwhile.
+          return counts()
         },
         { timeout: 60_000, interval: 20 },
       ),
