@@ -6,11 +6,11 @@ import {
   nestedMark,
   ownMark,
   recordsOf,
-  shareCleanSandbox,
+  oneSandbox,
   startSandbox,
 } from './start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 type Members = Record<string, unknown>
 const none = { Accept: 'application/json;odata.metadata=none' }

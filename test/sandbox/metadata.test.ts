@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { shareCleanSandbox } from './start-sandbox.ts'
+import { oneSandbox } from './start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 test.each([
   ['/V3/$metadata', 'LearnerPersonals', 'AttendanceRecords'],

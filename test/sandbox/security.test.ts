@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { shareCleanSandbox, startSandbox } from './start-sandbox.ts'
+import { oneSandbox, startSandbox } from './start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const missing =
   'Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.'
@@ -39,7 +39,7 @@ const limited = {
     { token: 'none', domains: [] },
   ],
 }
-const limitedSandbox = shareCleanSandbox(limited)
+const limitedSandbox = oneSandbox(limited)
 const as = (token: string) => ({
   headers: { 'Ocp-Apim-Subscription-Key': 'partner', Authorization: `Bearer ${token}` },
 })

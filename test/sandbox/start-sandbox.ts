@@ -78,7 +78,7 @@ export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = 
 }
 
 /** One sandbox for the tests of a file: each that asks for it gets it as it was seeded, without faults, at `testNow`. */
-export function shareCleanSandbox(options: SandboxOptions = {}) {
+export function oneSandbox(options: SandboxOptions = {}) {
   const onEnd = atEndOfFile()
   let started: ReturnType<typeof startSandbox> | undefined
   return async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { anyText, jsonBody, shareCleanSandbox, startSandbox } from './start-sandbox.ts'
+import { anyText, jsonBody, oneSandbox, startSandbox } from './start-sandbox.ts'
 
 const right = {
   grant_type: 'client_credentials',
@@ -12,7 +12,7 @@ const options = {
   clients: [{ id: 'school-app', secret: 'secret', organisation: 'org-1', domains: ['Learner.Transport'] }],
 }
 
-const cleanSandbox = shareCleanSandbox(options)
+const cleanSandbox = oneSandbox(options)
 
 test('a client gets a token for its domains, good for an hour', async () => {
   const { client, json } = await cleanSandbox()

@@ -10,13 +10,13 @@ import {
   nestedMark,
   ownMark,
   recordsOf,
-  shareCleanSandbox,
+  oneSandbox,
   startSandbox,
   testNow,
 } from './start-sandbox.ts'
 
 /** A sandbox whose V2 face has a port of its own, and a client for each face. */
-const twoFaces = shareCleanSandbox({ v2Port: 0 })
+const twoFaces = oneSandbox({ v2Port: 0 })
 const startFaces = async (options?: SandboxOptions) => {
   const { v2, ...v3 } = await (options === undefined ? twoFaces() : startSandbox({ v2Port: 0, ...options }))
   return { v2, v3 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonOf, nestedMark, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, oneSandbox, startSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const root = '/Attendance/V3'
 const post = (MinutesLate: number, event = fixed.morning) =>

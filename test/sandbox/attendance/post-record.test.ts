@@ -6,12 +6,12 @@ import {
   jsonOf as post,
   ownMark,
   recordsOf,
-  shareCleanSandbox,
+  oneSandbox,
   startSandbox,
   testNow,
 } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = recordsOf.V3
 const minimal = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { codeDefinitions } from '../../../src/sandbox/seed/codes.ts'
-import { fixed, jsonOf, nestedMark, recordsOf, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonOf, nestedMark, recordsOf, oneSandbox, startSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = recordsOf.V3
 const weeks = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { decodeBatchReply } from '../../../src/v2/index.ts'
-import { fixed, jsonBody, jsonOf, nestedMark, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, jsonOf, nestedMark, oneSandbox, startSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = '/Attendance/V3/$batch'
 const mark = (learner: string) => nestedMark({ Attendee: { ExternalID: learner } })

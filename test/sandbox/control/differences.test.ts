@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { fixed, flatMark, jsonOf, ownMark, recordsOf, shareCleanSandbox } from '../start-sandbox.ts'
+import { fixed, flatMark, jsonOf, ownMark, recordsOf, oneSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 type Started = Awaited<ReturnType<typeof cleanSandbox>>
 const week = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'

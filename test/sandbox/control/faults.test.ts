@@ -7,12 +7,12 @@ import {
   ownMark,
   recordsOf,
   sandboxHeaders,
-  shareCleanSandbox,
+  oneSandbox,
   startSandbox,
   testNow,
 } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = recordsOf.V3
 const mark = jsonOf(nestedMark())

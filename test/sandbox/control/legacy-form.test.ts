@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 
 import { decodeBatchReply } from '../../../src/v2/index.ts'
 import { batchOf, batchPath, flatRecord } from '../../support/batch-request.ts'
-import { anyText, fixed, recordsOf, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+import { anyText, fixed, recordsOf, oneSandbox, startSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 type Started = Awaited<ReturnType<typeof cleanSandbox>>
 

@@ -1,15 +1,7 @@
 import { expect, test } from 'vitest'
-import {
-  anyText,
-  arrayWith,
-  fixed,
-  jsonOf,
-  nestedMark,
-  recordsOf,
-  shareCleanSandbox,
-} from '../start-sandbox.ts'
+import { anyText, arrayWith, fixed, jsonOf, nestedMark, recordsOf, oneSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const mark = (learner: string) =>
   jsonOf(nestedMark({ Attendee: { ExternalID: learner }, Qualifier: { MinutesLate: 4, Comment: 'c' } }))

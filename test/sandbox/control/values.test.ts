@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { jsonOf, nestedMark, ownMark, recordsOf, shareCleanSandbox } from '../start-sandbox.ts'
+import { jsonOf, nestedMark, ownMark, recordsOf, oneSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = recordsOf.V3
 type Started = Awaited<ReturnType<typeof cleanSandbox>>

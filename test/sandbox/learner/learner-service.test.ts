@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { fixed, shareCleanSandbox, startSandbox } from '../start-sandbox.ts'
+import { fixed, oneSandbox, startSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const rowsOf = (body: unknown) => (body as { value: Record<string, unknown>[] }).value
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { fixed, jsonBody, shareCleanSandbox } from '../start-sandbox.ts'
+import { fixed, jsonBody, oneSandbox } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const path = `/V3/LearnerPersonals(${fixed.learner})`
 const patch = (body: unknown, prefer?: string) => ({

@@ -8,11 +8,11 @@ import {
   jsonOf,
   ownMark,
   recordsOf,
-  shareCleanSandbox,
+  oneSandbox,
   startSandbox,
 } from '../start-sandbox.ts'
 
-const cleanSandbox = shareCleanSandbox()
+const cleanSandbox = oneSandbox()
 
 const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const id = '0a3c9b52-53b8-4b35-9a3e-1f7f0f7f6a01'
