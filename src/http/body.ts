@@ -193,6 +193,13 @@ export function isFramed({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
+/** Refuses a transfer coding that Node.js does not take off. Error: `ADP_CONTENT_ENCODING`. Source: RFC 9112 6.1. */
+export function checkTransferCoding({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked')
+    throw new AdapterError('ADP_CONTENT_ENCODING', 'The only transfer coding that is read is chunked.')
+}
+
 const UNITS = [
   ['MiB', 1_048_576],
   ['KiB', 1_024],

@@ -4,6 +4,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 
 import { AdapterError } from '../errors.ts'
 import { checkHost } from '../http/address.ts'
+import { checkTransferCoding } from '../http/body.ts'
 import { pathBefore, type RequestTarget, takeTarget } from '../http/request-target.ts'
 import type { Events } from '../observability/events.ts'
 import { unitOf } from '../partners/partner.ts'
@@ -176,6 +177,7 @@ export function createProxyApp(
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
+    checkTransferCoding(request)
     const { target, marker } = response.locals
     const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)

@@ -100,3 +100,15 @@ test('a path or a host that is longer than any is refused before anything is rea
   expect(await exchange(adapter.port, long)).toMatch(/^HTTP\/1\.1 400 [^]*"ADP_HOST"/)
   expect(upstream.seen).toEqual([])
 })
+
+test('a transfer coding that would go on without its name is refused', async () => {
+  const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
+  const post = (coding: string): Promise<string> =>
+    exchange(
+      adapter.port,
+      `POST /V3/LearnerIdentifiers HTTP/1.1\r\nHost: adapter.test\r\nConnection: close\r\nTransfer-Encoding: ${coding}\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    )
+  expect(await post('gzip, chunked')).toMatch(/^HTTP\/1\.1 415 [^]*"ADP_CONTENT_ENCODING"/)
+  expect(upstream.seen).toEqual([])
+  expect(await post('Chunked')).not.toContain('ADP_CONTENT_ENCODING')
+})
