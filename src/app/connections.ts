@@ -58,8 +58,8 @@ export function createListener(
 
 /** To each address of V2. */
 const V2_CONNECTIONS = 64
-/** A larger page of V2's marks is not read, as one of V3's. */
-const MAX_PAGE_BYTES = 4_194_304
+/** Of V2's marks. V2 may show the whole history of a key with each of its marks. */
+const MAX_PAGE_BYTES = 8_388_608
 
 /** Counts requests that get no connection. */
 export function countRefusals(

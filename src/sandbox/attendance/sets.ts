@@ -113,7 +113,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** The states of one mark as the legacy face shows them, oldest write first and none after `asOf`. */
+/** The states of the session of a mark as the legacy face shows them, oldest write first and none after `asOf`. */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []

@@ -108,7 +108,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
      UNION ALL SELECT seq AS changed_by, ${columns} FROM mark WHERE seq > 0 AND ${place}
      ORDER BY changed_by, seq`
   const changes = prepare(changesOf('true'))
-  const changesOfMark = prepare(changesOf('learner = ?1 AND session = ?2 AND copy = ?3'))
+  const changesOfSession = prepare(changesOf('learner = ?1 AND session = ?2'))
   const firstSince = prepare('SELECT min(seq) AS seq FROM effect WHERE written_at >= ?')
   const previous = prepare(
     `SELECT ${columns} FROM mark_history
@@ -201,9 +201,9 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
         .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
-    /** The same for one mark, however long ago. */
-    historyOf: ({ learner, session, copy }: Pick<Mark, 'learner' | 'session' | 'copy'>): MarkChange[] =>
-      changesOfMark.all(learner, session, copy).map(readChange),
+    /** The same for one session of a learner, however long ago. */
+    historyOf: ({ learner, session }: Pick<Mark, 'learner' | 'session'>): MarkChange[] =>
+      changesOfSession.all(learner, session).map(readChange),
     /** The mark as it was when `at` was the last effect; undefined when its session had none. */
     before: (mark: Mark, at: number): Mark | undefined => {
       if (mark.seq <= at) return mark

@@ -7,7 +7,7 @@ import type { RecordRow, SearchResult } from '../../../src/console/data/port.ts'
 import { createStepQueue, observeJournal } from '../../../src/console/data/steps.ts'
 import { eraseFromConsole } from '../../../src/console/data/sweep.ts'
 import { AdapterError } from '../../../src/errors.ts'
-import { type Journal, openInspector, openJournal, type Settled } from '../../../src/journal/index.ts'
+import { type DurableJournal, type Journal, openInspector, openJournal, type Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed } from '../../journal/batches.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 
@@ -40,7 +40,7 @@ const registerOf = (name: string, learners: readonly string[], given: Parameters
   }) // prettier-ignore
 
 interface Opened {
-  readonly journal: Journal
+  readonly journal: DurableJournal
   readonly engine: ConsoleEngine
   /** Does the background work until nothing is left. */
   readonly work: () => Promise<void>
@@ -345,6 +345,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(await hashesOf()).toEqual([1, 1, 2, 2])
     expect(await eraseFromConsole(url)).toBe(true)
     expect(await hashesOf()).toEqual([2, 2])
+    await sql`update journal_meta set value = '60000' where name = 'age'`.execute(journal.database.db)
     await inspector.purge({ replayForMs: 1, keepRecordsMs: 1 }, Date.now() + 1_000)
     expect(await eraseFromConsole(url)).toBe(true)
     expect(numbersOf(await engine.search({}, 'all'))).toEqual([3, 2])

@@ -211,18 +211,6 @@ test('members beyond the write form are left out', async () => {
   })
 })
 
-test('AttendanceHistorys of a mark beside others of its session has the states of that mark alone', async () => {
-  const { json } = await startSandbox({ onExisting: 'duplicate' })
-  for (const minutes of [5, 7]) await json('POST', recordsOf.V2, jsonOf({ ...record, MinutesLate: minutes }))
-  const { body } = await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`)
-  expect(body).toMatchObject({
-    value: [null, 5, 7].map((minutes) => ({
-      MinutesLate: minutes,
-      AttendanceHistorys: minutes === null ? [] : [{ MinutesLate: minutes }],
-    })),
-  })
-})
-
 test('AttendanceHistorys holds the states of the mark that the history of V3 has, in pages and single records', async () => {
   const { json, put } = await cleanSandbox()
   const own = ownMark.V2
