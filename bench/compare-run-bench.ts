@@ -78,15 +78,15 @@ async function compare(v2Port: number, v3Port: number): Promise<{ compared: numb
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
   const command = [
-    ...[process.execPath, '--max-semi-space-size=16', main, 'compare', 'run', '--json', '--out', folder],
+    ...[process.execPath, '--max-semi-space-size=16', main, 'compare', 'run', '--json', '--dir', folder],
     ...[
       '--v2',
       `http://127.0.0.1:${v2Port}`,
       '--v3',
       `http://127.0.0.1:${v3Port}`,
-      '--from',
+      '--since',
       FROM,
-      '--to',
+      '--until',
       TO,
     ],
   ]

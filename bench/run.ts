@@ -40,7 +40,13 @@ const rows: Row[] = []
 for (const [name, bench] of benches) {
   if (only.length > 0 && !only.includes(name)) continue
   process.stderr.write(`${name} ...\n`)
-  rows.push(...(await bench()))
+  try {
+    rows.push(...(await bench()))
+  } catch (cause) {
+    // The others still have their figures.
+    console.error(cause)
+    process.exitCode = 1
+  }
 }
 const model = cpus()[0]?.model ?? 'unknown processor'
 console.log(
