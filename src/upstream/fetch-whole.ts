@@ -20,8 +20,8 @@ interface FetchedReply {
 }
 
 /**
- * Sends one request. Rejects where no whole reply comes in time. The dispatcher is given each time: undici's own for a process is replaced by
- * whatever sets another one, and Node's `fetch` sets that of an older undici, over which requests of this one may stay without an end.
+ * Sends one request. Rejects where no whole reply comes in time. The dispatcher is always given: undici's global one may be another program's,
+ * and Node's `fetch` sets that of an older undici.
  */
 async function fetchWhole(
   dispatcher: Dispatcher,

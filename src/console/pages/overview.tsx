@@ -226,7 +226,7 @@ interface Point {
 }
 
 const MAX_ROWS = 100
-/** Lines are told apart without their colours, too. */
+/** The lines differ in more than colour. */
 const dashes = [undefined, [8, 4], [2, 3], [12, 4, 2, 4], [4, 4]]
 
 /** Figures over time, drawn where a browser runs scripts and as a table in any. */

@@ -120,11 +120,12 @@ export function createStoredStages(options: StoredStagesOptions) {
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
     // The partner may have left `legacy` by now: should this come again, V3 would not know it.
+    const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Base | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === base?.setting.revision
-      if (isWrite && side === 'v2' && known === 'nothing' && !isLegacyStill) reader.noteUnrecorded(partner.id)
+      if (!isLegacyStill) reader.noteUnrecorded(partner.id)
     }
-    note(base)
+    if (isUnrecorded) note(base)
     return {
       side,
       stage,
@@ -134,7 +135,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
       // Its client may come again from then on.
       leave: isWrite
-        ? underWay.add(partner.id, { request, side }, () => note(baseOf(partner)))
+        ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(baseOf(partner)))
         : () => undefined,
     }
   }
@@ -235,7 +236,7 @@ function createUnderWay(onLeft: (partner: string) => void) {
   const writes = new Map<string, Set<WriteUnderWay>>()
   return {
     /** Counts a write until the returned function is called, which may be called again. */
-    add: (partner: string, write: WriteUnderWay, atEnd: () => void): (() => void) => {
+    add: (partner: string, write: WriteUnderWay, atEnd: () => unknown): (() => void) => {
       const own = writes.get(partner) ?? new Set()
       writes.set(partner, own.add(write))
       return () => {
