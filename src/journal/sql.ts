@@ -113,6 +113,10 @@ export function createStatements(dialect: Dialect) {
         and (o.batch, o.position) < (+r.batch, +r.position) limit 1) is not null`,
     )
     .join(' or ')
+  const hasLeft = newestOf(
+    'r.key',
+    `o.state = ${stateCodes.unknown} and (o.batch, o.position) > (+r.batch, +r.position) and ${isOnV2('o.batch')}`,
+  )
   const standing = (condition: string): string => {
     const newest = standingStates.map((state) =>
       newestOf('e.value', `o.state = ${stateCodes[state]} ${condition}`),
@@ -127,7 +131,8 @@ export function createStatements(dialect: Dialect) {
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
-      returning commits, last_batch as "lastBatch", (select commits from journal_commits where slot = $5) as before, (select id from journal_instances where id = $4 and lost = 0 and ${processColumns} = $6) as instance,
+      returning commits, last_batch as "lastBatch", (select commits from journal_commits where slot = $5) as before,
+        (select marker from journal_commits where slot = $5) as "beforeMarker", (select id from journal_instances where id = $4 and lost = 0 and ${processColumns} = $6) as instance,
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',
@@ -148,7 +153,7 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('place', 'batch', 'position')} from f where place is not null`,
     batches: `select id as batch, partner, owner, instance, open, on_v2 as "onV2", newcomer, retires
       from journal_batches where ${isListed('id', '$1')}`,
-    recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder"
+    recordsIn: `select r.batch, r.position, r.state, r.reason, r.key, ${hasOlder} as "hasOlder", ${hasLeft} is not null as "isSuperseded"
       from ${rows(['batch bigint', 'position integer'])} join journal_records r on r.batch = u.batch and r.position = u.position`,
     recordsOf: `select position, state, active, superseded, reason, key from journal_records where batch = $1 order by position`,
     insertBatches: `insert into journal_batches (${names}) select ${names} from ${rows(batchColumns)}`,

@@ -197,11 +197,25 @@ async function settle(
     for (const older of batches.flatMap((one) => one.records)) {
       if (older.key !== record.key || isOpen(older) || older.retry === undefined || !isOlder(older, record))
         continue
-      older.superseded = true
-      older.retry = undefined
-      move(older, 'supersede')
+      end(older)
     }
   }
+  for (const [record] of settled)
+    if (record.retry !== undefined && batches.some((one) => one.side === 'v2' && isLeftAfter(one, record)))
+      end(record)
+}
+
+/** V2 may have a newer record of the key, and nothing reads that back. */
+const isLeftAfter = ({ records }: ModelBatch, record: ModelRecord): boolean =>
+  records.some(
+    (one) =>
+      one.key === record.key && one.state === 'unknown' && one.retry !== undefined && isOlder(record, one),
+  )
+
+function end(record: ModelRecord): void {
+  record.superseded = true
+  record.retry = undefined
+  move(record, 'supersede')
 }
 
 async function reopen(journal: Journal, batches: readonly ModelBatch[], batch: ModelBatch): Promise<void> {

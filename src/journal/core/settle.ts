@@ -22,6 +22,8 @@ export interface SettledRecord extends RecordRef {
   readonly key: string
   /** Whether an older record of its key can be superseded. */
   readonly hasOlder: number | boolean
+  /** Whether V2 may have got a newer record of its key, which is not read back again. */
+  readonly isSuperseded: number | boolean
 }
 
 /** A record that supersedes all older ones of its key. */
@@ -110,8 +112,8 @@ function settleOne(
 }
 
 /**
- * Ends the active ones of these records that are older than one of their key that was settled with them and supersedes them; each once. Returns
- * of each key the newest one that supersedes, where others are older.
+ * Ends the active ones of these records that are older than one of their key that supersedes them, and was settled with them or, where V2
+ * may have got it, before; each once. Returns of each key the newest one that supersedes, where others are older.
  */
 function supersede(
   { changes }: ChangeContext,
@@ -132,8 +134,10 @@ function supersede(
   for (const outcome of all) {
     const { batch, position, state, active, reason } = outcome
     const next = supersededCodes.get(state)
-    const newer = newest.get(recordOf(outcome)?.key ?? '')
-    if (active === 0 || next === undefined || newer === undefined || !isNewer(newer, outcome)) continue
+    const record = recordOf(outcome)
+    const newer = newest.get(record?.key ?? '')
+    const isEnded = Boolean(record?.isSuperseded) || (newer !== undefined && isNewer(newer, outcome))
+    if (active === 0 || next === undefined || !isEnded) continue
     const why = reasonOfSuperseded(state, next) ?? reason
     const ended = { state: next, active: 0, retry: null, reason: why, superseded: 1, mark: null }
     settled.get(batch)?.set(position, { ...outcome, ...ended })

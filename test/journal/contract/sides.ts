@@ -194,6 +194,24 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
+    promise('supersedes what ends after a newer one that V2 may have got', async (journal) => {
+      const ends = [ofLost('refused', 0), unknown(0, 5), parked(0), confirmed(0)]
+      for (const end of ends) {
+        const older = await beginNew(journal, batchOf(['a']))
+        // Its process ended while it waited for the older one.
+        const newer = await beginNew(journal, onV2(['a']))
+        await journal.settle(newer, [ofLost('unknown', 0)])
+        await journal.settle(older, [end])
+        const [state] = await statesOf(journal, older)
+        expect(state).toBe(
+          { refused: 'refused, superseded', unknown: 'unknown, superseded', parked: 'refused, superseded' }[
+            end.state as string
+          ] ?? 'confirmed',
+        )
+      }
+      expect(await journal.due(10, 10)).toEqual([])
+    })
+
     promise('leaves older records as they are where V2 refused', async (journal) => {
       const waiting = await settledOnV3(journal, 'a', parked(0))
       const batch = await beginNew(journal, onV2(['a']))
