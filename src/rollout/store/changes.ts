@@ -26,6 +26,7 @@ import {
 } from './audit-trail.ts'
 import {
   type Db,
+  hasExpired,
   type KeptStage,
   readNow,
   type PendingChange,
@@ -199,7 +200,7 @@ export function createStageChanges(database: JournalDatabase) {
         const kept = await readPending(transaction, partner, revision)
         if (kept?.pending.needsApproval !== true) return gone
         if (kept.pending.by === by) return { kind: 'own' as const }
-        const pending = { ...kept.pending, needsApproval: false, expiresMs: transaction.nowMs + forMs }
+        const pending = { ...kept.pending, needsApproval: false, expiresMs: transaction.nowMs + forMs, forMs }
         await writeEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
         return { kind: 'approved' as const }
       }),
@@ -269,7 +270,7 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
     for (const partner of partners) {
       const kept = await transaction.read(partner)
       if (kept === undefined || kept === 'damaged' || kept.pending === undefined) continue
-      if (kept.pending.expiresMs > transaction.nowMs) continue
+      if (!hasExpired(kept.pending, transaction.nowMs)) continue
       const entry = await dropPending(transaction, partner, kept.pending, kept.pending.by)
       await transaction.write({ ...kept, pending: undefined, entry })
     }
@@ -280,13 +281,13 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
 function dropPending(
   { add, nowMs }: ChangeTransaction,
   partner: string,
-  { from, revision, expiresMs, ...pending }: PendingChange,
+  pending: PendingChange,
   by: string,
 ): Promise<number> {
-  const [action, reason] =
-    expiresMs <= nowMs
-      ? (['expire', 'it was not committed in time'] as const)
-      : (['withdraw', 'another change came first'] as const)
+  const { from, revision } = pending
+  const [action, reason] = hasExpired(pending, nowMs)
+    ? (['expire', 'it was not committed in time'] as const)
+    : (['withdraw', 'another change came first'] as const)
   return add({ by, partner, action, from, to: toSetting(pending), revision, reason })
 }
 
@@ -326,7 +327,7 @@ async function readPending(
   const kept = await read(partner)
   if (kept === 'damaged' || kept?.pending === undefined) return undefined
   const { pending } = kept
-  return pending.revision === revision && pending.expiresMs > nowMs ? { ...kept, pending } : undefined
+  return pending.revision === revision && !hasExpired(pending, nowMs) ? { ...kept, pending } : undefined
 }
 
 /** Writes what becomes of a pending change, and the row of the trail. */
@@ -350,7 +351,8 @@ async function keepProposal(
   const revision = (kept?.lastRevision ?? 0) + 1
   const committed = committedOf(kept)
   const [from, to] = [toSetting(committed ?? change.from), toSetting(change.to)]
-  const pending = { ...to, from, revision, by, reason, expiresMs: nowMs + forMs, needsApproval, quietMs }
+  const given = { by, reason, expiresMs: nowMs + forMs, forMs, needsApproval, quietMs }
+  const pending = { ...to, from, revision, ...given }
   const entry = await add({ by, partner, action: 'propose', from, to, revision, reason })
   const state = committed ?? { partner, revision: 0, ...from, sinceMs: 0, by: '', reason: '' }
   await write({ state, lastRevision: revision, pending, entry })
@@ -370,7 +372,7 @@ async function findHindrance(
   const kept = await readExpected(transaction, wanted)
   if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
   const { pending } = kept ?? {}
-  if (pending !== undefined && pending.expiresMs > transaction.nowMs)
+  if (pending !== undefined && !hasExpired(pending, transaction.nowMs))
     return { kind: 'pending' as const, pending }
   return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
 }

@@ -8,6 +8,7 @@ import {
   DAMAGED,
   type FoundStage,
   fromFoundStage,
+  hasExpired,
   type KeptStage,
   type PartnerRollout,
   readStagedPartners,
@@ -167,7 +168,7 @@ async function readFound(
   const partners = new Map<string, PartnerRollout>()
   const expired: string[] = []
   for (const [partner, { state, pending }] of stages) {
-    const isOver = pending !== undefined && pending.expiresMs <= nowMs
+    const isOver = pending !== undefined && hasExpired(pending, nowMs)
     if (isOver) expired.push(partner)
     // Revision 0: the row of a partner whose first change is pending still.
     partners.set(partner, {

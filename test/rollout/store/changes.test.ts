@@ -1,6 +1,11 @@
+import { join } from 'node:path'
+
 import { expect, it } from 'vitest'
 
 import { quietUntil } from '../../../src/rollout/store/changes.ts'
+import { createRolloutStore } from '../../../src/rollout/store/rollout-store.ts'
+import { createJournalClock, makeFolder, openSqlite } from '../../journal/open-sqlite.ts'
+import { changeTo, shadow, soon } from './open-stores.ts'
 
 const nothing = { notedMs: undefined, killedMs: undefined, lostMs: undefined }
 const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ stage, sinceMs })
@@ -16,3 +21,21 @@ it.each([
 ])('after %s', (_name, state, known, untilMs) => {
   expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
 }) // prettier-ignore
+
+it('ends a change whose time would not come, since the clock of the store was set back', async () => {
+  const clock = createJournalClock()
+  const { journal } = await openSqlite(join(await makeFolder(), 'journal.db'), { clock })
+  const store = createRolloutStore(journal.database)
+  const pending = async () => (await store.snapshot()).partners.get('acme')?.pending?.revision
+  clock.setWall(2_400_000)
+  await store.propose({ ...changeTo(shadow), ...soon })
+  // A little is no matter.
+  clock.setWall(-1_000)
+  expect(await pending()).toBe(1)
+  clock.setWall(-2_399_000)
+  expect(await pending()).toBeUndefined()
+  expect(await store.commit('acme', 1)).toEqual({ kind: 'gone' })
+  expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'proposed', revision: 2 })
+  const actions = (await store.history({})).map(({ action, revision }) => [action, revision])
+  expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
+})
