@@ -51,46 +51,68 @@ export const totalOf = (counts: CommitCounts): number =>
 export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
+/** What an instance leaves in its slot with each commit: its number, the process that has it, and the commit's name in that process. */
+export const markerOf = (instance: number, process: string, commit: number | string): string =>
+  `${instance}/${process}/${commit}`
+
+/** What a transaction found once it had counted itself. */
+interface FoundCommits {
+  readonly identity: string | undefined
+  /** Of the slot of its instance. */
+  readonly commits: number
+  /** Of `lastSlot`. */
+  readonly before: { readonly commits: number; readonly marker: string | null }
+}
+
 /** How far this process knows its journal to have come. */
 export interface HighWater {
   /** The slot of its last commit; undefined: it has made none. */
   lastSlot(): number | undefined
   /**
-   * Checks what a transaction found once it had counted itself: the same journal, with all commits of its instance and, in `before`, with
-   * those of `lastSlot`: a database that forgot an instance gives it another number. Error: `ADP_JOURNAL_DAMAGED`.
+   * Checks that this is the same journal, with all commits of the instance and, in `before`, with those that this process made under an earlier
+   * number, which no other process has had: a database that forgot an instance gives its number away. Error: `ADP_JOURNAL_DAMAGED`.
    */
-  check(
-    found: { readonly identity: string | undefined; readonly commits: number; readonly before: number },
-    instance: number,
-  ): void
+  check(found: FoundCommits, instance: number): void
   /** A transaction that found this count is durable. */
   reached(instance: number, commits: number): void
   close(): void
 }
 
-/** Creates the memory of a journal that was opened with `start`; `file` remembers it beyond this process. */
-export function createHighWater(start: HighWaterMark, file: MarkFile | undefined): HighWater {
+/** Creates the memory of a journal that was opened with `mark`; `file` remembers it beyond this process. */
+export function createHighWater(
+  { mark: start, process }: { readonly mark: HighWaterMark; readonly process: string },
+  file: MarkFile | undefined,
+): HighWater {
   const known = new Map(start.commits)
+  /** The instance of the last commit. */
   let last: number | undefined
   /** Once commits are gone, others may count the slot up again: what was noticed holds for this process. */
   let damage: AdapterError | undefined
-  const knownOf = (slot: number): number => known.get(slot) ?? 0
+  const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
+  const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
+    let missing = knownOf(instance) + 1 - commits
+    if (last !== undefined && slotOf(last) !== slotOf(instance)) {
+      missing = Math.max(missing, knownOf(last) - before.commits)
+      const marker = before.marker ?? ''
+      if (marker.startsWith(`${last}/`) && !marker.startsWith(markerOf(last, process, '')))
+        return 'it went back while it was in use, and another process has had the number of this one'
+    }
+    return missing <= 0 ? undefined : `it went back by ${missing} commit(s) while it was in use`
+  }
   return {
-    lastSlot: () => last,
-    check: ({ identity, commits, before }, instance) => {
+    lastSlot: () => (last === undefined ? undefined : slotOf(last)),
+    check: (found, instance) => {
       if (damage !== undefined) throw damage
-      if (identity !== start.identity)
+      if (found.identity !== start.identity)
         throw damagedJournal('another journal has taken its place while it was in use')
-      const slot = slotOf(instance)
-      const missingBefore = last === undefined || last === slot ? 0 : knownOf(last) - before
-      const missing = Math.max(missingBefore, knownOf(slot) + 1 - commits)
-      if (missing <= 0) return
-      damage = damagedJournal(`it went back by ${missing} commit(s) while it was in use`)
+      const why = findDamage(found, instance)
+      if (why === undefined) return
+      damage = damagedJournal(why)
       throw damage
     },
     reached: (instance, commits) => {
-      last = slotOf(instance)
-      known.set(last, commits)
+      last = instance
+      known.set(slotOf(instance), commits)
       try {
         file?.write({ identity: start.identity, commits: known })
       } catch {

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest'
 
-import { createHighWater } from '../../src/journal/high-water.ts'
+import { createHighWater, markerOf } from '../../src/journal/high-water.ts'
 
 test('a process that has noticed lost commits goes on noticing, although another one counts its slot up again', () => {
-  const mark = createHighWater({ identity: 'journal', commits: new Map() }, undefined)
-  const find = (commits: number) => () => mark.check({ identity: 'journal', commits, before: commits }, 3)
+  const mark = createHighWater(
+    { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
+    undefined,
+  )
+  const find = (commits: number) => () =>
+    mark.check({ identity: 'journal', commits, before: { commits, marker: null } }, 3)
   find(1)()
   mark.reached(3, 7)
   find(8)()
@@ -13,8 +17,29 @@ test('a process that has noticed lost commits goes on noticing, although another
 })
 
 test('a process under another number knows its last slot and the new one', () => {
-  const mark = createHighWater({ identity: 'journal', commits: new Map([[4, 9]]) }, undefined)
+  const mark = createHighWater(
+    { mark: { identity: 'journal', commits: new Map([[4, 9]]) }, process: 'own' },
+    undefined,
+  )
   mark.reached(3, 7)
-  mark.check({ identity: 'journal', commits: 10, before: 7 }, 4)
-  expect(() => mark.check({ identity: 'journal', commits: 8, before: 7 }, 4)).toThrow('went back by 2')
+  mark.check({ identity: 'journal', commits: 10, before: { commits: 7, marker: markerOf(3, 'own', 7) } }, 4)
+  expect(() =>
+    mark.check({ identity: 'journal', commits: 8, before: { commits: 7, marker: markerOf(3, 'own', 7) } }, 4),
+  ).toThrow('went back by 2')
+})
+
+test('a process under another number notices that its last number was given away, however far that one came', () => {
+  const open = () => {
+    const mark = createHighWater(
+      { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
+      undefined,
+    )
+    mark.reached(3, 7)
+    return (marker: string) => () =>
+      mark.check({ identity: 'journal', commits: 1, before: { commits: 90, marker } }, 4)
+  }
+  // An instance that came later has this slot too.
+  open()(markerOf(19, 'other', 90))()
+  open()(markerOf(3, 'own', 90))()
+  expect(open()(markerOf(3, 'other', 90))).toThrow('another process has had the number of this one')
 })

@@ -108,7 +108,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       process: processOf(ownIdentity()),
       replayForMs: 86_400_000,
     }
-    return [createHighWater(mark, undefined), secrets] as const
+    return [createHighWater(secrets, undefined), secrets] as const
   }
 
   it('refuses what it cannot keep while the server is gone, and settles when it is back', async ({

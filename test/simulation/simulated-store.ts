@@ -12,11 +12,17 @@ import {
 
 import { createCommitChanges } from '../../src/journal/core/commit-changes.ts'
 import { hasPassed, passGate } from '../../src/journal/group-commit.ts'
-import { createHighWater, type HighWater, type MarkFilePlace, slotOf } from '../../src/journal/high-water.ts'
+import {
+  createHighWater,
+  type HighWater,
+  markerOf,
+  type MarkFilePlace,
+  slotOf,
+} from '../../src/journal/high-water.ts'
 import { createCommit } from '../../src/journal/postgres/store.ts'
 import type { JournalTables } from '../../src/journal/schema.ts'
 import { createStatements, type RunStatement, type StatementName } from '../../src/journal/sql.ts'
-import type { Store } from '../../src/journal/store.ts'
+import type { Store, StoreSecrets } from '../../src/journal/store.ts'
 import { gaveUp, type StoreError, toSqliteCommitError, toSqliteError } from '../../src/journal/store-error.ts'
 import {
   execute,
@@ -59,7 +65,7 @@ export function createSimulatedStore(
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => {
       const file = markFile && database.openMark(markFile.path, secrets.mark)
-      const kept = createHighWater(secrets.mark, file)
+      const kept = createHighWater(secrets, file)
       const mark: HighWater = {
         ...kept,
         reached: (instance, commits) => {
@@ -70,7 +76,7 @@ export function createSimulatedStore(
       commit =
         kind === 'server'
           ? createCommit(createPool(database, actor), mark, secrets)
-          : createThreadCommit(database, actor, createCommitChanges(secrets, mark), mark)
+          : createThreadCommit(database, actor, secrets, mark)
       return Promise.resolve()
     },
     commit: async (group) => {
@@ -134,16 +140,17 @@ function run(name: StatementName, values: readonly unknown[]): unknown[] {
 function createThreadCommit(
   database: SimulatedDatabase,
   actor: Actor,
-  change: ReturnType<typeof createCommitChanges>,
+  secrets: StoreSecrets,
   mark: HighWater,
 ): Store['commit'] {
+  const change = createCommitChanges(secrets, mark)
   const runNow: RunStatement = async <Row>(name: StatementName, ...values: readonly unknown[]) =>
     run(name, values) as Row[]
   return async (group) => {
     const hold = await database.lock(actor)
     try {
       await database.ask(actor, 'commit', () => database.begin())
-      const changed = await change(runNow, group, '')
+      const changed = await change(runNow, group, markerOf(group.instance, secrets.process, ''))
       if (!changed.ok || !passGate(group.gate))
         return { ok: false, error: changed.ok ? gaveUp : changed.error } as const
       await database.ask(actor, 'commit', () => database.commit(), { isLocal: true })

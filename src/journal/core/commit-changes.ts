@@ -47,7 +47,8 @@ const json = (list: readonly (number | string)[]): string => JSON.stringify(list
 interface OpeningRow {
   readonly commits: number
   /** Of the slot in which this process committed last. */
-  readonly before: number
+  readonly before: number | null
+  readonly beforeMarker: string | null
   /** With the numbers that are reserved. */
   readonly lastBatch: number
   /** Null: others took it for dead, or an older copy of the database gave its number away. */
@@ -86,7 +87,8 @@ export function createCommitChanges(
       noting,
     ])
     const { commits = 0, lastBatch = 0, latestMs } = opened ?? {}
-    highWater.check({ identity: opened?.identity, commits, before: opened?.before ?? 0 }, instance)
+    const found = { commits: opened?.before ?? 0, marker: opened?.beforeMarker ?? null }
+    highWater.check({ identity: opened?.identity, commits, before: found }, instance)
     if (opened?.instance !== instance) return { ok: false, error: expired }
 
     const results = new Map<Operation, OperationResult>(answered.map((one) => [one, 'done']))

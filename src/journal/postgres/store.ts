@@ -4,7 +4,7 @@ import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
 import { type Committed, type Operation, type OperationResult, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, openMarkFile, slotOf } from '../high-water.ts'
+import { createHighWater, type HighWater, markerOf, openMarkFile, slotOf } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
 import { gaveUp, type StoreError, toPostgresError } from '../store-error.ts'
@@ -96,10 +96,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
     checkIntegrity: () => Promise.resolve(undefined),
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
-      highWater = createHighWater(
-        secrets.mark,
-        path === undefined ? undefined : openMarkFile(path, secrets.mark),
-      )
+      highWater = createHighWater(secrets, path === undefined ? undefined : openMarkFile(path, secrets.mark))
       commit = createCommit(pool, highWater, secrets)
       return Promise.resolve()
     },
@@ -143,7 +140,7 @@ export function createCommit(
     // The number of a transaction would not do: a server that dies gives the numbers that never reached its disk to others.
     if (kept?.marker === marker) for (const one of results) resolved.set(...one)
     // Another instance has the slot now, and others finish the batch if it was begun.
-    else if (kept?.marker?.startsWith(`${instance}/`) === false)
+    else if (kept?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined
   }
@@ -156,7 +153,7 @@ export function createCommit(
       await resolve(run, doubt)
     }
     const operations = group.operations.filter((operation) => !resolved.has(operation))
-    const marker = `${group.instance}/${(groups += 1)}`
+    const marker = markerOf(group.instance, secrets.process, (groups += 1))
     const changed = await changeRows(run, { ...group, operations }, marker)
     if (!changed.ok || !passGate(group.gate)) {
       await client.query('rollback')

@@ -16,7 +16,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
 import { type Committed, hasPassed, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, markFileOf, openMarkFile } from '../high-water.ts'
+import { createHighWater, type HighWater, markerOf, markFileOf, openMarkFile } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
 import {
@@ -52,7 +52,7 @@ async function answer(request: Request): Promise<QueryAnswer | Committed | undef
       return query(request.sql, request.parameters)
     case 'prepare': {
       const { mark } = request.secrets
-      highWater = createHighWater(mark, openMarkFile(markFileOf(start.path), mark))
+      highWater = createHighWater(request.secrets, openMarkFile(markFileOf(start.path), mark))
       commit = createCommit(open(), highWater, request.secrets)
       return undefined
     }
@@ -119,7 +119,7 @@ function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSec
   return async (group) => {
     try {
       openIntact().exec('BEGIN IMMEDIATE')
-      const changed = await changeRows(run, group, '')
+      const changed = await changeRows(run, group, markerOf(group.instance, secrets.process, ''))
       if (!changed.ok || !passGate(group.gate)) {
         database.exec('ROLLBACK')
         return { ok: false, error: changed.ok ? gaveUp : changed.error }
