@@ -468,18 +468,17 @@ export class Checks {
   }
 
   /**
-   * Between the two V2 has applied a mark whose key the journal does not keep, and clocks were changed: only times could tell it from an older
-   * one (docs/decisions/012).
+   * Between the two V2 has applied an older record, which it was sent at once with the first: its mark stands, so the newer one is posted. Or one
+   * whose key the journal does not keep, and clocks were changed: only times could tell it from an older one (docs/decisions/012).
    */
   private isHidden(from: Effect, to: Effect): boolean {
-    if (this.options.areClocksSound) return false
-    return this.service.effects.some(
-      ({ key, atMs, send }) =>
-        key === from.key &&
-        (atMs - from.atMs) * (atMs - to.atMs) < 0 &&
-        send !== undefined &&
-        this.sends[send]?.entry?.known !== 'keys',
-    )
+    const sendOf = ({ send }: Effect): Send | undefined => (send === undefined ? undefined : this.sends[send])
+    const between = this.service.effects
+      .filter(({ key, atMs }) => key === from.key && (atMs - from.atMs) * (atMs - to.atMs) < 0)
+      .flatMap((effect) => sendOf(effect) ?? [])
+    const { begun: own = 0 } = sendOf(from) ?? {}
+    if (between.some(({ begun = own }) => begun < own)) return true
+    return !this.options.areClocksSound && between.some(({ entry }) => entry?.known !== 'keys')
   }
 
   /** Marks of one key are applied in the order in which the journal received them. */

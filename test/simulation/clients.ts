@@ -321,7 +321,13 @@ export class Clients {
         deliver(() => over(status === 200 ? ALL_IS_WELL : `${status} ${code}`))
         if (isLost) world.at(outside, 50, () => over('the reply was lost'))
       },
-      broken: () => void world.at(outside, 5, () => over(`broken after ${seen.join(', ')}`)),
+      broken: () =>
+        void world.at(outside, 5, () => {
+          // Its first sender was denied, so nothing of it is kept: what the adapter refuses itself gets an id anew.
+          if (batch.wasDenied)
+            for (const [record] of told) if (record.final?.status === 400) record.changes += 1
+          over(`broken after ${seen.join(', ')}`)
+        }),
     }
   }
 }

@@ -6,7 +6,7 @@ import { Clients } from './clients.ts'
 import { countTransitions, type Reached, toReached } from './coverage.ts'
 import { Failover } from './failover.ts'
 import { Fleet } from './fleet.ts'
-import { createJourneysToV2, createJourneysToV3, createStoreWeather } from './journeys.ts'
+import { createJourneysToV2, createJourneysToV3, createStoreWeather, LONG_CALL_MS } from './journeys.ts'
 import { drawStages } from './operator.ts'
 import { changeStart, SimulatedDatabase } from './simulated-database.ts'
 import { createNetwork } from './simulated-network.ts'
@@ -139,11 +139,13 @@ class History {
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
     // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its post too.
     const leastCalls = faults.has('flips') ? 5 : onExisting === 'conflict' ? 3 : 1
+    const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
     this.timing = {
       leaseMs: LEASE_MS,
-      budgetMs: drawn.pick([3_000, 6_000]),
-      readBackAfterMs: [50, 200, 600],
-      headersMs: 1_000,
+      budgetMs: drawn.pick([3_000, 6_000]) + longCallMs,
+      // Longer than any request is on its way.
+      readBackAfterMs: [50, 200, 600 + longCallMs],
+      headersMs: 1_000 + longCallMs,
       connectionsToV2: drawn.pick([1, 8]),
       callsPerSecond: faults.has('slowRate') ? Math.max(leastCalls, drawn.pick([1, 3, 5])) : undefined,
     }
@@ -267,7 +269,8 @@ class History {
     await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
     this.calmDown()
     // Of what a database has lost clients may never hear.
-    const settleMs = this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS
+    const settleMs =
+      (this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS) * (scale.faults.has('longCalls') ? 5 : 1)
     await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
     clients.isOver = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())

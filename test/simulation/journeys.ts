@@ -15,6 +15,9 @@ interface JourneyOptions {
   readonly has: (kind: FaultKind) => boolean
 }
 
+/** A service may take so long for a write. */
+export const LONG_CALL_MS = 3_500
+
 /** Draws whether a fault of a kind comes now. */
 function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
   return (kind: keyof Rates, share = 1): boolean => {
@@ -26,12 +29,16 @@ function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random'
 
 /** Draws what happens to requests to V3. */
 export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
-  const { random } = options
+  const { random, onFault } = options
   const strikes = createStrikes(options)
   return ({ method }: ServiceRequest): Journey => {
     const longest = has('slowService') ? 200 : 20
     const quick = { thereMs: 1 + random.below(longest), backMs: 1 + random.below(longest) }
     if (isCalm()) return quick
+    if (method === 'POST' && has('longCalls') && random.chance(0.3)) {
+      onFault('longCalls')
+      return { ...quick, thereMs: random.below(LONG_CALL_MS) }
+    }
     if (strikes('refusedConnections')) return { ...quick, refused: true }
     if (strikes('lostBefore'))
       return {
