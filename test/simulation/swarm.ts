@@ -75,7 +75,7 @@ const profiles: readonly [Profile, ...Profile[]] = [
   {
     faults: new Set(['values', 'lostAfter']),
     without: ['serviceTimes', 'otherWriters'],
-    ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 8, maxRecords: 1 },
+    ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 20, maxRecords: 1, thinkMs: 10 },
     rates: [0.3],
   },
   // Numbers of instances that a database has forgotten.
