@@ -52,9 +52,9 @@ export async function checkKeys(
   })
 }
 
-/** A journal that gets its first key has rows that were never encrypted. */
+/** A journal that gets its first key may have rows that were never encrypted; one that a failover set back has not. */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
-  const { rows } = await sql`select 1 from journal_payloads limit 1`.execute(db)
+  const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return
   throw new AdapterError(
     'ADP_CONFIGURATION',

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
 import type { JournalOptions } from '../../../src/journal/index.ts'
@@ -50,6 +51,18 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         expect(textOf(await strict.load(sealed))).toBe('payload of b')
         await expect(strict.load(batch)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED', status: 503 })
         expect(strict.isAvailable()).toBe(true)
+      }))
+
+    it('opens where a failover has lost what it knew of its key, and not what was encrypted with that since', () =>
+      withOpener(async (opener) => {
+        const before = await opener.open({ keys: [key] })
+        await sql`delete from journal_keys`.execute(before.database.db)
+        const batch = await beginNew(before, batchOf(['a']))
+        await before.close()
+        const after = await opener.open({ keys: [key] })
+        expect(textOf(await after.load(batch))).toBe('payload of a')
+        const known = await sql<{ id: string }>`select id from journal_keys`.execute(after.database.db)
+        expect(known.rows).toEqual([{ id: 'k1' }])
       }))
 
     it('reads with every key of the list and writes with the first', () =>
