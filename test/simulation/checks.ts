@@ -36,6 +36,8 @@ export class Checks {
   readonly batchOfContent = new Map<string, SentBatch>()
   /** The names of processes that ended. */
   private readonly gone = new Set<string>()
+  /** Records that were ambiguous when it was asked last who has no answer. */
+  private ambiguous: ReadonlySet<SentRecord> = new Set()
   private readonly database: SimulatedDatabase
   private readonly world: World
   private readonly outside: Actor
@@ -131,11 +133,17 @@ export class Checks {
     const send: Send = {
       ...{ number: this.sends.length, batch, token, instance, begun: undefined, entry: undefined },
       isUnrecorded: false,
-      wasAnswered: this.options.isReplySure && this.hasReplyOfV2(batch, token, instance),
+      wasAnswered:
+        this.options.isReplySure && !this.isRefusedAnew(batch) && this.hasReplyOfV2(batch, token, instance),
       ...{ relayed: 0, isOver: false, clockSteps: instance.clockSteps },
     }
     this.sends.push(send)
     return send
+  }
+
+  /** V2 refused all of it, and another adapter, which cannot know this token, sends it to V2 once more at this moment. */
+  private isRefusedAnew({ atWork, records }: SentBatch): boolean {
+    return atWork.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
   }
 
   /** The journal begins a batch, for this request. */
@@ -311,7 +319,10 @@ export class Checks {
     if (isAnew) record.changes -= 1
     // The journal has another reply than that which V2 gave last, or none.
     const isUnknown = this.sends.some(
-      (send) => send.batch === batch && send.relayed > 0 && (this.isUnknown(send) || this.isReplyLost(send)),
+      (send) =>
+        send.batch === batch &&
+        send.relayed > 0 &&
+        (this.isUnknown(send) || send.entry?.stage === 'legacy' || this.isReplyLost(send)),
     )
     if (final === undefined || isAnew || isUnknown) record.final = part
     else
@@ -344,9 +355,9 @@ export class Checks {
         !batch.isHidden &&
         !this.mayStayUnknown(batch),
     )
-    if (open.length === 0) return open
-    const isAmbiguous = this.findAmbiguous()
-    return open.filter((record) => !isAmbiguous(record))
+    const isAmbiguous = open.length === 0 ? () => false : this.findAmbiguous()
+    this.ambiguous = new Set(open.filter(isAmbiguous))
+    return open.filter((record) => !this.ambiguous.has(record))
   }
 
   /**
@@ -381,12 +392,14 @@ export class Checks {
   /** What came with credentials that the service denies, or never judged, waits for better ones for a day where its client does not come. */
   private isAlone(sent: SentBatch): boolean {
     if (!sent.isAbandoned && !sent.isHidden) return false
-    return sent.wasDenied || (sent.request.kind === 'record' && !this.isAccepted(sent))
+    const isAccepted = this.isAccepted(sent)
+    const { keepsCredentials } = this.options
+    if (sent.request.kind === 'record' && !(isAccepted && keepsCredentials)) return true
+    return sent.wasDenied || !(isAccepted || keepsCredentials)
   }
 
-  /** The service has accepted a record of its client, by whose credentials others are finished, on each instance where the journal keeps them. */
+  /** The service has accepted a record of its client, by whose credentials others are finished: on each instance, where the journal keeps them. */
   private isAccepted({ client }: SentBatch): boolean {
-    if (!this.options.keepsCredentials) return false
     return this.records.some(({ batch, final }) => batch.client === client && final?.status === 201)
   }
 
@@ -404,7 +417,10 @@ export class Checks {
       if (final !== undefined && codeOf(final) === 'ADP_SUPERSEDED' && effects.length > 0)
         this.find('false', record.name, 'told superseded and not applied, and it was applied')
     }
-    for (const { name } of this.unanswered()) this.find('unsettled', name, 'its client has no final answer')
+    // Its client would come again now.
+    const { ambiguous } = this
+    for (const record of this.unanswered())
+      if (!ambiguous.has(record)) this.find('unsettled', record.name, 'its client has no final answer')
     for (const { name, token } of service.effects) {
       const owner = /c\d+$/.exec(name)?.[0]
       const record = records.find((one) => one.name === name)

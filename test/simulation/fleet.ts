@@ -10,7 +10,10 @@ import { type InstanceOptions, SimulatedInstance } from './simulated-instance.ts
 import { type CommitKind, createSimulatedStore } from './simulated-store.ts'
 import { type Actor, createActor, createClock, START_MS, type SteppedClock, type World } from './world.ts'
 
-interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'isMinimal' | 'writes' | 'keepsCredentials'> {
+interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredentials'> {
+  /** How the next instance writes to V3. */
+  readonly drawFormat: () => Pick<InstanceOptions, 'isMinimal' | 'writes'>
+
   readonly world: World
   readonly random: Random
   readonly outside: Actor
@@ -76,7 +79,7 @@ export class Fleet {
   }
 
   private start(number: number): void {
-    const { world, outside, database, timing, isMinimal, writes, keepsCredentials } = this.options
+    const { world, outside, database, timing, keepsCredentials } = this.options
     const { stages, onDamage } = this.options
     // An operator has started it meanwhile, or will.
     if (this.actors[number]?.isDead === false || this.isStopped()) return
@@ -95,7 +98,7 @@ export class Fleet {
     world.tell(() => `${actor.name} starts`)
     world.at(actor, 0, () => {
       SimulatedInstance.start({
-        ...{ world, actor, clock, store, open, timing, isMinimal, writes, keepsCredentials },
+        ...{ world, actor, clock, store, open, timing, keepsCredentials, ...this.options.drawFormat() },
         processes: this.processesOf(number, life),
         staged: stages && { ...stages, openV2, kept },
         onDamage: () => onDamage(actor.name),

@@ -137,8 +137,9 @@ class History {
     const onExisting = world
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
-    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its post too.
-    const leastCalls = faults.has('flips') ? 5 : onExisting === 'conflict' ? 3 : 1
+    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its post too, and after a failover before it.
+    const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
+    const leastCalls = faults.has('flips') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
     this.timing = {
       leaseMs: LEASE_MS,
@@ -151,6 +152,14 @@ class History {
     }
     const isInBatches = drawn.pick([false, false, true])
     const writes = isInBatches ? world.random('format').pick(['json', 'multipart'] as const) : 'single'
+    const formats = world.random('formats')
+    const drawFormat = () =>
+      faults.has('reconfigured')
+        ? {
+            isMinimal: formats.chance(0.5),
+            writes: formats.pick(['single', 'json', 'multipart'] as const),
+          }
+        : ({ isMinimal, writes } as const)
     // Who was answered 200 does not come again.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
@@ -163,12 +172,18 @@ class History {
       tokens: new Set(),
     }
     this.service = new SimulatedService(world, this.habits)
-    this.stages = faults.has('flips') ? drawStages(world.random('stages')) : undefined
+    this.stages = faults.has('flips') ? drawStages(world.random('stages'), longCallMs) : undefined
     const isCalm = (): boolean => this.isCalm
     const has = (kind: FaultKind): boolean => !this.isCalm && faults.has(kind)
     const isWithout = (...kinds: FaultKind[]): boolean => kinds.every((kind) => !faults.has(kind))
     const onFault = this.noteFault
-    const weather = createStoreWeather(world, { random: world.random('weather'), rates, isCalm, onFault })
+    const weather = createStoreWeather(world, {
+      random: world.random('weather'),
+      rates,
+      isCalm,
+      has,
+      onFault,
+    })
     this.database = new SimulatedDatabase(world, weather)
     const { echo, comments, times } = this.habits.values
     this.checks = new Checks(world, outside, this.service, this.database, {
@@ -193,7 +208,7 @@ class History {
     const { leavesToV3, leavesToV2 } = this.checks
     this.fleet = new Fleet({
       ...{ world, random, outside, database: this.database, instances, timing: this.timing },
-      ...{ isMinimal, writes, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
+      ...{ drawFormat, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
       drawDrift: () => (has('drift') ? random.pick([-0.01, 0.01]) : 0),
       openV3: (actor) =>
         createNetwork({
@@ -274,8 +289,8 @@ class History {
     await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
     clients.isOver = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
-    // Whatever still comes must change nothing.
-    await world.runUntil(world.nowMs + 2_000)
+    // Whatever still comes must change nothing: what has left for the store is made, and ended.
+    await world.runUntil(world.nowMs + (scale.faults.has('storeStalls') ? 10_000 : 2_000))
     await world.runUntil(world.nowMs + 1_000, () => !this.database.isChanging)
     checks.checkEnd()
     const running = fleet.running()

@@ -63,12 +63,16 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
 
 /** Draws what happens to requests to V2. */
 export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) {
-  const { random } = options
+  const { random, onFault } = options
   const strikes = createStrikes(options)
-  return (): Journey => {
+  return ({ method }: ServiceRequest): Journey => {
     const longest = has('slowV2') ? 600 : 20
     const [thereMs, backMs] = [1 + random.below(longest), 1 + random.below(longest)]
     if (isCalm()) return { thereMs, backMs }
+    if (method === 'POST' && has('longCalls') && random.chance(0.3)) {
+      onFault('longCalls')
+      return { thereMs: random.below(LONG_CALL_MS), backMs }
+    }
     if (strikes('refusedConnections')) return { thereMs, backMs, refused: true }
     if (strikes('lostBefore')) return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
     // Whatever was on its way has arrived by then: no adapter can wait for what V2 gets after a connection was lost.
@@ -85,16 +89,20 @@ export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) 
 }
 
 /** Draws what happens to requests to the store. */
-export function createStoreWeather(
-  world: World,
-  { isCalm, ...options }: Omit<JourneyOptions, 'has'>,
-): StoreWeather {
+export function createStoreWeather(world: World, { isCalm, has, ...options }: JourneyOptions): StoreWeather {
   const { random } = options
   const strikes = createStrikes(options)
   /** Until when a process does not reach the store. */
   const downUntilMs = new Map<Actor, number>()
   return {
-    delayMs: () => (!isCalm() && strikes('storeSlow') ? random.below(800) : random.next()),
+    delayMs: () => {
+      if (isCalm()) return random.next()
+      if (has('storeStalls') && random.chance(0.01)) {
+        options.onFault('storeStalls')
+        return 800 + random.below(5_000)
+      }
+      return strikes('storeSlow') ? random.below(800) : random.next()
+    },
     // A start asks some fifty times.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined

@@ -88,6 +88,12 @@ export const mutants: readonly Mutant[] = [
     to: 'return true',
   },
   {
+    name: 'leaves open what ends after a newer one that V2 may have got',
+    module: 'journal/core/settle.ts',
+    from: 'Boolean(record?.isSuperseded) ||',
+    to: '',
+  },
+  {
     name: 'opens a record again although a newer one of its key stands',
     module: 'journal/core/settle.ts',
     from: 'return newest === undefined || !isNewer(newest, { batch, position })',
@@ -186,8 +192,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compares the commits of its present number alone',
     module: 'journal/high-water.ts',
-    from: 'last === undefined || last === slot ? 0 : knownOf(last) - before',
-    to: 'last === undefined || last !== -1 ? 0 : knownOf(last) - before',
+    from: 'if (last !== undefined && slotOf(last) !== slotOf(instance)) {',
+    to: 'if (last === -1) {',
   },
   {
     name: 'counts the commits of all instances in one sum',
@@ -198,8 +204,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'trusts whatever the store has become',
     module: 'journal/high-water.ts',
-    from: 'if (missing <= 0) return',
-    to: 'if (missing <= 1e9) return',
+    from: 'if (why === undefined) return',
+    to: 'if (why !== null) return',
   },
   {
     name: 'takes others for dead by its wall clock',

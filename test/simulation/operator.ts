@@ -21,12 +21,13 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
   never: [],
 })
 
-export function drawStages(random: Random): StageHabits {
+/** `longCallMs`: V2 may get a write so long after it was sent. */
+export function drawStages(random: Random, longCallMs: number): StageHabits {
   return {
     begin: settingOf(random.pick(['legacy', 'shadow', 'shadow', 'canary', 'v3']), random.pick([0, 50, 100])),
     // At the end of a short one instances still have writes under way.
     drainMs: random.pick([100, 500, 2_000, 4_000]),
-    resendWindowMs: random.pick([500, 1_500]),
+    resendWindowMs: random.pick([500, 1_500]) + longCallMs,
   }
 }
 

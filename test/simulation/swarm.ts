@@ -10,11 +10,11 @@ const faultKinds = [
   'otherWriters', 'impatience', 'lostReplies', 'constantIds', 'wrongTokens', 'renewedTokens', 'badRecords', 'drift',
   'duplicates', 'lateRequests', 'otherIds', 'singleRecords',
 ] as const // prettier-ignore
-/** That of a service which takes seconds for a write. */
-const patientKind = 'longCalls'
+/** Services that take seconds for a write, a store that does, and processes that start with another configuration. */
+const rareKinds = ['longCalls', 'storeStalls', 'reconfigured'] as const
 /** Those of histories in which V2 serves too: `flips` changes its stage. */
 const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
-export type FaultKind = (typeof faultKinds)[number] | typeof patientKind | (typeof stagedKinds)[number]
+export type FaultKind = (typeof faultKinds | typeof rareKinds | typeof stagedKinds)[number]
 
 /** A history in a few numbers: what shrinking makes smaller. */
 export interface Scale {
@@ -112,7 +112,7 @@ export function drawScale(random: Random): Scale {
       if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
   // V2 has a way of its own with them.
   if (faults.has('flips')) faults.delete('otherIds')
-  if (random.chance(0.15)) faults.add(patientKind)
+  for (const kind of rareKinds) if (random.chance(0.15)) faults.add(kind)
   return scale
 }
 
