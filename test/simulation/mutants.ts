@@ -88,12 +88,6 @@ export const mutants: readonly Mutant[] = [
     to: 'return true',
   },
   {
-    name: 'leaves open what ends after a newer one that V2 may have got',
-    module: 'journal/core/settle.ts',
-    from: 'Boolean(record?.isSuperseded) ||',
-    to: '',
-  },
-  {
     name: 'opens a record again although a newer one of its key stands',
     module: 'journal/core/settle.ts',
     from: 'return newest === undefined || !isNewer(newest, { batch, position })',
