@@ -5,7 +5,7 @@ import { runHistories } from './run-histories.ts'
 
 it('takes each transition of records in more histories, and keeps every promise', async () => {
   // Nearly all guards of mutants.ts are missed within so many, once they are broken.
-  const count = runs(1_900, 20_000)
+  const count = runs(900, 20_000)
   // Those before are in simulation.test.ts.
   const told = await runHistories(['--histories', String(count), '--seed', '101'])
   expect(told).toMatch(new RegExp(`^${count} histories, .*: nothing was found$`, 'm'))
