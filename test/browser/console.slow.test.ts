@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { RUN, RUNNING } from '../console/support/sample-comparison.ts'
 import { type RunningConsole, startConsole, tokenOf } from '../console/support/start-console.ts'
-import { findFaults, type Looked, openWindow, useByKeyboard } from './look-at-console.ts'
+import {
+  findFaults,
+  type Looked,
+  type Opened,
+  openWindow,
+  soundPage,
+  useByKeyboard,
+} from './look-at-console.ts'
 import { startBrowser } from './start-browser.ts'
 
 /** What needs finished runs and evidence; all others are in served-console.test.ts. */
@@ -26,10 +33,19 @@ afterAll(async () => {
 })
 
 describe.skipIf(browser === undefined)('the console in Chromium', () => {
-  test('has no fault that axe finds on any page, is no wider than any window, runs no markup and asks nobody else', async () => {
-    const { page, events } = await openWindow(browser, running.url, tokenOf('olga'))
-    expect({ faults: await findFaults(page, pages), events }).toEqual({ faults: [], events: [] })
-    await page.context().close()
+  describe('each page in one window', () => {
+    let window: Opened
+    beforeAll(async () => {
+      window = await openWindow(browser, running.url, tokenOf('olga'))
+    })
+    afterAll(() => window.page.context().close())
+
+    test.for(pages)(
+      '%s: axe finds no fault, it fits, runs no markup and asks nobody else',
+      async (looked) => {
+        expect({ faults: await findFaults(window.page, looked), events: window.events }).toEqual(soundPage)
+      },
+    )
   })
 
   test.each([true, false])(

@@ -8,7 +8,7 @@ import { expect } from 'vitest'
 /** A page of the console, and what is done to see it: keys and clicks after it is open. */
 export type Looked = readonly [name: string, path: string, then?: (page: Page) => Promise<void>]
 
-interface Opened {
+export interface Opened {
   readonly page: Page
   /** What the browser complained about, and what it asked others for. */
   readonly events: readonly string[]
@@ -52,32 +52,32 @@ async function show(page: Page, [name, path, then]: Looked): Promise<void> {
 const WIDTHS = [360, 1_280, 2_560]
 
 /**
- * What is wrong with pages: what axe finds in both themes with all details open, those that are wider than the window, and those that run
- * what is written in them. Pictures go to the folder `MARKBRIDGE_PICTURES`.
+ * What is wrong with a page: what axe finds in both themes with all details open, whether it is wider than the window, and whether it
+ * runs what is written in it. Pictures go to the folder `MARKBRIDGE_PICTURES`.
  */
-export async function findFaults(page: Page, pages: readonly Looked[]): Promise<readonly unknown[]> {
+export async function findFaults(page: Page, looked: Looked): Promise<readonly unknown[]> {
+  const [name] = looked
   const faults: unknown[] = []
-  for (const looked of pages) {
-    const [name] = looked
-    await page.setViewportSize({ width: 360, height: 900 })
-    await page.emulateMedia({ colorScheme: 'light' })
-    await show(page, looked)
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 900 })
-      const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      if (beyond > 0) faults.push([name, `is ${beyond} px wider than a window of ${width} px`])
-      await takePicture(page, `${name}-${width}`)
-    }
-    if (await page.evaluate<boolean>('document.title === "injected"')) faults.push([name, 'runs its markup'])
-    await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
-    const light = await new AxeBuilder({ page }).setLegacyMode().analyze()
-    await page.emulateMedia({ colorScheme: 'dark' })
-    const dark = await new AxeBuilder({ page }).setLegacyMode().withRules(['color-contrast']).analyze()
-    for (const { id, nodes } of [...light.violations, ...dark.violations])
-      faults.push([name, id, nodes[0]?.html])
+  await page.setViewportSize({ width: 360, height: 900 })
+  await page.emulateMedia({ colorScheme: 'light' })
+  await show(page, looked)
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 })
+    const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    if (beyond > 0) faults.push(`is ${beyond} px wider than a window of ${width} px`)
+    await takePicture(page, `${name}-${width}`)
   }
+  if (await page.evaluate<boolean>('document.title === "injected"')) faults.push('runs its markup')
+  await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+  const light = await new AxeBuilder({ page }).setLegacyMode().analyze()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  const dark = await new AxeBuilder({ page }).setLegacyMode().withRules(['color-contrast']).analyze()
+  for (const { id, nodes } of [...light.violations, ...dark.violations]) faults.push([id, nodes[0]?.html])
   return faults
 }
+
+/** What there is to say of a page without a fault, in a window where nothing happened that should not. */
+export const soundPage = { faults: [], events: [] }
 
 async function takePicture(page: Page, name: string): Promise<void> {
   const pictures = process.env['MARKBRIDGE_PICTURES']
