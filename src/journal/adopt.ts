@@ -1,18 +1,33 @@
 import { existsSync, renameSync } from 'node:fs'
 
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 
-import { readAge } from './retention.ts'
+import { AdapterError } from '../errors.ts'
+
 import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
 import { replaceMark } from './high-water.ts'
-import { readMeta, writeMeta } from './schema.ts'
+import { findKeyDamage, type KeyDamage } from './keys.ts'
 import { openStore, sqlitePathOf } from './open-store.ts'
-import { migrate, newIdentity } from './schema.ts'
+import {
+  countAnew,
+  findUnreadable,
+  type JournalTables,
+  migrate,
+  newIdentity,
+  readMeta,
+  readSalt,
+  writeMeta,
+} from './schema.ts'
+import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
+import { damagedStore } from './store-error.ts'
+import { readAge } from './retention.ts'
 
 interface AdoptOptions {
   readonly url: string
   readonly markFile?: string | undefined
+  /** Those of the journal. */
+  readonly keys?: readonly JournalKey[]
 }
 
 /** The damage of a journal, and its usable content. */
@@ -36,7 +51,7 @@ export interface Adopted {
 
 const TIMEOUT_MS = 10_000
 
-/** Examines a journal and changes nothing. Error: `ADP_CONFIGURATION` for an address that is none. */
+/** Examines a journal, as a start does, and changes nothing. Error: `ADP_CONFIGURATION` for an address that is none, or for other keys. */
 export async function examineJournal(options: AdoptOptions): Promise<JournalCondition> {
   const store = openAny(options, true)
   const { place } = store
@@ -46,13 +61,17 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
   try {
     const broken = await store.findDamage()
     if (broken !== undefined) return unusable(broken)
-    const damage = await findContradiction(store)
+    const unreadable = await findUnreadable(store.db, store.dialect)
+    if (unreadable?.usable === false) return unusable(unreadable.damage)
+    const damage = unreadable?.damage ?? (await findContradiction(store))
     if ((await readHighWater(store.db, store.dialect)) === undefined) return unusable(damage ?? 'it is empty')
     const { rows } = await sql<{ batches: number; open: number | string | null }>`
       select count(*) as batches, sum(open) as open from journal_batches`.execute(store.db)
     const { batches = 0, open = 0 } = rows[0] ?? {}
-    return { place, damage, usable: true, batches, openRecords: Number(open ?? 0) }
+    const ofKeys = await findDamageOfKeys(store.db, options)
+    return { place, damage: damage ?? ofKeys?.damage, usable: true, batches, openRecords: Number(open ?? 0) }
   } catch (error) {
+    if (error instanceof AdapterError && error.code === 'ADP_CONFIGURATION') throw error
     const storeError = store.toStoreError(error)
     if (storeError.kind === 'damaged' || store.dialect === 'sqlite') return unusable(storeError.message)
     throw error
@@ -74,29 +93,48 @@ export async function adoptJournal(
   const setAside = usable ? [] : setFilesAside(options.url, nowMs)
   const store = openAny(options, false)
   try {
-    return { readBackUntilMs: await adoptStore(store, replayForMs, nowMs), setAside }
+    return { readBackUntilMs: await adoptStore(store, options, replayForMs, nowMs), setAside }
   } finally {
     await store.close()
   }
 }
 
 /** `adoptJournal` for a database that can be used; gives `readBackUntilMs`. */
-export async function adoptStore(store: Store, replayForMs: number, nowMs: number): Promise<number> {
+export async function adoptStore(
+  store: Store,
+  options: Pick<AdoptOptions, 'keys'>,
+  replayForMs: number,
+  nowMs: number,
+): Promise<number> {
+  const { dialect } = store
   const { readBackUntilMs, mark } = await store.exclusively(async (db) => {
-    await migrate(db, store.dialect)
-    const before = Number((await readMeta(db, 'read_back_until')) ?? 0)
+    await migrate(db, dialect)
+    const unreadable = await findUnreadable(db, dialect)
+    if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
+    await (await findDamageOfKeys(db, options))?.mend(db)
+    // What is not a number any longer: a younger journal recognises batches for longer.
+    const ageMs = (await readAge(db)) || 0
+    const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0
     const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
     // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
     // journal, which stays the same one.
-    if (store.dialect === 'sqlite') await writeMeta(db, 'identity', newIdentity())
-    await keepPlace(db, store.dialect, { anew: true })
+    if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
+      await writeMeta(db, 'identity', newIdentity())
+    if (dialect === 'sqlite') await countAnew(db)
+    await keepPlace(db, dialect, { anew: true })
     await writeMeta(db, 'read_back_until', String(readBackUntilMs))
-    await writeMeta(db, 'read_back_from_age', String(await readAge(db)))
-    return { readBackUntilMs, mark: await readHighWater(db, store.dialect) }
+    await writeMeta(db, 'read_back_from_age', String(ageMs))
+    await writeMeta(db, 'age', String(ageMs))
+    return { readBackUntilMs, mark: await readHighWater(db, dialect) }
   })
   if (store.markFile !== undefined && mark !== undefined) replaceMark(store.markFile.path, mark)
   return readBackUntilMs
 }
+
+const findDamageOfKeys = async (
+  db: Kysely<JournalTables>,
+  { keys = [] }: Pick<AdoptOptions, 'keys'>,
+): Promise<KeyDamage | undefined> => findKeyDamage(db, keys, await readSalt(db))
 
 function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
   return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, markFile })

@@ -38,7 +38,7 @@ export {
 } from './instances.ts'
 export { ownIdentity } from './process-identity.ts'
 export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
-export { type JournalTables, readMeta } from './schema.ts'
+export { type JournalTables, readMeta, readSalt } from './schema.ts'
 export { isDue, readBalances, settledAmong } from './read-records.ts'
 export {
   createKeyHash,

@@ -15,6 +15,9 @@ export interface KeptLimits {
 
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
+/** Neither database keeps as much in one row: one that says so was changed on the disk, and would keep all others out. */
+const MOST_BYTES = 1024 ** 3
+
 /** What is kept of requests, by owner: what the tables had when they were read last, with what this process has changed since. */
 interface KeptBytes {
   /** False: too much is kept for the owner to keep this batch too. */
@@ -86,7 +89,7 @@ export function createKeptBytes(
     refresh: async () => {
       const { rows } = await sql<{ owner: string; newcomer: number; bytes: number | string }>`
         select owner, newcomer, sum(bytes) as bytes from journal_batches
-        where bytes > 0 group by owner, newcomer`.execute(db)
+        where bytes > 0 and bytes < ${MOST_BYTES} group by owner, newcomer`.execute(db)
       const accepted = [...owners].flatMap(([owner, { isAccepted }]) => (isAccepted ? [owner] : []))
       owners.clear()
       batches.clear()

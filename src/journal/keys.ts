@@ -4,9 +4,9 @@ import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './schema.ts'
-import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey } from './seal.ts'
+import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey, unseal as unsealBlob } from './seal.ts'
 import type { Exclusively } from './store.ts'
-import { damagedRow } from './store-error.ts'
+import { damagedJournal, damagedRow } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
 /** The tables with encrypted bodies. */
@@ -14,7 +14,8 @@ const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answer
 
 /**
  * Sees to it that everything that the journal keeps can be read with `keys`, and remembers the first, which encrypts from
- * now on. A key that nothing is encrypted with any longer is forgotten. Error: `ADP_CONFIGURATION` naming the key's id.
+ * now on. A key that nothing is encrypted with any longer is forgotten. Errors: `ADP_CONFIGURATION` naming the key's id;
+ * `ADP_JOURNAL_DAMAGED` for what `findKeyDamage` finds.
  */
 export async function checkKeys(
   exclusively: Exclusively,
@@ -26,30 +27,102 @@ export async function checkKeys(
   if (wrong !== undefined)
     throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
   await exclusively(async (db) => {
-    const { rows: known } = await sql<{
-      id: string
-      proof: string
-    }>`select id, proof from journal_keys`.execute(db)
+    const found = await findKeyDamage(db, keys, salt)
+    if (found !== undefined) throw damagedJournal(found.damage)
+    const known = await readKnown(db)
     if (known.length === 0 && keys.length > 0 && !plaintextAccepted) await refusePlaintext(db)
-    for (const { id, proof } of known) {
-      const given = keys.find((key) => key.id === id)
-      if (given !== undefined) {
-        if (proofOf(given, salt) === proof) continue
-        throw new AdapterError(
-          'ADP_CONFIGURATION',
-          `The journal knows another key of the id ${id}. Give the key it was written with, and a new key a new id.`,
-        )
-      }
+    for (const { id } of known) {
+      if (keys.some((key) => key.id === id)) continue
       for (const table of sealedTables) {
         const { rows } = await sql`select 1 from ${sql.table(table)} where key_id = ${id} limit 1`.execute(db)
         if (rows.length > 0) throw missingKey(id)
       }
+      if (sealerOf(await readMeta(db, NAME)) === id) throw missingKey(id)
       await sql`delete from journal_keys where id = ${id}`.execute(db)
     }
     const [first] = keys
     if (first === undefined || known.some(({ id }) => id === first.id)) return
     await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
   })
+}
+
+/** The error for a key that something names and the configuration lacks: where the journal has never had one of this id, the name was changed. */
+export async function lackingKey(db: Kysely<JournalTables>, id: string, what: string): Promise<AdapterError> {
+  const isKnown = (await readKnown(db)).some((known) => known.id === id)
+  return isKnown ? missingKey(id) : damagedRow(`${what} names a key that the journal has never had`)
+}
+
+interface KnownKey {
+  readonly id: string
+  readonly proof: string
+}
+
+const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]> =>
+  (await sql<KnownKey>`select id, proof from journal_keys`.execute(db)).rows
+
+/** What a disk has changed of what the journal keeps about its keys. */
+export interface KeyDamage {
+  readonly damage: string
+  /** Writes it anew. Where the key of the MACs of stages is lost, no stage and no end of the trail fits any longer. */
+  mend(db: Kysely<JournalTables>): Promise<void>
+}
+
+/**
+ * Finds what was changed, where the configured keys are those of the journal: what was sealed under the id of a key fits it. Undefined:
+ * nothing. Error: `ADP_CONFIGURATION` for another key than that of its id.
+ */
+export async function findKeyDamage(
+  db: Kysely<JournalTables>,
+  keys: readonly JournalKey[],
+  salt: Uint8Array,
+): Promise<KeyDamage | undefined> {
+  const known = await readKnown(db)
+  const kept = await readMeta(db, NAME)
+  const sealer = sealerOf(kept)
+  const by = keys.find(({ id }) => id === sealer)
+  const macKey = kept === undefined || by === undefined ? undefined : await tryUnseal(kept, by)
+  const changed: JournalKey[] = []
+  for (const { id, proof } of known) {
+    const given = keys.find((key) => key.id === id)
+    if (given === undefined || proofOf(given, salt) === proof) continue
+    if ((given !== by || macKey === undefined) && !(await opens(db, given)))
+      throw new AdapterError(
+        'ADP_CONFIGURATION',
+        `The journal knows another key of the id ${id}. Give the key it was written with, and a new key a new id.`,
+      )
+    changed.push(given)
+  }
+  const isKnown = known.some(({ id }) => id === sealer)
+  const isLost = kept !== undefined && macKey === undefined && (by !== undefined || !isKnown)
+  const damage = [
+    ...changed.map(({ id }) => `what tells key ${id} from others was changed`),
+    ...(isLost ? ['the key of the MACs of stages was changed'] : []),
+  ].join(', ')
+  if (damage === '') return undefined
+  const [first] = keys
+  return {
+    damage,
+    mend: async (now) => {
+      for (const key of changed)
+        await sql`update journal_keys set proof = ${proofOf(key, salt)} where id = ${key.id}`.execute(now)
+      if (!isLost) return
+      await sql`delete from journal_meta where name = ${NAME}`.execute(now)
+      if (first !== undefined) await writeMeta(now, NAME, await seal(randomBytes(32), first))
+    },
+  }
+}
+
+/** True where one of the newest requests that were sealed under the id of a key fits it. */
+async function opens(db: Kysely<JournalTables>, key: JournalKey): Promise<boolean> {
+  const { rows } = await sql<{ batch: number; owner: string; body: Uint8Array }>`
+    select p.batch, b.owner, p.body from journal_payloads p join journal_batches b on b.id = p.batch
+    where p.key_id = ${key.id} order by p.batch desc limit 3`.execute(db)
+  const how = { keys: [key], plaintextAccepted: false }
+  for (const { batch, owner, body } of rows) {
+    const opened = unsealBlob({ keyId: key.id, body }, how, { kind: 'payload', batch, owner })
+    if ((await opened.catch(() => undefined)) !== undefined) return true
+  }
+  return false
 }
 
 /** A journal that gets its first key may have rows that were never encrypted; one that a failover set back has not. */
@@ -123,7 +196,7 @@ export async function openMacKey(
     const kept = await readMeta(db, NAME)
     const first = forInstance ? keys[0] : undefined
     const key =
-      kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(kept, keys)
+      kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, kept, keys)
     if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
     const text = first === undefined || sealerOf(kept) === first.id ? kept : await seal(key, first)
     if (text !== undefined && text !== kept) await writeMeta(db, NAME, text)
@@ -154,11 +227,18 @@ async function seal(key: Uint8Array, by: JournalKey): Promise<string> {
 
 const sealerOf = (kept = ''): string => kept.slice(0, kept.lastIndexOf(' '))
 
-async function unseal(kept: string, keys: readonly JournalKey[]): Promise<Uint8Array> {
-  const sealer = sealerOf(kept)
-  const by = keys.find(({ id }) => id === sealer)
-  if (by === undefined) throw missingKey(sealer)
-  return decrypt(Buffer.from(kept.slice(sealer.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => {
-    throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
-  })
+async function unseal(
+  db: Kysely<JournalTables>,
+  kept: string,
+  keys: readonly JournalKey[],
+): Promise<Uint8Array> {
+  const by = keys.find(({ id }) => id === sealerOf(kept))
+  if (by === undefined) throw await lackingKey(db, sealerOf(kept), 'the key of the MACs of stages')
+  const key = await tryUnseal(kept, by)
+  if (key !== undefined) return key
+  throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
 }
+
+/** Undefined: it is not as it was sealed with this key. */
+const tryUnseal = (kept: string, by: JournalKey): Promise<Uint8Array | undefined> =>
+  decrypt(Buffer.from(kept.slice(by.id.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => undefined)

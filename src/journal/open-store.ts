@@ -7,7 +7,15 @@ import { findContradiction, keepPlace, readHighWater } from './find-contradictio
 import type { HighWaterMark } from './high-water.ts'
 import { type MacKey, openMacKey } from './keys.ts'
 import { createPostgresStore } from './postgres/store.ts'
-import { checkVersion, type Dialect, type JournalTables, migrate, readMeta } from './schema.ts'
+import {
+  checkVersion,
+  type Dialect,
+  findUnreadable,
+  type JournalTables,
+  migrate,
+  readMeta,
+  readSalt,
+} from './schema.ts'
 import type { JournalKey } from './seal.ts'
 import { createSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
@@ -56,6 +64,7 @@ interface OpenedTables {
  */
 export async function openTables(store: Store): Promise<OpenedTables> {
   expectSound(store, await store.findDamage())
+  expectSound(store, (await findUnreadable(store.db, store.dialect))?.damage)
   return store.exclusively(async (db) => {
     expectSound(store, await findContradiction({ ...store, db }))
     await migrate(db, store.dialect)
@@ -63,7 +72,7 @@ export async function openTables(store: Store): Promise<OpenedTables> {
     const fromAge = await readMeta(db, 'read_back_from_age')
     const mark = await readHighWater(db, store.dialect)
     return {
-      salt: Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex'),
+      salt: await readSalt(db),
       mark: mark ?? { identity: '', commits: new Map() },
       readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
       readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
@@ -112,8 +121,7 @@ const TIMEOUT_MS = 10_000
 export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
   return openExisting(url, markFile, async (store, ask) => {
     const { db, dialect, exclusively } = store
-    const salt = Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
-    const macKey = await openMacKey(exclusively, keys, salt, { forInstance: false })
+    const macKey = await openMacKey(exclusively, keys, await readSalt(db), { forInstance: false })
     return { db, dialect, macKey, nowMs: () => store.nowMs(), ask, close: () => store.close() }
   })
 }
@@ -126,7 +134,9 @@ export async function openExisting<Opened>(
 ): Promise<Opened> {
   const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
   try {
-    expectSound(store, (await store.findDamage()) ?? (await findContradiction(store)))
+    expectSound(store, await store.findDamage())
+    expectSound(store, (await findUnreadable(store.db, store.dialect))?.damage)
+    expectSound(store, await findContradiction(store))
     await checkVersion(store.db, store.dialect)
     return await open(store, createAvailability(store, backgroundClock, () => undefined).ask)
   } catch (error) {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 
 import type { StoredBatch, StoredRecord } from './journal.ts'
+import { lackingKey } from './keys.ts'
 import { recordStates, toRetry } from './lifecycle.ts'
 import { type Sealed, type SealedFor, unpackAnswers, type Unsealing, unseal } from './seal.ts'
 import type { JournalTables } from './schema.ts'
@@ -29,22 +30,26 @@ export async function readBatch(
   const rows = await reading.execute((at) => readRows(at, batch))
   if (rows === undefined) return undefined
   const { partner, owner, onV2, receivedMs, payload, credentials } = rows
-  const open = async (blob: Sealed | undefined, kind: SealedFor['kind']): Promise<Uint8Array | undefined> =>
-    blob && unseal(blob, how, { kind, batch, owner })
-  const answers = await unpackAll(rows.packs, (pack) => unseal(pack, how, { kind: 'answers', batch, owner }))
+  const open = async (blob: Sealed, kind: SealedFor['kind']): Promise<Uint8Array> => {
+    const { keyId } = blob
+    if (keyId !== null && !how.keys.some(({ id }) => id === keyId))
+      throw await lackingKey(db, keyId, `the ${kind} of batch ${batch}`)
+    return unseal(blob, how, { kind, batch, owner })
+  }
+  const answers = await unpackAll(rows.packs, (pack) => open(pack, 'answers'))
   const records: StoredRecord[] = []
   for (const record of rows.records) {
     records.push(toStored(record, answers.get(record.position)))
     if (records.length % UNPACKED_RECORDS === 0) await nextTurn()
   }
-  const secret = await open(credentials, 'credentials')
+  const secret = credentials && (await open(credentials, 'credentials'))
   return {
     batch,
     partner,
     owner,
     side: onV2 === 1 ? 'v2' : undefined,
     receivedMs,
-    payload: await open(payload, 'payload'),
+    payload: payload && (await open(payload, 'payload')),
     credentials: secret && Buffer.from(secret).toString(),
     records,
   }

@@ -40,6 +40,9 @@ type Migration = (dialect: Dialect) => readonly string[]
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
 const migrations: readonly Migration[] = [createTables]
 
+/** The rows of `journal_commits`. */
+const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
+
 /** The types of each database. Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only. */
 const types = {
   sqlite: { numbered: 'integer primary key autoincrement', id: 'integer primary key', bytes: 'blob' },
@@ -102,7 +105,7 @@ function createTables(dialect: Dialect): readonly string[] {
     // Groups that were committed, by the slot of their instance (high-water.ts). `last_batch`: the highest number that it gave a batch.
     // `marker`: names its last group, and tells later whether a commit without an answer was made.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
-    `insert into journal_commits (slot) values ${Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()}`,
+    `insert into journal_commits (slot) values ${allSlots}`,
     `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
     ...createRolloutTables(numbered, bytes),
   ]
@@ -172,6 +175,48 @@ async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise
   )
 }
 
+/** What values in `journal_meta` look like; the first two are what everything else is read with. */
+const forms: Readonly<Record<string, RegExp>> = {
+  version: /^[1-9]\d{0,8}$/,
+  salt: /^[0-9a-f]{32}$/,
+  identity: /^[0-9a-f]{32}$/,
+  age: /^\d{1,15}$/,
+  read_back_until: /^\d{1,15}$/,
+  read_back_from_age: /^\d{1,15}$/,
+}
+/** What every journal has. */
+const always = ['version', 'salt', 'identity']
+
+/** What of `journal_meta` is not as any version writes it. */
+interface Unreadable {
+  readonly names: readonly string[]
+  readonly damage: string
+  /** False: without it nothing in the journal can be read. */
+  readonly usable: boolean
+}
+
+/** Finds values of `journal_meta` that a disk has changed; undefined: none. */
+export async function findUnreadable(
+  db: Kysely<JournalTables>,
+  dialect: Dialect,
+): Promise<Unreadable | undefined> {
+  if (!(await hasTables(db, dialect))) return undefined
+  const { rows } = await sql<{ name: string; value: string }>`select name, value from journal_meta`.execute(
+    db,
+  )
+  const values = new Map(rows.map(({ name, value }) => [name, value]))
+  // Tables of a preliminary version: `migrate` says so.
+  if (values.has('schema') && !values.has('version')) return undefined
+  const names = Object.entries(forms).flatMap(([name, form]) => {
+    const value = values.get(name)
+    const isSound = value === undefined ? !always.includes(name) : form.test(value)
+    return isSound ? [] : [name]
+  })
+  if (names.length === 0) return undefined
+  const usable = !names.includes('version') && !names.includes('salt')
+  return { names, damage: `its ${names.join(', ')} cannot be read (table journal_meta)`, usable }
+}
+
 /** True where a journal has its tables in this database. */
 export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
   const query =
@@ -181,6 +226,18 @@ export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Pr
   return (await query.execute(db)).rows.length > 0
 }
 
+/** Counts commits from the start again, as another journal does; numbers of batches go on. */
+export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
+  const { rows } = await sql<{ last: number }>`select max(last) as last from (
+    select max(id) as last from journal_batches union all
+    select max(last_batch) from journal_commits where last_batch < ${Number.MAX_SAFE_INTEGER / 2} union all select 0) as l`.execute(
+    db,
+  )
+  await sql`delete from journal_commits`.execute(db)
+  await sql`insert into journal_commits (slot) values ${sql.raw(allSlots)}`.execute(db)
+  await sql`update journal_commits set last_batch = ${rows[0]?.last ?? 0}`.execute(db)
+}
+
 /** Reads the value of a name in `journal_meta`; undefined: there is none. */
 export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const { rows } = await sql<{ value: string }>`select value from journal_meta where name = ${name}`.execute(
@@ -188,6 +245,10 @@ export async function readMeta(db: Kysely<JournalTables>, name: string): Promise
   )
   return rows[0]?.value
 }
+
+/** Reads the salt of what is hashed. */
+export const readSalt = async (db: Kysely<JournalTables>): Promise<Buffer> =>
+  Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
 
 /** Sets the value of a name, in place of the one before. */
 export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {

@@ -29,7 +29,7 @@ import {
 import { purge } from './retention.ts'
 import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
-import { damagedStore } from './store-error.ts'
+import { damagedStore, damageOf } from './store-error.ts'
 import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */
@@ -111,6 +111,8 @@ export async function openJournalOn(
     return await createJournal(store, options)
   } catch (error) {
     await store.close()
+    const damage = damageOf(error)
+    if (damage !== undefined) throw damagedStore(store.place, damage, error)
     if (error instanceof AdapterError) throw error
     const { kind, message } = store.toStoreError(error)
     if (kind === 'damaged') throw damagedStore(store.place, message, error)

@@ -168,6 +168,34 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
     })
 
+    it('has what tells its keys from others written anew, and other keys refused', async () => {
+      const url = await postgres.createDatabase()
+      const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
+      const journal = await openJournal({ url, keys })
+      await write(journal, 'one')
+      await journal.close()
+      const client = new Client({ connectionString: url })
+      await client.connect()
+      await client.query(`update journal_keys set proof = 'flipped'`)
+      await client.query(`update journal_meta set value = 'j' || substr(value, 2) where name = 'mac_key'`)
+      await client.end()
+      const others = [{ id: 'k1', key: Buffer.alloc(32, 2) }]
+      const foreign = {
+        code: 'ADP_CONFIGURATION',
+        message: expect.stringContaining('another key') as unknown,
+      }
+      await expect(examineJournal({ url, keys: others })).rejects.toMatchObject(foreign)
+      await expect(openJournal({ url, keys: others })).rejects.toMatchObject(foreign)
+      await expect(openJournal({ url, keys })).rejects.toMatchObject(
+        refusal(/what tells key k1 from others was changed.*the key of the MACs/),
+      )
+      const condition = await examineJournal({ url, keys })
+      await adoptJournal({ url, keys }, condition, DAY_MS, Date.now())
+      const next = await openJournal({ url, keys })
+      onTestFinished(() => next.close())
+      expect((await next.load(1))?.payload).toEqual(Buffer.from('payload of one'))
+    })
+
     it('is told from an empty database and from another journal', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)

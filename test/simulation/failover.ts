@@ -104,7 +104,7 @@ export class Failover {
   private async adopt(operator: Actor): Promise<void> {
     const { world, database, openStore, startAll } = this.options
     try {
-      await adoptStore(openStore(operator, this.markFile), DAY_MS, START_MS + world.nowMs)
+      await adoptStore(openStore(operator, this.markFile), { keys: [] }, DAY_MS, START_MS + world.nowMs)
       world.tell(() => 'the loss is accepted')
       database.accept()
       this.isRepairing = false

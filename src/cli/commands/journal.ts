@@ -25,7 +25,7 @@ import {
 } from '../../journal/index.ts'
 import { readLearner, searchOf } from '../learner-id.ts'
 import { readCount, readTime, type Target, withTarget } from '../options.ts'
-import { adoptStages } from '../rollout/show.ts'
+import { type AdoptedStages, adoptStages } from '../rollout/show.ts'
 import { loadTarget } from '../target.ts'
 import { type Answer, answerWith, formatTable, formatTime } from '../text.ts'
 
@@ -199,7 +199,7 @@ async function checkJournal(inspector: JournalInspector): Promise<Answer> {
 async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config
-  const target = { url: urlOf(config), markFile: markFileOf(journal) }
+  const target = { url: urlOf(config), markFile: markFileOf(journal), keys: journalKeysOf(journal) }
   const condition = await examineJournal(target)
   if (options.yes !== true)
     return {
@@ -220,11 +220,12 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
 }
 
 /** The journal is accepted already: what is wrong with its stages is said, and stops nothing. */
-async function tryAdoptStages(config: Config): Promise<AdoptedStages> {
+async function tryAdoptStages(config: Config): Promise<TriedStages> {
   try {
-    return { lowered: await adoptStages(config), failure: null }
+    return { ...(await adoptStages(config)), failure: null }
   } catch (error) {
-    return { lowered: [], failure: error instanceof AdapterError ? error.message : 'unexpected error.' }
+    const failure = error instanceof AdapterError ? error.message : 'unexpected error.'
+    return { repaired: false, lowered: [], damaged: [], failure }
   }
 }
 
@@ -408,19 +409,19 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   ].join('\n')
 }
 
-/** What became of the stages of an accepted journal. */
-interface AdoptedStages {
-  /** Partners that were taken back to the stage of the state file. */
-  readonly lowered: readonly string[]
-  /** Why that could not be done; null: it was. */
-  readonly failure: string | null
-}
+/** `failure`: why nothing could be done about the stages; null: it was. */
+type TriedStages = AdoptedStages & { readonly failure: string | null }
 
 /** Describes what adopting the journal has done. */
-function formatAdopted({ readBackUntilMs, setAside }: Adopted, { lowered, failure }: AdoptedStages): string {
+function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {
+  const { repaired, lowered, damaged, failure } = stages
   return [
     ...setAside.map((name) => `Kept as ${name}`),
     `The journal is accepted. Until ${formatTime(readBackUntilMs)} new records are read from V3 before they are posted.`,
+    ...(repaired ? ['The end of the audit trail of stages was damaged, and is repaired.'] : []),
+    ...damaged.map(
+      (partner) => `The stage of ${partner} is damaged: set it with markbridge rollout back ${partner}.`,
+    ),
     ...lowered.map((partner) => `${partner} was taken back to the stage of the state file.`),
     ...(failure === null
       ? []

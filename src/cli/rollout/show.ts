@@ -125,28 +125,39 @@ function reportTrail(snapshot: RolloutSnapshot | undefined, given: Target): void
 
 const isSound = ({ setting }: StageView): boolean => setting !== undefined
 
+/** What became of the stages of an accepted journal. */
+export interface AdoptedStages {
+  /** True: the end of the audit trail was not as it was written, and was replaced by that of its rows. */
+  readonly repaired: boolean
+  /** Partners that were taken back to the stage of the state file. */
+  readonly lowered: readonly string[]
+  /** Partners whose stage is not as it was written: they are served once it is set. */
+  readonly damaged: readonly string[]
+}
+
 /**
- * Takes partners back in an accepted journal that the state file of this machine has at a lower stage: one that was taken back stays back.
- * After that the file knows nothing of the trail that was lost. Returns the partners. Errors: those of `useStore`.
+ * Repairs the end of the audit trail of an accepted journal, and takes partners back that the state file of this machine has at a lower
+ * stage: one that was taken back stays back. After that the file knows nothing of the trail that was lost. Errors: those of `useStore`.
  */
-export async function adoptStages(config: Config): Promise<readonly string[]> {
+export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStateFile(config)
-  if (kept === undefined) return []
-  const lowered: string[] = []
-  const lower = async (store: OpenedRolloutStore): Promise<void> => {
+  const adopt = async (store: OpenedRolloutStore): Promise<AdoptedStages> => {
+    const repaired = await store.repair()
+    const lowered: string[] = []
     const snapshot = await store.snapshot()
     const files = filePartnersOf(config)
-    for (const [partner, { setting: to }] of kept.view?.partners ?? []) {
+    for (const [partner, { setting: to }] of kept?.view?.partners ?? []) {
       const { stored: from, revision } = viewStage(partner, files.get(partner), snapshot)
       if (to === undefined || from === undefined || judgeStep(from, to).direction !== 'back') continue
       const by = { by: 'journal adopt', reason: 'the state file has a lower stage' }
       const change = { partner, expectedRevision: revision, from, to: toSetting(to), ...by }
       if ((await store.apply(change, 'back')).kind === 'applied') lowered.push(partner)
     }
+    return { repaired, lowered, damaged: [...snapshot.damaged].sort() }
   }
   // The trail that the file knows is the one that was lost.
-  await useStore(config, lower, { goesOn: false })
-  const { overrides } = kept
-  await createStageFile(config.journal).save(encodeKnown({ ...nothingKnown, overrides }))
-  return lowered
+  const adopted = await useStore(config, adopt, { goesOn: false })
+  if (kept !== undefined)
+    await createStageFile(config.journal).save(encodeKnown({ ...nothingKnown, overrides: kept.overrides }))
+  return adopted
 }

@@ -8,7 +8,7 @@ import {
   createKeyHash,
   hashMarkId,
   openMacKey,
-  readMeta,
+  readSalt,
   unpackAnswers,
   unseal,
   type Unsealing,
@@ -42,7 +42,7 @@ type SearchHash = (kind: HashedKind, id: string) => number
  * has sealed it is missing, the hash of a learner or an event throws `ADP_CONFIGURATION`.
  */
 export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealing): Promise<SearchHash> {
-  const salt = Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
+  const salt = await readSalt(db)
   const hashKeys = createKeyHash(salt)
   const opening = openMacKey((read) => db.transaction().execute(read), keys, salt, { forInstance: false })
   const opened = await opening.catch((cause: unknown) => {

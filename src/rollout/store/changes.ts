@@ -150,6 +150,8 @@ export function createStageChanges(database: JournalDatabase) {
     repairs = false,
   ): Promise<Result> => inChange(database, { repairs }, work)
   return {
+    /** Replaces an end of the trail that is not as it was written by that of its rows; false: there was nothing to repair. */
+    repair: () => change(({ wasSound }) => Promise.resolve(!wasSound), true),
     /**
      * Changes a stage at once, and drops a pending change; `forward`: it moves units to V3, so it has to be proposed. With `damaged` as the
      * expected revision this is what repairs a row.
