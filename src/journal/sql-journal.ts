@@ -98,8 +98,13 @@ const NOTE_ANSWERED_MS = 25
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
   const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, markFile } = options
-  const store = openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile })
-  return openJournalOn(store, options)
+  const open = (): Promise<DurableJournal> =>
+    openJournalOn(openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile }), options)
+  return open().catch((cause: unknown) => {
+    // As a write has two tries in `timeoutMs`: a database that starts at the same time may not answer the first one.
+    if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_UNAVAILABLE') return open()
+    throw cause
+  })
 }
 
 /** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */

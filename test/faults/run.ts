@@ -21,7 +21,7 @@ import { runSeeds } from './times/run-times.ts'
  * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
  * were a thousand kills and five hundred pauses.
  * `--seed n` draws the same faults again, `--only name` runs one scenario, `--minutes n` makes all of it shorter or longer.
- * `--only flips` goes on until there were 300 changes of the stage, 300 kills and 100 pauses, for at most as much time again.
+ * `--only flips` goes on until there were 300 changes of the stage, 300 kills and 100 pauses, for at most twice as much time.
  * `--only changingTimes` makes short runs with a seed each, `--seeds n` so many of them (100), from `--seed` on.
  * `--logs folder` keeps what the adapters log, in a file for each of them.
  * Exit status 1 for any finding, for a process that ended by itself, and for a whole run with too few kills or pauses.
@@ -102,11 +102,11 @@ async function runChangingTimes(): Promise<RunResult[]> {
   return runSeeds(seed, Math.ceil(count), logs, (result) => console.log(printResults([result])))
 }
 
-/** Goes on with what is missing: with `flips` alone, or with kills and pauses on all tracks; where that takes as long as the scenarios before, it ends. */
+/** Goes on with what is missing: with `flips` alone, or with kills and pauses on all tracks; where that takes twice as long as the scenarios before, as on a slow machine, it ends. */
 async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
   const left = (name: keyof Wanted): number => Math.max(0, (wanted[name] ?? 0) - sumOf(results, name))
   const [kills, pauses, changes] = [left('kills'), left('pauses'), left('changes')]
-  const forMs = totalMs
+  const forMs = 2 * totalMs
   if (only === 'flips')
     return kills + pauses + changes === 0
       ? []

@@ -141,7 +141,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
         const { index } = JSON.parse((await ask('olga', '/')).text) as { index: { waiting: number } }
         const found = JSON.parse((await ask('olga', '/batches')).text) as { batches: unknown[] }
         expect([index.waiting, found.batches.length]).toEqual([0, batches])
-      }, 30_000),
+      }, 60_000),
   }
 }
 
