@@ -1,3 +1,5 @@
+import { connect as connectSocket, createServer, type AddressInfo } from 'node:net'
+
 import { Pool, type PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
@@ -88,6 +90,25 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     onTestFinished(() => journal.close())
     return { journal, heard }
   }
+
+  it('that does not answer the first time is opened all the same', async () => {
+    const url = new URL(await postgres.createDatabase())
+    const port = Number(url.port)
+    let connections = 0
+    const relay = createServer((socket) => {
+      connections += 1
+      socket.on('error', () => undefined)
+      if (connections > 1) socket.pipe(connectSocket(port, url.hostname)).pipe(socket)
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => {
+      relay.close()
+    })
+    await new Promise((resolve) => relay.once('listening', resolve))
+    url.hostname = '127.0.0.1'
+    url.port = String((relay.address() as AddressInfo).port)
+    const { journal } = await open(url.href)
+    expect(await beginNew(journal, batchOf(['a']))).toBe(1)
+  })
   const query = async (url: string, text: string) => {
     const pool = new Pool({ connectionString: url, max: 1 })
     try {
