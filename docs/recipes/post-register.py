@@ -41,7 +41,8 @@ def build_batch(records):
         part.set_payload(request.encode().decode("ascii", "surrogateescape"))
         changeset.attach(part)
     _, _, body = batch.as_bytes(policy=HTTP).partition(b"\r\n\r\n")
-    return batch["Content-Type"], body
+    # Not a subclass of it: some versions of requests refuse that in a header.
+    return str(batch["Content-Type"]), body
 
 
 def may_repeat(reply):
@@ -60,6 +61,9 @@ def post(url, headers, body):
         pause = os.environ.get("V2_PAUSE", "10")
         try:
             reply = requests.post(url, body, headers=headers, timeout=120)
+            # For requests before 2.32 a reply that breaks off is no error.
+            if reply.raw.tell() < int(reply.headers.get("Content-Length", "0")):
+                raise requests.ConnectionError
             if left == 0 or not may_repeat(reply):
                 return reply
             asked = reply.headers.get("Retry-After", "")
