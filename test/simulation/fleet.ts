@@ -13,7 +13,6 @@ import { type Actor, createActor, createClock, START_MS, type SteppedClock, type
 interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredentials'> {
   /** How the next instance writes to V3. */
   readonly drawFormat: () => Pick<InstanceOptions, 'isMinimal' | 'writes'>
-
   readonly world: World
   readonly random: Random
   readonly outside: Actor

@@ -137,7 +137,8 @@ class History {
     const onExisting = world
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
-    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its post too, and after a failover before it.
+    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its
+    // post too, and after a failover before it.
     const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
     const leastCalls = faults.has('flips') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0

@@ -316,9 +316,7 @@ async function readExpected(
   return (kept?.state.revision ?? 0) === expectedRevision ? kept : 'stale'
 }
 
-interface KeptPending extends KeptStage {
-  readonly pending: PendingChange
-}
+type KeptPending = KeptStage & { readonly pending: PendingChange }
 
 /** The row of a partner with this pending change, while it can be committed. */
 async function readPending(
