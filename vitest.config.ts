@@ -58,8 +58,8 @@ export default defineConfig(({ mode }) => ({
       ...(countsCoverage ? ['test/branch-coverage/take-coverage.ts'] : []),
     ],
     // Processes and servers start slowly on a machine that is busy: only what hangs may end at these limits.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // Where nobody looks on: a test of real processes and clocks that a busy machine made late is run again, and named by the reporter.
     retry: process.env['CI'] === undefined ? 0 : 2,
     expect: { poll: { timeout: 60_000 } },
