@@ -41,7 +41,7 @@ def build_batch(records):
         part.set_payload(request.encode().decode("ascii", "surrogateescape"))
         changeset.attach(part)
     _, _, body = batch.as_bytes(policy=HTTP).partition(b"\r\n\r\n")
-    # Not a subclass of it: some versions of requests refuse that in a header.
+    # Some versions of requests accept a plain str only, and this is a subclass.
     return str(batch["Content-Type"]), body
 
 
@@ -61,7 +61,7 @@ def post(url, headers, body):
         pause = os.environ.get("V2_PAUSE", "10")
         try:
             reply = requests.post(url, body, headers=headers, timeout=120)
-            # For requests before 2.32 a reply that breaks off is no error.
+            # Versions of requests before 2.32 do not notice a reply that breaks off.
             if reply.raw.tell() < int(reply.headers.get("Content-Length", "0")):
                 raise requests.ConnectionError
             if left == 0 or not may_repeat(reply):

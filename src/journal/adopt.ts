@@ -8,6 +8,7 @@ import { findContradiction, keepPlace, readHighWater } from './find-contradictio
 import { replaceMark } from './high-water.ts'
 import { findKeyDamage, type KeyDamage } from './keys.ts'
 import { openStore, sqlitePathOf } from './open-store.ts'
+import { readAge } from './retention.ts'
 import {
   countAnew,
   findUnreadable,
@@ -21,7 +22,6 @@ import {
 import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
 import { damagedStore } from './store-error.ts'
-import { readAge } from './retention.ts'
 
 interface AdoptOptions {
   readonly url: string

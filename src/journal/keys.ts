@@ -93,21 +93,21 @@ export async function findKeyDamage(
     changed.push(given)
   }
   const isKnown = known.some(({ id }) => id === sealer)
-  const isLost = kept !== undefined && macKey === undefined && (by !== undefined || !isKnown)
+  const [first] = keys
+  // Without any key nothing can be said of it, and nothing is lost.
+  const isLost =
+    first !== undefined && kept !== undefined && macKey === undefined && (by !== undefined || !isKnown)
   const damage = [
     ...changed.map(({ id }) => `what tells key ${id} from others was changed`),
     ...(isLost ? ['the key of the MACs of stages was changed'] : []),
   ].join(', ')
   if (damage === '') return undefined
-  const [first] = keys
   return {
     damage,
     mend: async (now) => {
       for (const key of changed)
         await sql`update journal_keys set proof = ${proofOf(key, salt)} where id = ${key.id}`.execute(now)
-      if (!isLost) return
-      await sql`delete from journal_meta where name = ${NAME}`.execute(now)
-      if (first !== undefined) await writeMeta(now, NAME, await seal(randomBytes(32), first))
+      if (isLost) await writeMeta(now, NAME, await seal(randomBytes(32), first))
     },
   }
 }

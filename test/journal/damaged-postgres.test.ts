@@ -189,6 +189,12 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
         refusal(/what tells key k1 from others was changed.*the key of the MACs/),
       )
+      // Without the keys nothing is taken for lost.
+      expect((await examineJournal({ url })).damage).toBeUndefined()
+      await adoptJournal({ url }, { usable: true }, DAY_MS, Date.now())
+      await expect(openJournal({ url, keys })).rejects.toMatchObject(
+        refusal(/what tells key k1 from others.*the key of the MACs/),
+      )
       const condition = await examineJournal({ url, keys })
       await adoptJournal({ url, keys }, condition, DAY_MS, Date.now())
       const next = await openJournal({ url, keys })
