@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
 import { type AddressList, plainAddress } from '../http/address.ts'
-import { fieldsOf, type ReplyHead } from '../upstream/index.ts'
+import type { ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
 /** Header fields that end at each hop (RFC 9110 7.6.1), in lower case; `Connection` may name more. */
@@ -156,7 +156,7 @@ function portOf({ headers }: IncomingMessage): string {
 
 /** The fields of a reply for the client; those that hold one of the credentials in `withheld` stay behind. */
 export function toClientFields(head: ReplyHead, withheld: readonly string[]): string[] {
-  const own = endToEndFields(fieldsOf(head))
+  const own = endToEndFields(head.fields.list())
   return withheld.length === 0
     ? own
     : passing(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))

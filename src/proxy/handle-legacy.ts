@@ -294,7 +294,7 @@ function createV2MarkReader(
     if (reply === undefined) return { kind: 'overdue' }
     const { status, body } = reply
     if (isDenied(status)) return { kind: 'refused', error: { status, form: 'unreadable', entries: [] } }
-    const json = parseJson(body)
+    const json = parseJson(body.toString('utf8'))
     const isPage = status >= 200 && status < 300 && json !== undefined
     return isPage ? { kind: 'read', json: toV3Page(json) } : { kind: 'broken', status }
   }

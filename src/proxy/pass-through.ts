@@ -123,8 +123,8 @@ export function createPassThrough(options: PassThroughOptions) {
           withheld,
           links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
-          onReplyHead: ({ status, headers }) => {
-            if (status === 429) holdBack(authorisation, headers['retry-after'])
+          onReplyHead: ({ status, fields }) => {
+            if (status === 429) holdBack(authorisation, fields.one('retry-after'))
             if (showsAcceptance(request, status)) accepted.accept(authorisation)
           },
         })

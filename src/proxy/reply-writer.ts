@@ -154,10 +154,10 @@ export class ReplyWriter {
 }
 
 /** A body that may have links: JSON that is not encoded. */
-function isPlainJson({ headers }: ReplyHead): boolean {
-  if (headers['content-length'] === '0') return false
-  const encoding = headers['content-encoding'] ?? 'identity'
-  return /^application\/json\b/i.test(headers['content-type'] ?? '') && encoding === 'identity'
+function isPlainJson({ fields }: ReplyHead): boolean {
+  if (fields.one('content-length') === '0') return false
+  const isPlain = fields.all('content-encoding').every((coding) => /^identity$/i.test(coding))
+  return isPlain && /^application\/json\b/i.test(fields.one('content-type') ?? '')
 }
 
 /** Sets the value of `Content-Length` in its place; undefined: removes it. */

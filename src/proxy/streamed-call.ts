@@ -5,7 +5,7 @@ import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 
 import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
-import type { ReplySink, UpstreamTimeouts } from '../upstream/index.ts'
+import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
 
 /** The hooks of the library find a call at its request: the collector would spend a third of the time on a map of requests. */
 const CALL = Symbol('call')
@@ -157,7 +157,7 @@ export class StreamedCall {
   answer(reply: IncomingMessage): void {
     if (this.done) return
     const { sink, request } = this
-    const { statusCode: status = 0, statusMessage: reason = '', headers, rawHeaders } = reply
+    const { statusCode: status = 0, statusMessage: reason = '', rawHeaders } = reply
     this.reply = reply
     request.off('data', this.awaitHead)
     this.awaitBody()
@@ -167,7 +167,7 @@ export class StreamedCall {
       if (!this.done) this.abort(lost('The connection was closed in the middle of a reply.'))
     })
     try {
-      sink.onHead({ status, reason, headers, raw: rawHeaders })
+      sink.onHead({ status, reason, fields: new ReplyFields(rawHeaders) })
     } catch (cause) {
       this.abort(toError(cause))
       return

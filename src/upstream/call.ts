@@ -7,14 +7,13 @@ import { AdapterError } from '../errors.ts'
 import { Pieces } from '../http/body.ts'
 import { overloaded } from './call-budget.ts'
 import type { Connections, ConnectionUser, ConnectionWait } from './connections.ts'
+import { ReplyFields } from './reply-fields.ts'
 
 /** The head of a final reply. */
 export interface ReplyHead {
   readonly status: number
   readonly reason: string
-  readonly headers: IncomingHttpHeaders
-  /** As the client of HTTP gives them; see `fieldsOf`. */
-  readonly raw: Dispatcher.DispatchController['rawHeaders']
+  readonly fields: ReplyFields
 }
 
 /** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
@@ -85,7 +84,7 @@ export class StreamCall implements ConnectionUser {
   onResponseStart(
     controller: Dispatcher.DispatchController,
     status: number,
-    headers: IncomingHttpHeaders,
+    _headers: IncomingHttpHeaders,
     reason = '',
   ): void {
     if (status < 200) {
@@ -94,9 +93,11 @@ export class StreamCall implements ConnectionUser {
       return
     }
     this.cancelInterim?.()
-    this.endsWithConnection =
-      headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
-    this.sink.onHead({ status, reason, headers, raw: controller.rawHeaders })
+    const fields = new ReplyFields(controller.rawHeaders)
+    this.endsWithConnection = ['content-length', 'transfer-encoding'].every(
+      (name) => fields.all(name).length === 0,
+    )
+    this.sink.onHead({ status, reason, fields })
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -127,13 +128,6 @@ export class StreamCall implements ConnectionUser {
   }
 }
 
-/** The fields of a reply in the received order and case: name, value, name, value. */
-export function fieldsOf({ raw }: ReplyHead): string[] {
-  return Array.isArray(raw)
-    ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
-    : []
-}
-
 /** How a call ended. */
 export interface CallEnd {
   /** Why there is no whole reply; undefined: there is one. */
@@ -142,7 +136,7 @@ export interface CallEnd {
   readonly sent: boolean
   /** Of the final status line; 0 where none arrived. */
   readonly status: number
-  readonly headers: IncomingHttpHeaders
+  readonly fields: ReplyFields
   /** The body as far as it arrived. */
   readonly body: Pieces
 }
@@ -244,7 +238,7 @@ class WholeReply implements ReplySink, CallEnd {
   failure: Error | undefined
   sent = true
   status = 0
-  headers: IncomingHttpHeaders = NO_HEADERS
+  fields = NO_FIELDS
   readonly body = new Pieces()
   private readonly options: CallOptions
   private readonly resolve: (end: CallEnd) => void
@@ -268,9 +262,9 @@ class WholeReply implements ReplySink, CallEnd {
     this.startedMs = this.options.clock.nowMs()
   }
 
-  onHead({ status, headers }: ReplyHead): void {
+  onHead({ status, fields }: ReplyHead): void {
     this.status = status
-    this.headers = headers
+    this.fields = fields
     this.answered(status)
   }
 
@@ -308,7 +302,7 @@ class WholeReply implements ReplySink, CallEnd {
   }
 }
 
-const NO_HEADERS: IncomingHttpHeaders = {}
+const NO_FIELDS = new ReplyFields(undefined)
 
 const overdue = (): AdapterError =>
   new AdapterError('ADP_BUDGET_EXCEEDED', 'The time for the call ended before its reply was whole.')

@@ -2,6 +2,8 @@ import { Agent, type Dispatcher, request } from 'undici'
 
 import { Pieces } from '../http/body.ts'
 import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
+import { ReplyFields } from './reply-fields.ts'
+import { parseJson } from './reply-json.ts'
 
 /** Of a reply that is read as JSON. */
 const MAX_JSON_BYTES = 1_048_576
@@ -31,8 +33,15 @@ async function fetchWhole(
   maxBytes: number,
 ): Promise<FetchedReply> {
   const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)))
-  const { statusCode: status, headers, body } = await request(url, { ...options, dispatcher, signal })
-  const [contentType] = [headers['content-type']].flat()
+  const {
+    statusCode: status,
+    headers,
+    body,
+  } = await request(url, {
+    ...{ ...options, dispatcher, signal },
+    responseHeaders: 'raw',
+  })
+  const contentType = new ReplyFields(headers).one('content-type')
   const pieces = new Pieces()
   for await (const chunk of body as AsyncIterable<Buffer>) {
     if (pieces.size + chunk.length > maxBytes) return { status, contentType, body: undefined }
@@ -53,18 +62,9 @@ export async function fetchJson(
   const agent = new Agent()
   try {
     const { status, body } = await fetchWhole(agent, url, options, timeoutMs, MAX_JSON_BYTES)
-    return { status, json: parseJson(body) }
+    return { status, json: parseJson(body?.toString('utf8') ?? '') }
   } finally {
     await agent.destroy()
-  }
-}
-
-/** Undefined: not JSON; the caller says what that means. */
-export function parseJson(body: Buffer | undefined): unknown {
-  try {
-    return JSON.parse(body?.toString('utf8') ?? '') as unknown
-  } catch {
-    return undefined
   }
 }
 

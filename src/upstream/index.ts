@@ -3,7 +3,6 @@ export {
   CallGroup,
   type CallOptions,
   type CallTrace,
-  fieldsOf,
   type ReplyHead,
   type ReplySink,
   sendCall,
@@ -26,7 +25,7 @@ export {
   type Refusal,
   soleQueue,
 } from './fair-queue.ts'
-export { createReaderConnections, createWholeReader, parseJson, type WholeReader } from './fetch-whole.ts'
+export { createReaderConnections, createWholeReader, type WholeReader } from './fetch-whole.ts'
 export {
   type CallLimit,
   createRateLimit,
@@ -35,3 +34,5 @@ export {
   type RateLimits,
   type RateSlots,
 } from './rate-limit.ts'
+export { ReplyFields } from './reply-fields.ts'
+export { countNodes, parseJson } from './reply-json.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { readRetryAfter } from '../upstream/index.ts'
+import { parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
 /** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
@@ -111,39 +111,6 @@ export function readUpstreamError(status: number, body: string): UpstreamError {
 
 function toEntry(own: z.infer<typeof entry>): UpstreamErrorEntry {
   return { code: own.code ?? undefined, message: own.message, target: own.target ?? undefined }
-}
-
-/** A shorter text is parsed in a few milliseconds, whatever it holds. */
-const SHORT_LENGTH = 65_536
-
-/**
- * The value of JSON text, undefined where it is none, or where a long one has more than `maxNodes` brackets and commas outside
- * of its strings: each may take up to a microsecond. A byte order mark before it is passed over (RFC 8259 8.1).
- */
-export function parseJson(body: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
-  if (body.length > SHORT_LENGTH && Number.isFinite(maxNodes) && countNodes(body, maxNodes) > maxNodes)
-    return undefined
-  try {
-    return JSON.parse(body.startsWith('\ufeff') ? body.slice(1) : body) as unknown
-  } catch {
-    return undefined // an unreadable body is an answer too: the caller classifies it
-  }
-}
-
-const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, OPEN_OBJECT] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b]
-
-/** How many brackets that open a value, and commas, are outside of the strings of JSON text; counts to one more than `max`. */
-export function countNodes(text: string, max: number): number {
-  let nodes = 0
-  let isInString = false
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) isInString = !isInString
-    else if (isInString) at += code === BACKSLASH ? 1 : 0
-    else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) nodes += 1
-    if (nodes > max) return nodes
-  }
-  return nodes
 }
 
 /** What a reply says that changed nothing and whose request may be repeated (429, 503, 408); undefined for any other. */

@@ -7,6 +7,7 @@ import { readBody } from '../http/body.ts'
 import { runInSlices, type Slices } from '../http/slices.ts'
 import type { KnownBatch, Settled, StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'
+import { parseJson, ReplyFields } from '../upstream/index.ts'
 import { decodeBatchReplyInSteps, type ReplyPart } from '../v2/index.ts'
 import type { ReadOutcome, V3Record } from '../v3/index.ts'
 import { checkToken, hasRow } from './check-token.ts'
@@ -30,10 +31,9 @@ export function decodeKeptReply(text: string | undefined): KeptReply | undefined
   return { status, reason, fields, body: Buffer.from(text.slice(end + 1), 'latin1') }
 }
 
-/** The value of a field; undefined: there is none. */
+/** Returns the value of a field, see `ReplyFields.one`. */
 function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | undefined {
-  const at = fields.findIndex((one, index) => index % 2 === 0 && one.toLowerCase() === name)
-  return at < 0 ? undefined : fields[at + 1]
+  return new ReplyFields(fields).one(name)
 }
 
 /** How a request to V2 ended. `answered`: its reply came whole; without a body where that is too large to be kept. */
@@ -123,15 +123,6 @@ const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nul
 function readMark(body: string | undefined): Settled['mark'] {
   const record = markSchema.safeParse(parseJson(body ?? ''))
   return record.success ? markOf(record.data) : undefined
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // A reply without a record.
-    return undefined
-  }
 }
 
 const isTaken = (status: number): boolean => status >= 200 && status < 300

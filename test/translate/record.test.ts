@@ -8,7 +8,7 @@ import {
   toV3Record,
 } from '../../src/translate/index.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
-import { parseJson } from '../../src/v3/outcome.ts'
+import { parseJson } from '../../src/upstream/index.ts'
 import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
 import { isV3Reply } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'

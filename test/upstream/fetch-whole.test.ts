@@ -18,5 +18,7 @@ it('is read over connections of its own, where the one of all of the process nev
   const url = new URL(upstream.url)
 
   expect(await fetchJson(url, { headers: {} }, 2_000)).toEqual({ status: 200, json: { value: [] } })
-  expect(parseJson((await reader.get(url, {}, 2_000))?.body)).toEqual({ value: [] })
+  const reply = await reader.get(url, {}, 2_000)
+  expect(reply?.contentType).toBe('application/json')
+  expect(parseJson(reply?.body.toString('utf8') ?? '')).toEqual({ value: [] })
 })

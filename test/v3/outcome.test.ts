@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
 import {
-  parseJson,
   parsePostReply,
   type PostOutcome,
   readUpstreamError,
@@ -46,28 +45,6 @@ describe('readUpstreamError', () => {
 
   it.each(['', '<html>', '{"error":', '\u0000', '[{]'])('takes %j for unreadable', (body) => {
     expect(readUpstreamError(422, body)).toEqual({ status: 422, form: 'unreadable', entries: [] })
-  })
-})
-
-describe('parseJson', () => {
-  it.each([
-    ['{"a":1}', { a: 1 }],
-    ['\ufeff{"a":1}', { a: 1 }],
-    ['\ufeff\ufeff1', undefined],
-    ['', undefined],
-    ['undefined', undefined],
-  ])('gives the value of %j', (text, value) => {
-    expect(parseJson(text)).toEqual(value)
-  })
-
-  it.each([
-    ['a string', `{"a":${JSON.stringify('"[,{\\'.repeat(40_000))}}`, true],
-    ['brackets', `${'['.repeat(40_000)}${']'.repeat(40_000)}`, false],
-    ['members', `{${Array.from({ length: 20_000 }, (_, n) => `"${n}":1`).join()}}`, false],
-    ['few members and blanks', `{"a":1,"b":[]}${' '.repeat(70_000)}`, true],
-  ])('limits the brackets and commas of a long text: %s', (_what, text, isRead) => {
-    expect(parseJson(text, 100) !== undefined).toBe(isRead)
-    expect(parseJson(text)).toBeDefined()
   })
 })
 

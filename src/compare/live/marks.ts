@@ -1,4 +1,5 @@
 import { isGuid } from '../../odata/index.ts'
+import { parseJson } from '../../upstream/index.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 import type { ComparedRecord } from './exchange.ts'
@@ -65,11 +66,8 @@ export const unreadable = Symbol('unreadable')
 /** The JSON of a body; undefined for an empty one. */
 export function readBody(text: string | undefined): unknown {
   if (text === undefined || text === '') return undefined
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return unreadable
-  }
+  const json = parseJson(text)
+  return json === undefined ? unreadable : json
 }
 
 /** One write of a learner and event among the others. */

@@ -1,6 +1,7 @@
 import { backgroundClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Partner } from '../../partners/partner.ts'
+import { parseJson } from '../../upstream/index.ts'
 import { noBatchLimits } from '../../v2/index.ts'
 import { type OwnRules, plainly } from '../diff/findings.ts'
 import { isMembers } from '../diff/values.ts'
@@ -133,7 +134,7 @@ const isRefusal = (status: number): boolean =>
 /** Records of an answer that is a list; 0: it is none. */
 function countRows(text: string): number {
   try {
-    return readSidePage(JSON.parse(text)).rows.length
+    return readSidePage(parseJson(text)).rows.length
   } catch {
     return 0
   }

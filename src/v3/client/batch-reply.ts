@@ -1,6 +1,7 @@
 import * as z from 'zod'
 
-import { parseJson, parsePostReply, type PostOutcome } from '../outcome.ts'
+import { parseJson, ReplyFields } from '../../upstream/index.ts'
+import { parsePostReply, type PostOutcome } from '../outcome.ts'
 
 /** An upstream's reply, as far as an outcome is read from it. */
 export interface UpstreamReply {
@@ -23,7 +24,7 @@ const jsonReply = z.object({
     z.object({
       id: z.string(),
       status: z.int(),
-      headers: z.record(z.string(), z.string()).catch({}),
+      headers: z.record(z.string(), z.unknown()).catch({}),
       body: z.unknown().optional(),
     }),
   ),
@@ -58,10 +59,18 @@ function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[
   return reply.data?.responses.map(({ id, status, headers, body: own }) => ({
     id,
     status,
-    retryAfter: Object.entries(headers).find(([name]) => name.toLowerCase() === 'retry-after')?.[1],
+    retryAfter: toFields(headers).one('retry-after'),
     body: own === undefined ? '' : typeof own === 'string' ? own : JSON.stringify(own),
   }))
 }
+
+/** The fields of an answer in JSON; a value that is no text, and no list of texts, is none. */
+const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
+  new ReplyFields(
+    Object.entries(headers).flatMap(([name, values]) =>
+      [values].flat().flatMap((value) => (typeof value === 'string' ? [name, value] : [])),
+    ),
+  )
 
 /**
  * Gives each record its answer: by id as soon as one part has an id, else by position, and by position only when there are as
@@ -104,10 +113,10 @@ function readMultipartAnswers(body: Buffer, contentType: string | undefined): An
 
 function readParts(text: string, boundary: string, mayNest: boolean): AnswerPart[] {
   return splitParts(text, boundary).flatMap((part) => {
-    const { headers, content } = readHead(part)
-    const nested = mayNest ? boundaryOf(headers.get('content-type') ?? '') : undefined
+    const { fields, content } = readHead(part)
+    const nested = mayNest ? boundaryOf(fields.one('content-type') ?? '') : undefined
     if (nested !== undefined) return readParts(content, nested, false)
-    const answer = readAnswer(headers.get('content-id'), content)
+    const answer = readAnswer(fields.one('content-id'), content)
     return answer === undefined ? [] : [answer]
   })
 }
@@ -135,9 +144,9 @@ function splitParts(text: string, boundary: string): string[] {
   return parts
 }
 
-/** Headers up to the first blank line, and the rest. */
-function readHead(text: string): { headers: ReadonlyMap<string, string>; content: string } {
-  const headers = new Map<string, string>()
+/** The fields up to the first blank line, and the rest. */
+function readHead(text: string): { fields: ReplyFields; content: string } {
+  const fields: string[] = []
   let at = 0
   while (at < text.length) {
     const next = text.indexOf('\n', at)
@@ -146,19 +155,19 @@ function readHead(text: string): { headers: ReadonlyMap<string, string>; content
     at = end + 1
     if (line === '') break
     const colon = line.indexOf(':')
-    if (colon > 0) headers.set(line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim())
+    if (colon > 0) fields.push(line.slice(0, colon).trim(), line.slice(colon + 1))
   }
-  return { headers, content: text.slice(at) }
+  return { fields: new ReplyFields(fields), content: text.slice(at) }
 }
 
 function readAnswer(mimeId: string | undefined, content: string): AnswerPart | undefined {
   const [line = '', status] = /^\s*HTTP\/1\.[01] (\d{3})[^\n]*\n?/.exec(content) ?? []
   if (status === undefined) return undefined
-  const { headers, content: body } = readHead(content.slice(line.length))
+  const { fields, content: body } = readHead(content.slice(line.length))
   return {
-    id: mimeId ?? headers.get('content-id'),
+    id: mimeId ?? fields.one('content-id'),
     status: Number(status),
-    retryAfter: headers.get('retry-after'),
+    retryAfter: fields.one('retry-after'),
     body: Buffer.from(body, 'latin1').toString('utf8'),
   }
 }

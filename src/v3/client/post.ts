@@ -249,15 +249,15 @@ export function createV3Client(options: V3ClientOptions): V3Client {
 }
 
 function toOutcome<Outcome>({ read }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
-  const { failure, sent, status, headers, body } = end
+  const { failure, sent, status, fields, body } = end
   if (!sent) return notApplied(unsentReasonOf(failure))
   // With a status line that is no 2xx, only the explanation was lost.
   if (failure !== undefined && status < 300) return { kind: 'unknown', reason: lossOf(failure) }
   return read({
     status,
     body: failure === undefined ? body.join() : NO_BYTES,
-    contentType: headers['content-type'],
-    retryAfter: status >= 400 ? headers['retry-after'] : undefined,
+    contentType: fields.one('content-type'),
+    retryAfter: status >= 400 ? fields.one('retry-after') : undefined,
   })
 }
 

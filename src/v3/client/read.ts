@@ -1,8 +1,16 @@
 import { errors } from 'undici'
 
 import { AdapterError } from '../../errors.ts'
-import { CallGroup, createConnections, type QueueKey, type Refusal, sendCall } from '../../upstream/index.ts'
-import { countNodes, parseJson, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
+import {
+  CallGroup,
+  countNodes,
+  createConnections,
+  parseJson,
+  type QueueKey,
+  type Refusal,
+  sendCall,
+} from '../../upstream/index.ts'
+import { readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
@@ -83,7 +91,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         ],
       }
       const wait = { queueKey, waitMs: timeoutMs, signal: signal && (() => signal) }
-      const { failure, status, headers, body } = await sendCall(connections, request, wait, {
+      const { failure, status, fields, body } = await sendCall(connections, request, wait, {
         clock,
         group: new CallGroup(clock, () => timeoutMs),
         maxBytes: wholePages ? MAX_WHOLE_BYTES : MAX_PAGE_BYTES,
@@ -96,7 +104,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
       if (status >= 200 && status < 300) return parse(status, bytes)
-      return toFailure(status, bytes.toString('utf8'), headers['retry-after'], nowMs())
+      return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
     },
     held: () => connections.held(),
     close: () => connections.close(),

@@ -101,6 +101,25 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 2)).toEqual(expected)
   })
 
+  it('reads a part whose fields are repeated, and gives no record an answer with two ids', () => {
+    const part = (ids: string, n: number): string =>
+      `--b\r\nContent-Type: application/http\r\n${ids}\r\nHTTP/1.1 429 Told\r\nRetry-After: 3\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
+    const parts = [part('Content-ID: 1\r\n', 1), part('Content-ID: 2\r\nContent-ID: 3\r\n', 2)]
+    const own = reply(`${parts.join('')}--b--\r\n`, 'multipart/mixed; boundary=b')
+    expect(outcomes(own, 2)).toEqual({ words: ['throttled 3000', lost], sound: false })
+    const answers = [
+      { id: '1', status: 429, headers: { 'retry-after': ['3', '3'] } },
+      told({ id: '2', n: 2 }),
+    ]
+    expect(outcomes(json(answers), 2)).toEqual({ words: ['throttled 3000', 2], sound: true })
+  })
+
+  it('reads nothing from JSON that is nested deeper than any answer is', () => {
+    const deep = '['.repeat(5_000) + ']'.repeat(5_000)
+    const body = `{"responses":[{"id":"1","status":201,"headers":{},"body":${deep}},{"id":"2","status":201,"body":${record(2)}}]}`
+    expect(outcomes(reply(body, 'application/json'), 2)).toEqual({ words: [lost, lost], sound: false })
+  })
+
   it('takes nothing from a part that is torn, wherever the reply ends', () => {
     const { body } = multipart([{ id: '1', n: 1 }, [{ id: '2', n: 2 }], { id: '3', n: 3 }])
     fc.assert(

@@ -66,6 +66,29 @@ describe('a service that never comes to an end', () => {
   })
 })
 
+describe('a service that repeats a field', () => {
+  const reply = (status: string, fields: string): string =>
+    `HTTP/1.1 ${status}\r\n${fields}Content-Length: 2\r\n\r\n{}`
+  const answer = async (text: string): Promise<URL> =>
+    (await startRaw((socket) => void socket.write(text))).url
+
+  it('gets its wait: a write and a read that it refuses for a while', async () => {
+    const url = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
+    expect(await read(url, 20_000)).toEqual({ kind: 'unavailable', reason: 'throttled', retryAfterMs: 7_000 })
+    const other = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
+    expect(await post(other)).toEqual({ kind: 'notApplied', reason: 'throttled', retryAfterMs: 7_000 })
+  })
+
+  it('names no wait with two that differ', async () => {
+    const url = await answer(reply('503 Busy', 'Retry-After: 7\r\nRetry-After: 8\r\n'))
+    expect(await read(url, 20_000)).toEqual({
+      kind: 'unavailable',
+      reason: 'unavailable',
+      retryAfterMs: undefined,
+    })
+  })
+})
+
 describe('a service whose reply is large', () => {
   /** `count` bytes of JSON, each in a chunk of its own. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`

@@ -1,0 +1,39 @@
+/** The fields of a reply as a client of HTTP gives them: name, value, name, value. Any other form counts as no fields. */
+type RawFields = readonly (string | Buffer)[] | object | null | undefined
+
+/**
+ * Reads the header fields of a reply (RFC 9110 5.3). All code reads a field here: undici gives a field that is repeated as a list where
+ * its types promise a text.
+ */
+export class ReplyFields {
+  private readonly raw: readonly (string | Buffer)[]
+
+  constructor(raw: RawFields) {
+    this.raw = Array.isArray(raw) ? (raw as readonly (string | Buffer)[]) : []
+  }
+
+  /** Returns the names and values in the received order and case: name, value, name, value. */
+  list(): string[] {
+    return this.raw.map(textOf)
+  }
+
+  /** Returns every value of a field, in the received order. `name` is in lower case. */
+  all(name: string): string[] {
+    const values: string[] = []
+    for (let at = 0; at + 1 < this.raw.length; at += 2) {
+      const [own, value] = [this.raw[at], this.raw[at + 1]]
+      // Text is only made of a name that may be the wanted one: every reply passes here.
+      if (own?.length !== name.length || value === undefined) continue
+      if (textOf(own).toLowerCase() === name) values.push(textOf(value).trim())
+    }
+    return values
+  }
+
+  /** Returns the value of a field, or `undefined` if the reply has no such field, or has several that contradict each other. */
+  one(name: string): string | undefined {
+    const [first, ...others] = this.all(name)
+    return others.every((other) => other === first) ? first : undefined
+  }
+}
+
+const textOf = (part: string | Buffer): string => (typeof part === 'string' ? part : part.toString('latin1'))

@@ -1,0 +1,63 @@
+/** No reply of the service is nested deeper than a dozen levels. What walks through a value may use the stack for each of these. */
+const MAX_NESTING = 128
+
+/** A shorter text is parsed in a few milliseconds, whatever it holds. */
+const SHORT_LENGTH = 65_536
+
+/**
+ * Parses the JSON of a reply. Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is a long text with more
+ * than `maxNodes` brackets and commas outside of its strings: each of these may take up to a microsecond. A byte order mark before the
+ * JSON is passed over (RFC 8259 8.1).
+ */
+export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
+  const isLong = text.length > SHORT_LENGTH && Number.isFinite(maxNodes)
+  if ((isLong && countNodes(text, maxNodes) > maxNodes) || isTooDeep(text)) return undefined
+  try {
+    return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text) as unknown
+  } catch {
+    return undefined // an unreadable body is an answer too: the caller classifies it
+  }
+}
+
+const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
+  0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
+]
+
+/** How many brackets that open a value, and commas, are outside of the strings of JSON text; counts to one more than `max`. */
+export function countNodes(text: string, max: number): number {
+  let nodes = 0
+  let isInString = false
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) isInString = !isInString
+    else if (isInString) at += code === BACKSLASH ? 1 : 0
+    else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) nodes += 1
+    if (nodes > max) return nodes
+  }
+  return nodes
+}
+
+/** Returns true if JSON text is nested deeper than `MAX_NESTING`. */
+function isTooDeep(text: string): boolean {
+  // Most replies have too few brackets for that, and finding these is cheaper than looking at every character.
+  if (!hasMany(text, '[', '{', MAX_NESTING)) return false
+  let depth = 0
+  let isInString = false
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) isInString = !isInString
+    else if (isInString) at += code === BACKSLASH ? 1 : 0
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth += 1
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1
+    if (depth > MAX_NESTING) return true
+  }
+  return false
+}
+
+/** Returns true if a text has more than `max` of two characters together. */
+function hasMany(text: string, one: string, other: string, max: number): boolean {
+  let count = 0
+  for (const wanted of [one, other])
+    for (let at = text.indexOf(wanted); at >= 0 && count <= max; at = text.indexOf(wanted, at + 1)) count += 1
+  return count > max
+}
