@@ -1,6 +1,7 @@
 import { type Clock, inTime } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Balance, Journal } from '../journal/index.ts'
+import { droppedLogLines } from '../observability/logger.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/registry.ts'
 import type { ProxyContext } from '../proxy/context.ts'
@@ -16,7 +17,7 @@ const priorities = ['write', 'read', 'comparison'] as const
 const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 const sides = ['v2', 'v3'] as const
 
-/** Adds gauges of the requests and the queue. */
+/** Adds gauges of the requests, the queue and the log. */
 export function addGauges(
   { addGauge }: Gauges,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,
@@ -43,6 +44,11 @@ export function addGauges(
     'Calls that wait in the queue of the rate limit.',
     () => priorities.map((priority) => ({ priority, value: rateLimits.waiting(priority) })),
     { labels: ['priority'] },
+  )
+  addGauge(
+    'log_lines_dropped',
+    'Log lines since the start that standard error could not take.',
+    droppedLogLines,
   )
 }
 

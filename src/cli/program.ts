@@ -95,8 +95,16 @@ Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 
 /** Runs the command line and returns the exit status, by the table in docs/commands.md. */
 export async function run(argv: readonly string[]): Promise<number> {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', dropOutput)
   let status = 0
+  let isOutputLost = false
+  process.stderr.on('error', () => undefined)
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    // A closed pipe, as of `| head`, is no failure.
+    if (code === 'EPIPE' || isOutputLost) return
+    isOutputLost = true
+    process.exitCode = 1
+    console.error(`markbridge: standard output cannot be written (${code}), so output is missing.`)
+  })
   const exitWith = (code: number): void => {
     status = code
   }
@@ -107,7 +115,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   })
   try {
     await program.parseAsync(argv)
-    return status
+    return isOutputLost && status === 0 ? 1 : status
   } catch (cause) {
     return toStatus(cause, given)
   }
@@ -126,11 +134,6 @@ export async function createProgram(
     .exitOverride()
   await addCommands(program, commands, argv, exitWith)
   return program
-}
-
-/** Ignores a closed pipe, as of `| head` or of a collector of logs that ended: the command goes on and keeps its exit status. */
-function dropOutput(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }
 
 /** Adds commands to the program, or to a command that has them, and loads those that are named. */
