@@ -96,12 +96,12 @@ Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 /** Runs the command line and returns the exit status, by the table in docs/commands.md. */
 export async function run(argv: readonly string[]): Promise<number> {
   let status = 0
-  let isOutputLost = false
+  const output = { isLost: false }
   process.stderr.on('error', () => undefined)
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     // A closed pipe, as of `| head`, is no failure.
-    if (code === 'EPIPE' || isOutputLost) return
-    isOutputLost = true
+    if (code === 'EPIPE' || output.isLost) return
+    output.isLost = true
     process.exitCode = 1
     console.error(`markbridge: standard output cannot be written (${code}), so output is missing.`)
   })
@@ -115,7 +115,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   })
   try {
     await program.parseAsync(argv)
-    return isOutputLost && status === 0 ? 1 : status
+    return output.isLost && status === 0 ? 1 : status
   } catch (cause) {
     return toStatus(cause, given)
   }

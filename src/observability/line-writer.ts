@@ -76,7 +76,11 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
       try {
         // Node.js lets a write that is under way end before the process does.
         if (isWriting) block = new Uint8Array()
-        for (takeBlock(); block.length > 0; takeBlock()) block = block.subarray(writeSync(target.fd, block))
+        takeBlock()
+        while (block.length > 0) {
+          block = block.subarray(writeSync(target.fd, block))
+          takeBlock()
+        }
       } catch {
         // What cannot be written now is lost: waiting for room would keep the process from ending.
       }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
@@ -140,3 +141,20 @@ sys.exit(child.wait())`
     },
   )
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'a command whose standard output cannot be written says so and ends with status 1',
+  patient,
+  async () => {
+    const batch = fileURLToPath(new URL('../../fixtures/class-register/body.txt', import.meta.url))
+    const child = spawn(process.execPath, [mainOfCli, 'check', batch], {
+      stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
+    })
+    let printed = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (printed += text))
+    expect([await once(child, 'close'), printed]).toEqual([
+      [1, null],
+      'markbridge: standard output cannot be written (ENOSPC), so output is missing.\n',
+    ])
+  },
+)
