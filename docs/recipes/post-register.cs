@@ -18,6 +18,9 @@ static class PostRegister
 {
     const int Repeats = 3;
 
+    /// <summary>Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch.</summary>
+    static readonly Regex Own = new Regex("^[34]|batchresponse_|\"ADP_");
+
     /// <summary>After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change.</summary>
     static readonly Regex Repeatable = new Regex("^503|^504.*\"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)\""
         + "|^200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)\"", RegexOptions.Singleline);
@@ -84,8 +87,9 @@ static class PostRegister
                 var content = new ByteArrayContent(body);
                 content.Headers.ContentType = type;
                 var reply = await client.PostAsync(url, content);
-                var text = await reply.Content.ReadAsStringAsync();
-                if (left == 0 || !Repeatable.IsMatch((int)reply.StatusCode + text)) return reply;
+                var answer = (int)reply.StatusCode + await reply.Content.ReadAsStringAsync();
+                if (!Own.IsMatch(answer)) throw new HttpRequestException();
+                if (left == 0 || !Repeatable.IsMatch(answer)) return reply;
                 pause = reply.Headers.RetryAfter?.Delta ?? pause;
             }
             catch (Exception error) when (error is HttpRequestException || error is TaskCanceledException)

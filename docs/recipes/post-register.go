@@ -24,6 +24,10 @@ import (
 
 const repeats = 3
 
+// Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says
+// nothing about the batch.
+var own = regexp.MustCompile(`^[34]|batchresponse_|"ADP_`)
+
 // After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change.
 var repeatable = regexp.MustCompile(`(?s)^503|^504.*"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"` +
 	`|^200.*"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"`)
@@ -109,6 +113,9 @@ func post(headers http.Header, body []byte) (*http.Response, string, error) {
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
+	if err == nil && !own.MatchString(fmt.Sprint(reply.StatusCode, string(text))) {
+		err = fmt.Errorf("HTTP %d", reply.StatusCode)
+	}
 	return reply, string(text), err
 }
 

@@ -29,6 +29,8 @@ import java.util.regex.Pattern;
 
 class PostRegister {
   static final int REPEATS = 3;
+  /** Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch. */
+  static final Pattern OWN = Pattern.compile("^[34]|batchresponse_|\"ADP_");
   /** After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change. */
   static final Pattern REPEATABLE = Pattern.compile("503.*|504.*\"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)\".*"
       + "|200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)\".*", Pattern.DOTALL);
@@ -71,6 +73,7 @@ class PostRegister {
       String pause = System.getenv().getOrDefault("V2_PAUSE", "10");
       try {
         HttpResponse<byte[]> reply = client.send(request, HttpResponse.BodyHandlers.ofByteArray());
+        if (!OWN.matcher(reply.statusCode() + textOf(reply)).find()) throw new IOException();
         if (left == 0 || !REPEATABLE.matcher(reply.statusCode() + textOf(reply)).matches()) return reply;
         pause = reply.headers().firstValue("Retry-After").filter(asked -> asked.matches("[0-9]+")).orElse(pause);
       } catch (IOException error) {

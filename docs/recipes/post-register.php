@@ -7,6 +7,8 @@
 declare(strict_types=1);
 
 const REPEATS = 3;
+/** Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch. */
+const OWN = '/^[34]|batchresponse_|"ADP_/';
 /** After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change. */
 const REPEATABLE = '/^503|^504.*"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"'
     . '|^200.*"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"/s';
@@ -41,7 +43,7 @@ function buildBatch(array $records): array
     return ["multipart/mixed; boundary=batch_$id", "$body--changeset_$id--\r\n--batch_$id--\r\n"];
 }
 
-/** The status, the headers by name in lower case, and the body. Null: there was no whole answer. */
+/** Returns the status, the headers by name in lower case, and the body, or null without a whole answer of Markbridge or V2. */
 function post(string $url, array $headers, string $body): ?array
 {
     $found = [];
@@ -58,7 +60,8 @@ function post(string $url, array $headers, string $body): ?array
         },
     ]);
     $text = curl_exec($curl);
-    return $text === false ? null : [curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $found, $text];
+    $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+    return $text === false || !preg_match(OWN, $status . $text) ? null : [$status, $found, $text];
 }
 
 /** Repeats the same bytes. With others, or another boundary, it would be another batch, and its marks would be written again. */

@@ -45,6 +45,11 @@ def build_batch(records):
     return str(batch["Content-Type"]), body
 
 
+def is_own(reply):
+    """Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch."""
+    return re.search('^[34]|batchresponse_|"ADP_', f"{reply.status_code}{reply.text}")
+
+
 def may_repeat(reply):
     """After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change."""
     codes = {
@@ -63,6 +68,8 @@ def post(url, headers, body):
             reply = requests.post(url, body, headers=headers, timeout=120)
             # Versions of requests before 2.32 do not notice a reply that breaks off.
             if reply.raw.tell() < int(reply.headers.get("Content-Length", "0")):
+                raise requests.ConnectionError
+            if not is_own(reply):
                 raise requests.ConnectionError
             if left == 0 or not may_repeat(reply):
                 return reply

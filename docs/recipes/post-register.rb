@@ -12,6 +12,8 @@ require 'net/http'
 require 'securerandom'
 
 REPEATS = 3
+# Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch.
+OWN = /\A[34]|batchresponse_|"ADP_/.freeze
 # After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change.
 REPEATABLE = /\A503|\A504.*"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"|
   \A200.*"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"/mx.freeze
@@ -42,7 +44,7 @@ def post(url, headers, body)
   Net::HTTP.start(url.host, url.port, use_ssl: url.scheme == 'https', read_timeout: 120) do |http|
     reply = http.post(url.request_uri, body, { **headers, 'Accept-Encoding' => 'identity' })
     # Net::HTTP takes a reply that breaks off for a whole one.
-    raise EOFError if reply.body.bytesize < reply.content_length.to_i
+    raise EOFError if reply.body.bytesize < reply.content_length.to_i || !OWN.match?("#{reply.code}#{reply.body}")
 
     reply
   end

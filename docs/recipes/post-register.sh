@@ -59,7 +59,9 @@ repeats=3
 while :; do
   : >"$work/head"
   if status=$(curl -sS --max-time 120 -D "$work/head" -o "$work/reply" -w '%{http_code}' -H "@$work/headers" \
-    --data-binary "@$work/batch" "${V2_URL%/}/\$batch"); then
+    --data-binary "@$work/batch" "${V2_URL%/}/\$batch") &&
+    # Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch.
+    case $status in [34]*) ;; *) grep -qE 'batchresponse_|"ADP_' "$work/reply" ;; esac; then
     # After any other answer, such as a part with V2's own 503, V2 could write it twice, or nothing would change.
     case $status in
       503) ;;

@@ -40,17 +40,21 @@ async function loseReply({ adapter, root }: Service): Promise<string> {
 }
 
 /**
- * A service that refuses batches in this order, those with 200 in their part, and takes them from then on; `seen` has each body, with
- * its type in front.
+ * Starts a service that refuses batches in this order, those with 200 in their part, and accepts them from then on. A code that begins
+ * with `<` is the page of another server. `seen` has each body, with its type in front.
  */
 async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
   const replyOf = (part: string) =>
-    replyWith(200, `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${part}\r\n--b--\r\n`, {
-      'Content-Type': 'multipart/mixed; boundary=b',
-    })
+    replyWith(
+      200,
+      `--batchresponse_1\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 ${part}\r\n--batchresponse_1--\r\n`,
+      { 'Content-Type': 'multipart/mixed; boundary=batchresponse_1' },
+    )
   const upstream = await startUpstream((seen, response) => {
     const [status, code] = refusals[seen.index] ?? []
     if (status === undefined) return replyOf('201 Created\r\n\r\n{}')(seen, response)
+    if (code?.startsWith('<') === true)
+      return replyWith(status, code, { 'Content-Type': 'text/html' })(seen, response)
     if (status === 200) return replyOf(`503 Unavailable\r\n\r\n[{"ErrorCode":"${code}"}]`)(seen, response)
     return replyWith(status, { error: { code } }, { 'Retry-After': '0' })(seen, response)
   })
@@ -112,6 +116,11 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
         [200, 'ADP_BUDGET_EXCEEDED'],
         [200, 'ADP_OUTCOME_UNKNOWN'],
       ],
+      [
+        [502, '<html>Bad Gateway</html>'],
+        [504, '<html>Gateway Timeout</html>'],
+        [200, '<html>Sign in to this network</html>'],
+      ],
     ] as const
     await each(rows, async (refusals) => {
       const { settings, seen } = await startRefusing(refusals)
@@ -150,14 +159,17 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits 1 without a whole answer, and does not print the token', async () => {
+  test('exits 1 without a whole answer of Markbridge or V2, and does not print the token', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n'
     const breaksOff = await startRawUpstream(
       replyWithBytes(`${head}Content-Length: 500\r\n\r\n--batchresponse_1\r\n`, true),
     )
     const file = await fileOf('{}\n')
-    // Nobody listens at the other.
-    await each([breaksOff.url, 'http://127.0.0.1:1'], async (url) => {
+    const balancer = await startRefusing(
+      Array.from({ length: 4 }, () => [502, '<html>Bad Gateway</html>'] as const),
+    )
+    const urls = [breaksOff.url, balancer.settings.V2_URL, 'http://127.0.0.1:1']
+    await each(urls, async (url = '') => {
       const { code, out, err } = await run({ ...settingsOf(url), V2_TOKEN: 'secret-token' }, file)
       expect([code, out]).toEqual([1, ''])
       expect(err).toMatch(/no answer.*: look up what was written before you post again/)
