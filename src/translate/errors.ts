@@ -118,18 +118,20 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch was over before the record was sent. Send it again in a smaller batch.',
 }
 
+/** The advice of docs/replies.md for a record whose outcome is unknown. A record that was posted on its own has no id that a repetition could be recognised by. */
+const RESEND =
+  'It may have been applied. Send the same batch again later for the answer; look the mark up if the record was posted on its own.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {
-  connectionLost:
-    'The connection was lost after the record was sent. It may have been applied: look it up first.',
-  timeout: 'No answer came in time after the record was sent. It may have been applied: look it up first.',
-  unreadableReply: 'The answer to the record cannot be read. It may have been applied: look it up first.',
-  serverError: 'The service failed while it handled the record. It may have been applied: look it up first.',
-  otherRecord: 'The answer is about another record. This one may have been applied: look it up first.',
+  connectionLost: `The connection was lost after the record was sent. ${RESEND}`,
+  timeout: `No answer came in time after the record was sent. ${RESEND}`,
+  unreadableReply: `The answer to the record cannot be read. ${RESEND}`,
+  serverError: `The service failed while it handled the record. ${RESEND}`,
+  otherRecord: `The answer is about another record. ${RESEND}`,
+  overwritten: `No answer came, and another client has written a newer mark since. ${RESEND}`,
   notReadBack:
     'The record was sent before, and there was no time to find out whether it was applied: send the same batch again for the answer.',
   stillTried:
     'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
-  overwritten: 'No answer came, and another client has written a newer mark since: look it up first.',
   superseded:
     'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.',
 }

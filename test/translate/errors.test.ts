@@ -116,7 +116,7 @@ describe('toV2Failure', () => {
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors
     if (outcome.kind === 'unknown')
-      expect(error?.message).toMatch(/may have been applied: look it up first\.$/)
+      expect(error?.message).toMatch(/Send the same batch again later for the answer/)
     if (outcome.kind === 'notApplied')
       expect(error?.message).toMatch(/not (sent|applied)|before the record was sent/)
   })
