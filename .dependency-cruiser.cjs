@@ -13,7 +13,7 @@ const allowed = {
   translate: ['v2/record', 'v3/record', 'v3/outcome', 'odata', 'model', 'errors', 'npm:zod'],
   journal: ['clock', 'errors', 'npm:kysely', 'npm:pg'],
   rollout: ['errors', 'clock', 'journal', 'observability/events', 'npm:kysely', 'npm:zod'],
-  partners: ['v3', 'upstream', 'translate', 'rollout', 'http', 'errors', 'npm:jose'],
+  partners: ['v3', 'v2/record', 'upstream', 'translate', 'rollout', 'http', 'errors'],
   writes: [
     'partners',
     'v2',

@@ -306,7 +306,7 @@ export const partnerSchema = z.strictObject({
     z
       .strictObject({
         claims: key(
-          'Claims of a JWT bearer token that separate the batches of clients.',
+          'Claims of a JWT bearer token that separate the batches of clients. client_id stands for client_id, azp, appid or sub: the first one that a token has.',
           z.array(claim).max(16).default(['iss', 'client_id', 'organisation']),
         ),
       })

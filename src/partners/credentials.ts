@@ -85,7 +85,7 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
       let isAccepted = false
       return {
         partner: client.partner.id,
-        owner: client.owner,
+        owner: client.identity.isNamed ? client.owner : client.identity.credentialsHash,
         isAccepted: () => (isAccepted ||= known.get(name) === true),
       }
     },

@@ -1,7 +1,7 @@
+import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 
-import { decodeJwt } from 'jose'
-
+import { JsonReader } from '../v2/record/json-reader.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
 /** The settings of a partner that decide the owners of its requests. */
@@ -22,7 +22,10 @@ export interface ClientIdentity {
   readonly owner: string
   /** Base64url of SHA-256 over the subscription key and the token. */
   readonly credentialsHash: string
-  /** False where the token does not name its client: credentials of this owner may then belong to different clients. */
+  /**
+   * False where no claim of the token tells clients of one issuer apart. Such a token acts for itself alone: it finishes what was sent with
+   * it, and has a share of its own.
+   */
   readonly isNamed: boolean
   /** The school that the token names, as text; undefined: it names none. */
   readonly school: string | undefined
@@ -39,49 +42,112 @@ export function identify(
   { authorization, subscriptionKey }: V3Credentials,
 ): ClientIdentity {
   const credentialsHash = digest(`${subscriptionKey}\n${authorization}`)
-  const payload = decodeToken(authorization)
-  const named = toClaim(payload?.[unit.claim])
-  const school = named === null ? undefined : [named].flat().join(' ')
+  const claims = readClaims(authorization)
+  const school = toSchool(claims.get(unit.claim))
   // With tokens of the adapter's own the partner is the only client that V3 knows.
   if (tokens !== undefined)
     return { owner: ownerOf([id]), credentialsHash, isNamed: true, school, expiresMs: undefined }
   const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
-  const claims = identityClaims.map((name) => toClaim(payload?.[name]))
-  const exp = payload?.['exp']
+  const client = CLIENT_CLAIMS.map((name) => claims.get(name)).find(isTelling)
+  const texts = identityClaims.map((name) => (name === CLIENT_CLAIMS[0] ? client : claims.get(name)))
+  const isConfigured = texts.some((text, index) => identityClaims[index] !== 'iss' && isTelling(text))
+  if (!isConfigured && client !== undefined) texts.push(client)
+  const exp = Number(claims.get('exp'))
   return {
-    owner: ownerOf([id, keyPart, claims]),
+    owner: ownerOf([id, keyPart], texts),
     credentialsHash,
-    isNamed: claims.some((claim) => claim !== null),
+    isNamed: isConfigured || client !== undefined,
     school,
-    expiresMs: typeof exp === 'number' && Number.isFinite(exp) ? exp * 1_000 : undefined,
+    expiresMs: Number.isFinite(exp) ? exp * 1_000 : undefined,
   }
+}
+
+/**
+ * The claims that name the client of an issuer; the first one that a token has counts as its `client_id`. RFC 9068 2.2 has `client_id`, OpenID Connect
+ * Core 2 `azp`, older tokens of Microsoft `appid`. `sub` counts only where no application is named: several teachers of a school resend one register.
+ */
+const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'sub'] as const
+
+/** True for a claim with content. An issuer may give an empty one to all its clients. */
+function isTelling(text: string | undefined): text is string {
+  return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
 
 /** The keys that a partner lists are of one client. */
 const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
-const ownerOf = (parts: readonly unknown[]): string => digest(JSON.stringify(parts))
-
-/** The claims of a JWT; undefined for an opaque or broken token. */
-function decodeToken(authorization: string): Readonly<Record<string, unknown>> | undefined {
-  const token = authorization.replace(/^bearer +/i, '').trimEnd()
-  // An error for each request with an opaque token would cost more than all else that is done for it here.
-  if (token.length > MAX_TOKEN_LENGTH || token.split('.').length !== 3) return undefined
-  try {
-    return decodeJwt(token)
-  } catch {
-    // Whatever is wrong with it: V3 judges tokens, and this one names no client.
-    return undefined
-  }
+/** Joins texts that are JSON already: after `JSON.parse` different numbers may be equal. */
+function ownerOf(parts: readonly string[], claims?: readonly (string | undefined)[]): string {
+  const texts = parts.map((part) => JSON.stringify(part))
+  if (claims !== undefined) texts.push(`[${claims.map((claim) => claim ?? 'null').join()}]`)
+  return digest(`[${texts.join()}]`)
 }
 
-type Scalar = string | number | boolean
-const isScalar = (value: unknown): value is Scalar =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+const noClaims: ReadonlyMap<string, string> = new Map()
+const OBJECT = { open: 0x7b, close: 0x7d }
+const LIST = { open: 0x5b, close: 0x5d }
+const COLON = 0x3a
+const COMMA = 0x2c
+/** The length of a token bounds both. */
+const LIMITS = { maxMembers: MAX_TOKEN_LENGTH, maxEscapes: MAX_TOKEN_LENGTH }
 
-/** A claim as it separates owners. The order of a list may differ from token to token; nested values identify no owner. */
-function toClaim(value: unknown): Scalar | readonly string[] | null {
-  if (isScalar(value)) return value
-  if (!Array.isArray(value) || value.length === 0 || !value.every(isScalar)) return null
-  return value.map((one) => JSON.stringify(one)).sort()
+/**
+ * Returns the JSON text of each claim of a JWT. An opaque or broken token has no claims. Neither has one that repeats a name, since V3 may
+ * read the value that the adapter does not (RFC 7519 4).
+ */
+function readClaims(authorization: string): ReadonlyMap<string, string> {
+  const token = authorization.replace(/^bearer +/i, '').trimEnd()
+  const parts = token.length > MAX_TOKEN_LENGTH ? [] : token.split('.', 4)
+  const bytes = Buffer.from(parts[1] ?? '', 'base64url')
+  if (parts.length !== 3 || !isUtf8(bytes)) return noClaims
+  const reader = new JsonReader(bytes.toString(), LIMITS)
+  const claims = new Map<string, string>()
+  const isRead = readItems(reader, OBJECT, () => {
+    const name = reader.readString()
+    const text = name === undefined || !reader.take(COLON) ? undefined : readClaim(reader)
+    if (name === undefined || text === undefined || claims.has(name)) return false
+    claims.set(name, text)
+    return true
+  })
+  return isRead && Number.isNaN(reader.peek()) ? claims : noClaims
+}
+
+/** Reads one claim. A list is sorted, since the order of its elements may differ from token to token. */
+function readClaim(reader: JsonReader): string | undefined {
+  if (reader.peek() !== LIST.open) return readText(reader)
+  const elements: string[] = []
+  const isRead = readItems(reader, LIST, () => {
+    const text = readText(reader)
+    elements.push(text ?? '')
+    return text !== undefined
+  })
+  return isRead ? JSON.stringify(elements.sort()) : undefined
+}
+
+/** The text of a value. Escapes do not count: a renewed token may have others. */
+function readText(reader: JsonReader): string | undefined {
+  if (!reader.atString()) return reader.readRaw()
+  const text = reader.readString()
+  return text === undefined ? undefined : JSON.stringify(text)
+}
+
+/** Reads an object or a list with `readItem` for each member or element. False where it is none, or broken. */
+function readItems(
+  reader: JsonReader,
+  { open, close }: { readonly open: number; readonly close: number },
+  readItem: () => boolean,
+): boolean {
+  if (!reader.take(open)) return false
+  if (reader.take(close)) return true
+  while (readItem()) {
+    if (reader.take(close)) return true
+    if (!reader.take(COMMA)) return false
+  }
+  return false
+}
+
+/** The school of a claim. An object names none: the header of the partner may. */
+function toSchool(text: string | undefined): string | undefined {
+  if (text === undefined || !isTelling(text) || text.startsWith('{')) return undefined
+  return /^["[]/.test(text) ? [JSON.parse(text)].flat().join(' ') : text
 }

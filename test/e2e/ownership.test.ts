@@ -23,7 +23,8 @@ import { type Adapter, codeOf, startAdapter } from '../support/start-adapter.ts'
 import { journalFile, type JournalSection, rowsOf } from './support/journal-file.ts'
 import { leave, payloadOf } from './support/leave.ts'
 
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+const claimsOf = (claims: object): string => JSON.stringify(claims)
+const encode = (value: object): string => Buffer.from(claimsOf(value)).toString('base64url')
 const jwt = (claims: object): string => `Bearer ${encode({ alg: 'none' })}.${encode(claims)}.c2ln`
 const tokenOf = (organisation: string, more: object = {}): string =>
   jwt({ iss: 'https://sts.test', client_id: 'app', organisation, ...more })
@@ -226,6 +227,60 @@ describe('product 3: what a client left open', () => {
       [3, 1],
       [1, 0],
     ])
+  })
+
+  const nobody = { iss: 'idp', aud: 'v3' }
+  const pairs: [what: string, one: string, other: string][] = [
+    ['have the issuer in common', claimsOf({ ...nobody, jti: '1' }), claimsOf({ ...nobody, jti: '2' })],
+    ...['azp', 'appid', 'sub'].map((name): [string, string, string] => [
+      `differ in ${name} alone`,
+      claimsOf({ iss: 'idp', [name]: 'app-A' }),
+      claimsOf({ iss: 'idp', [name]: 'app-B' }),
+    ]),
+    [
+      'differ in the last digit of a large number',
+      '{"iss":"idp","client_id":9007199254740993}',
+      '{"iss":"idp","client_id":9007199254740992}',
+    ],
+    ['differ in a number that no double holds', '{"iss":"idp","client_id":1e999}', '{"iss":"idp"}'],
+    [
+      'differ in an object',
+      '{"iss":"idp","organisation":{"id":"a"}}',
+      '{"iss":"idp","organisation":{"id":"b"}}',
+    ],
+    [
+      'repeat a name',
+      '{"iss":"idp","client_id":"app-A","client_id":"x"}',
+      '{"iss":"idp","client_id":"app-B","client_id":"x"}',
+    ],
+  ]
+  it.each(pairs)('is finished by its client alone where two tokens %s', async (_what, one, other) => {
+    const [own, foreign, third] = [one, other, '{"iss":"idp","client_id":"third"}'].map(
+      (claims) => `Bearer e30.${Buffer.from(claims).toString('base64url')}.c2ln`,
+    ) as [string, string, string]
+    const upstream = await serve(() => true)
+    const journal = journalFile()
+    for (const [learner, authorization] of [
+      [1, own],
+      [2, third],
+    ] as const) {
+      const { owner, credentialsHash } = identify(rules, { authorization, subscriptionKey: 'client-key' })
+      const payload = payloadOf(batchOf([flatRecord(learner)]), credentialsHash)
+      await leave(journal, { owner, payload, learners: [learner] })
+    }
+    const adapter = await startAdapter(upstream.url, { journal, ...quick })
+    const send = (name: string, token: string): Promise<unknown> =>
+      postBatch(adapter, batchOf([flatRecord(3)], { batch: name, boundary: name }), as(token))
+    // What is left of the third client is finished by a turn of recovery that begins after the foreign token was accepted.
+    await send('a', foreign)
+    await send('b', third)
+    await finished(adapter)
+    await send('c', own)
+    await vi.waitFor(() => expect(statesIn(journal)).toEqual(Array(5).fill([1, 0])), { timeout: 60_000 })
+    const seen = upstream.seen.filter(({ url, body }) =>
+      `${decodeURIComponent(url)}${body}`.includes(guid(1)),
+    )
+    expect(new Set(tokensOf(seen))).toEqual(new Set([own]))
   })
 
   it('stays open while nobody waits for it and its client may come', async () => {

@@ -30,6 +30,8 @@ export interface StoppingAdapter {
   goOn(): void
   /** Resolves once an event was logged. */
   logged(text: string): Promise<void>
+  /** Resolves when the process has ended after SIGKILL. */
+  kill(): Promise<void>
   /** Resolves when the process has ended after SIGTERM: everything that it began has ended too. */
   close(): Promise<void>
 }
@@ -95,6 +97,10 @@ export async function startStopping(
     stop: () => void child.kill('SIGSTOP'),
     goOn: () => void child.kill('SIGCONT'),
     logged: (text) => seen(text),
+    kill: async () => {
+      child.kill('SIGKILL')
+      await gone
+    },
     close: async () => {
       child.kill('SIGTERM')
       await gone
