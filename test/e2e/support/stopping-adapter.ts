@@ -29,7 +29,7 @@ export interface StoppingAdapter {
   stop(): void
   goOn(): void
   /** Resolves once an event was logged. */
-  logged(text: string): Promise<void>
+  logged(text: string | RegExp): Promise<void>
   /** Resolves when the process has ended after SIGKILL. */
   kill(): Promise<void>
   /** Resolves when the process has ended after SIGTERM: everything that it began has ended too. */
