@@ -25,6 +25,8 @@ const profileSchema = z.object({
   /** Missing minutes are stored as missing, not as 0; and 0 as 0, not as missing. One says nothing of the other. */
   nullKept: z.boolean(),
   zeroKept: z.boolean(),
+  /** The service shows minutes or comments, so that null means that it has none. */
+  qualifierShown: z.boolean().default(false),
 })
 
 export type EchoProfile = Readonly<z.infer<typeof profileSchema>>
@@ -40,6 +42,7 @@ export const freshProfile: EchoProfile = {
   minutesOpaque: false,
   nullKept: false,
   zeroKept: false,
+  qualifierShown: false,
 }
 
 /** One mark as posted, and as the service returned it. */
@@ -56,7 +59,12 @@ export interface Echo {
 
 /** Learns from one echo; returns the same object if there is nothing new. */
 export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
-  return learnMinutes(learnComment(learnTime(profile, echo), echo), echo)
+  return learnMinutes(learnComment(learnShown(learnTime(profile, echo), echo), echo), echo)
+}
+
+function learnShown(profile: EchoProfile, { shown: { Qualifier } }: Echo): EchoProfile {
+  const isShown = (Qualifier?.MinutesLate ?? Qualifier?.Comment ?? null) !== null
+  return isShown && !profile.qualifierShown ? { ...profile, qualifierShown: true } : profile
 }
 
 /** A time that no rule makes of the posted one is the service's own, or in another zone. */
@@ -120,6 +128,7 @@ export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile 
     minutesOpaque: one.minutesOpaque || other.minutesOpaque,
     nullKept: one.nullKept || other.nullKept,
     zeroKept: one.zeroKept || other.zeroKept,
+    qualifierShown: one.qualifierShown || other.qualifierShown,
   }
   return formatProfile(one) === formatProfile(joined) ? one : joined
 }

@@ -62,10 +62,24 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   const marks: FlatReply[] = []
   for (const row of rows) {
     const flat = readRow(row)
-    if (flat === 'unreadable') return undefined
-    if (flat !== 'unmarked' && isAbout(posted, flat)) marks.push(flat)
+    // Somebody made a mark whose code the service does not show: it may be this one.
+    if (flat === 'unreadable' || (flat === 'unmarked' && isObject(row) && isMade(row))) return undefined
+    if (flat === 'unmarked' || !isAbout(posted, flat)) continue
+    const { Present, Absent } = row as Partial<Record<'Present' | 'Absent', unknown>>
+    // What the service does not show is told as it was posted.
+    marks.push({
+      ...flat,
+      ...(typeof Present === 'boolean' ? {} : { Present: posted.Present }),
+      ...(typeof Absent === 'boolean' ? {} : { Absent: posted.Absent }),
+    })
   }
   return marks
+}
+
+/** False for a default mark of the system: it has neither author nor time. */
+function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'RecordedOn', unknown>>): boolean {
+  const by = isObject(RecordedBy) ? RecordedBy['ExternalID'] : RecordedBy
+  return (by ?? RecordedOn ?? null) !== null
 }
 
 /** The standing mark under the facts: what `rules` decide by. */
@@ -75,9 +89,9 @@ interface Standing {
   /**
    * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: it has that id, and that time at another precision or in
    * another zone. `lost`: it has the content of an older record whose outcome is unknown, and not the posted one. `sameId`: it has the id that
-   * the journal knows, and another time.
+   * the journal knows, and another time. `default`: it has neither author nor time, and may be a default mark of the system.
    */
-  readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'unknown'
+  readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
   /** Against the time at which the record was sent, beyond what the clock of the service was seen to be off. `exact`: the posted time; `longBefore`: in any zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
@@ -165,14 +179,16 @@ function fits({ content, identity, time, newer, byV2 }: Rule, standing: Standing
 
 /**
  * The current mark of several, of a service that keeps them all: the posted one where it may be among them, else the newest by the times
- * of the service, of equally old ones the last. A default mark of the system has neither author nor time, and counts as none.
+ * of the service, of equally old ones the last. A mark without author and time counts as none, unless it may be the posted one: a service
+ * may show null for both.
  */
 function findStanding(
   posted: V3Record,
   marks: readonly FlatReply[],
   facts: ReadBackFacts,
 ): FlatReply | undefined {
-  const made = marks.filter(({ RecordedBy, RecordedOn }) => RecordedBy !== null || RecordedOn !== null)
+  const isOther = (mark: FlatReply): boolean => compareContent(posted, mark, facts.profile) === 'other'
+  const made = marks.filter((mark) => isMade(mark) || !isOther(mark))
   const mayBePosted = (content: Standing['content']): readonly FlatReply[] =>
     made.filter(
       (mark) =>
@@ -196,7 +212,7 @@ function newestOf(marks: readonly FlatReply[]): FlatReply | undefined {
 
 function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['identity'] {
   const times = confirmedAt(mark.ExternalID)
-  if (times.length === 0) return 'unknown'
+  if (times.length === 0) return isMade(mark) ? 'unknown' : 'default'
   const markMs = parseTime(mark.RecordedOn)
   // At a coarser precision than milliseconds two records may have one time.
   if (markMs % 1_000 > 0 && times.includes(markMs)) return 'confirmed'
@@ -212,11 +228,14 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   const minutes = posted.Qualifier.MinutesLate ?? null
   const isKept = minutes === null ? profile.nullKept : profile.zeroKept
   const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
-  if (!sameMinutes && !profile.minutesOpaque) return 'other'
+  // A service may show null for what it stores (service.md 2).
+  const saysNothing = (value: unknown): boolean => value === null && !profile.qualifierShown
+  if (!sameMinutes && !profile.minutesOpaque && !saysNothing(row.MinutesLate)) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
   const { cutLength, wholeLength } = profile
   if (isSameComment(before, after)) return sameMinutes ? 'same' : 'alike'
   if (profile.commentsOpaque) return 'alike'
+  if (saysNothing(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
   // Blanks may have been trimmed where a comment was cut: the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)

@@ -75,42 +75,33 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** V3 to V2, the reply form: the service's id and echoed values, including null; members without an echo keep the posted value. */
+/** V3 to V2, the reply form: the service's id and echoed values; a member that the service leaves out or shows as null keeps the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
-  const qualifier = reply.Qualifier === null ? NO_QUALIFIER : reply.Qualifier
-  const recordedBy = echoed(reply.RecordedBy, posted.RecordedBy)
+  const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
+    reply[name]?.ExternalID ?? posted[name].ExternalID
   return {
     ExternalID: reply.ExternalID,
     Present: reply.Present ?? posted.Present,
     Absent: reply.Absent ?? posted.Absent,
-    RecordedOn: echoed(reply.RecordedOn, posted.RecordedOn),
-    ChangeProcessName: echoed(reply.ChangeProcessName, posted.ChangeProcessName),
-    AttendableEventStart: echoed(reply.AttendableEventStart, posted.AttendableEventStart),
-    RecordedBy: recordedBy === null ? null : recordedBy.ExternalID,
-    Learner: (reply.Attendee ?? posted.Attendee).ExternalID,
-    AttendableEvent: (reply.Event ?? posted.Event).ExternalID,
-    SchoolAttendanceCode: (reply.AttendanceCode ?? posted.AttendanceCode).ExternalID,
-    MinutesLate: echoed(qualifier?.MinutesLate, posted.Qualifier.MinutesLate),
-    Comment: echoed(qualifier?.Comment, posted.Qualifier.Comment),
+    RecordedOn: reply.RecordedOn ?? posted.RecordedOn ?? null,
+    ChangeProcessName: reply.ChangeProcessName ?? posted.ChangeProcessName ?? null,
+    AttendableEventStart: reply.AttendableEventStart ?? posted.AttendableEventStart ?? null,
+    RecordedBy: reply.RecordedBy?.ExternalID ?? posted.RecordedBy?.ExternalID ?? null,
+    Learner: idOf('Attendee'),
+    AttendableEvent: idOf('Event'),
+    SchoolAttendanceCode: idOf('AttendanceCode'),
+    MinutesLate: reply.Qualifier?.MinutesLate ?? posted.Qualifier.MinutesLate ?? null,
+    Comment: reply.Qualifier?.Comment ?? posted.Qualifier.Comment ?? null,
   }
-}
-
-const NO_QUALIFIER = { MinutesLate: null, Comment: null }
-
-function echoed<Value>(reply: Value | null | undefined, posted: Value | null | undefined): Value | null {
-  return (reply === undefined ? posted : reply) ?? null
 }
 
 /** False if the reply is about another learner or event than the posted record: then it is not an answer to it. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
-  return (
-    (reply.Attendee === undefined || sameGuid(reply.Attendee.ExternalID, posted.Attendee.ExternalID)) &&
-    (reply.Event === undefined || sameGuid(reply.Event.ExternalID, posted.Event.ExternalID))
-  )
-}
-
-function sameGuid(one: string, other: string): boolean {
-  return one === other || one.toLowerCase() === other.toLowerCase()
+  const isSame = ({ ExternalID: id }: V3Reference, own: V3Reply['Event']): boolean => {
+    const shown = own?.ExternalID ?? id
+    return shown === id || shown.toLowerCase() === id.toLowerCase()
+  }
+  return isSame(posted.Attendee, reply.Attendee) && isSame(posted.Event, reply.Event)
 }
 
 /** A record may have a thousand, and a batch thousands of such records: the reply must not be many times as large. */

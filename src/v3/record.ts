@@ -33,18 +33,24 @@ export interface V3Qualifier {
   readonly Comment: string | null | undefined
 }
 
-/** The service's reply to a POST, as far as it is read; missing members are undefined. */
+/** A reference as a service returns it: one without a value may come as an object of nulls. */
+type ReplyReference = Partial<Record<'ExternalID' | 'Type', string | null | undefined>>
+
+/**
+ * The service's reply to a POST, as far as it is read. Every member but the id may be null (service.md 2) or missing, which says nothing
+ * of what was stored.
+ */
 export interface V3Reply {
   readonly ExternalID: string
-  readonly Present?: boolean | undefined
-  readonly Absent?: boolean | undefined
+  readonly Present?: boolean | null | undefined
+  readonly Absent?: boolean | null | undefined
   readonly RecordedOn?: string | null | undefined
   readonly ChangeProcessName?: string | null | undefined
   readonly AttendableEventStart?: string | null | undefined
-  readonly RecordedBy?: V3Reference | null | undefined
-  readonly Attendee?: V3Reference | undefined
-  readonly Event?: V3Reference | undefined
-  readonly AttendanceCode?: V3Reference | undefined
+  readonly RecordedBy?: ReplyReference | null | undefined
+  readonly Attendee?: ReplyReference | null | undefined
+  readonly Event?: ReplyReference | null | undefined
+  readonly AttendanceCode?: ReplyReference | null | undefined
   readonly Qualifier?: Partial<V3Qualifier> | null | undefined
 }
 
@@ -75,7 +81,7 @@ export function encodeRecord(record: V3Record, profile: BodyProfile): string {
 const INT32 = 2_147_483_648
 
 /**
- * True for a value that counts as a reply to a POST: it has an id and no member of a wrong type; the rest may be missing. Written
+ * True for a value that counts as a reply to a POST: it has an id and no member of a wrong type; the rest may be null or missing. Written
  * out member by member: a schema library takes longer for it than JSON.parse for the text.
  */
 export function isV3Reply(value: unknown): value is V3Reply {
@@ -88,7 +94,7 @@ export function isV3Reply(value: unknown): value is V3Reply {
     isText(value['RecordedOn']) &&
     isText(value['ChangeProcessName']) &&
     isText(value['AttendableEventStart']) &&
-    (value['RecordedBy'] === null || isReference(value['RecordedBy'])) &&
+    isReference(value['RecordedBy']) &&
     isReference(value['Attendee']) &&
     isReference(value['Event']) &&
     isReference(value['AttendanceCode']) &&
@@ -105,7 +111,7 @@ function isId(value: unknown): boolean {
 }
 
 function isBoolean(value: unknown): boolean {
-  return value === undefined || typeof value === 'boolean'
+  return value === undefined || value === null || typeof value === 'boolean'
 }
 
 function isText(value: unknown): boolean {
@@ -113,7 +119,10 @@ function isText(value: unknown): boolean {
 }
 
 function isReference(value: unknown): boolean {
-  return value === undefined || (isObject(value) && isId(value['ExternalID']) && isText(value['Type']))
+  if (value === undefined || value === null) return true
+  if (!isObject(value) || !isText(value['Type'])) return false
+  const id = value['ExternalID']
+  return id === undefined || id === null || isId(id)
 }
 
 function isQualifier(value: unknown): boolean {

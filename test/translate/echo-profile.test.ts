@@ -74,9 +74,19 @@ describe('learnEcho', () => {
     ['anew where missing minutes become 0', [minutes(null, null, true), minutes(null, 0, true)], { epoch: 1 }],
   ])('learns %s, and the same again changes nothing', (_what, echoes, learned) => {
     const profile = learn(...echoes)
-    expect(profile).toEqual({ ...freshProfile, ...learned })
+    expect(profile).toEqual({ ...freshProfile, qualifierShown: profile.qualifierShown, ...learned })
     expect(echoes.slice(-1).reduce(learnEcho, profile)).toBe(profile)
   }) // prettier-ignore
+
+  it.each<[what: string, shown: Echo, isShown: boolean]>([
+    ['a comment', comment('x', 'x'), true],
+    ['minutes', minutes(0, 0), true],
+    ['nulls', minutes(5, null), false],
+    ['no qualifier', echo({ Qualifier: null }), false],
+    ['no values', echo({}), false],
+  ])('learns whether the service shows minutes and comments: %s', (_what, shown, isShown) => {
+    expect(learn(shown).qualifierShown).toBe(isShown)
+  })
 })
 
 describe('a profile of several instances', () => {
@@ -84,7 +94,13 @@ describe('a profile of several instances', () => {
 
   it('holds what each of them learned', () => {
     const joined = joinProfiles(own, other)
-    expect(joined).toEqual({ ...freshProfile, commentsShown: true, cutLength: 7, clockOffMs: 3_600_010 })
+    expect(joined).toEqual({
+      ...freshProfile,
+      commentsShown: true,
+      cutLength: 7,
+      qualifierShown: true,
+      clockOffMs: 3_600_010,
+    })
     expect(joinProfiles(joined, own)).toBe(joined)
     const newer = { ...freshProfile, epoch: 1 }
     expect([joinProfiles(newer, own), joinProfiles(own, newer)]).toEqual([newer, newer])

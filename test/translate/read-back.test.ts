@@ -172,7 +172,7 @@ describe('the mark that stands', () => {
     ['is not one of days before that equals the posted one', [{ ...another, ...minuteBefore }, { ...row, ...daysBefore }], {}, 'absent'],
     ['is known where all of them are', [{ ...row, ...otherCode, ...minuteAfter }], known(minuteAfter), 'absent'],
     ['is about the learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], {}, 'absent'],
-    ['has a code', [{ ...row, AttendanceCode: null }], {}, 'absent'],
+    ['has a code, or was made by nobody', [{ ...row, AttendanceCode: null, RecordedBy: null, RecordedOn: null }], {}, 'absent'],
   ])('%s', (_what, value, own, kind) => {
     expect(decide(value, own).kind).toBe(kind)
   }) // prettier-ignore
@@ -185,6 +185,8 @@ describe('the mark that stands', () => {
     [{ value: ['x'] }],
     ['text'],
     [{ value: [row], '@odata.nextLink': 'x' }],
+    [{ value: [{ ...row, AttendanceCode: null, RecordedOn: null }] }],
+    [{ value: [{ ...row, AttendanceCode: { ExternalID: null, Type: null }, RecordedBy: null }] }],
   ])('cannot be read from %j', (answer) => {
     expect(readMarks(posted, answer)).toBeUndefined()
   })
@@ -224,12 +226,49 @@ describe('the mark that stands', () => {
   })
 })
 
+// service.md 2: every field but the key may be null, which says nothing of what was stored.
+describe('a mark with null members', () => {
+  const full = { ...posted, Qualifier: { MinutesLate: 5, Comment: 'a long comment' } }
+  const none = { ExternalID: null, Type: null }
+  const nulls = { ...row, Present: null, Absent: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: none, Qualifier: null } // prettier-ignore
+  const decideFull = (mark: object, own: Partial<ReadBackFacts> = {}): ReadBack =>
+    decideReadBack(full, readMarks(full, { value: [mark] }) ?? [], { ...facts, ...own })
+
+  it.each<[string, object, Partial<ReadBackFacts>, string]>([
+    ['with the posted time', {}, {}, 'applied'],
+    ['by the clock of the service', { RecordedOn: '2026-06-10T10:00:30.7Z' }, {}, 'applied'],
+    ['without a time, as default marks are', { RecordedOn: null }, {}, 'unclear'],
+    ['from before', minuteBefore, {}, 'unclear'],
+    ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
+    ['of another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
+    ['of a service that shows minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
+  ])('is not taken for another one: %s', (_what, mark, own, kind) => {
+    expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
+  }) // prettier-ignore
+
+  it('is accepted without author and time where nothing but these is missing', () => {
+    expect(decideFull({ ...nulls, RecordedOn: null, Qualifier: full.Qualifier }).kind).toBe('applied')
+  })
+
+  it('is told as it was posted where the service shows null, and as the service says else', () => {
+    expect(decideFull({ ...nulls, Absent: true })).toMatchObject({
+      reply: { Present: full.Present, Absent: true },
+    })
+  })
+})
+
 it.each([
   ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
   ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
   ['no minutes as none, where they are kept', { nullKept: true }, { MinutesLate: 0 }, 'overwritten'],
   ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
-  ['0 minutes as 0, where it is kept', { zeroKept: true }, { MinutesLate: null }, 'overwritten', 0],
+  [
+    '0 minutes as 0, where it is kept',
+    { zeroKept: true, qualifierShown: true },
+    { MinutesLate: null },
+    'overwritten',
+    0,
+  ],
   ['0 minutes as none, where missing ones are kept', { nullKept: true }, { MinutesLate: null }, 'applied', 0],
   ['other minutes', {}, { MinutesLate: 5 }, 'overwritten'],
   ['another comment', {}, { Comment: 'x' }, 'overwritten'],

@@ -9,7 +9,7 @@ import {
 } from '../../src/translate/index.ts'
 import { decodeRecord, encodeFlatReply, type FlatRecord, type FlatReply } from '../../src/v2/index.ts'
 import { parseJson } from '../../src/upstream/index.ts'
-import { encodeRecord, type V3Record } from '../../src/v3/index.ts'
+import { encodeRecord, type V3Record, type V3Reply } from '../../src/v3/index.ts'
 import { isV3Reply } from '../../src/v3/record.ts'
 import { anyGuid } from '../support/guid-arbitrary.ts'
 import fc from 'fast-check'
@@ -260,17 +260,16 @@ describe('toFlatReply', () => {
   })
 
   const posted: V3Record = { ...nested, RecordedBy: { ExternalID: C }, AttendableEventStart: 's' }
-  const nulls = { RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: null }
-  it.each([
-    ['every member', { MinutesLate: null, Comment: null }],
-    ['the qualifier', null],
-  ])('takes a null of the service for its answer: %s', (_name, Qualifier) => {
-    expect(toFlatReply(posted, { ExternalID: id, ...nulls, Qualifier })).toMatchObject({
-      ...nulls,
-      MinutesLate: null,
-      Comment: null,
-    })
-  })
+  const none = { ExternalID: null, Type: null }
+  const nulls = { Present: null, Absent: null, RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null } // prettier-ignore
+  it.each<[string, Omit<V3Reply, 'ExternalID'>]>([
+    ['every member', { RecordedBy: null, Attendee: null, Event: null, AttendanceCode: null, Qualifier: null }],
+    ['the members of objects', { RecordedBy: none, Attendee: none, Event: none, AttendanceCode: none, Qualifier: { MinutesLate: null, Comment: null } }],
+  ])('tells what was posted where the service shows null: %s', (_name, inner) => {
+    const reply = { ExternalID: id, ...nulls, ...inner }
+    expect(toFlatReply(posted, reply)).toEqual(toFlatReply(posted, { ExternalID: id }))
+    expect(isReplyTo(posted, reply)).toBe(true)
+  }) // prettier-ignore
 
   it('fills a qualifier that was echoed in part', () => {
     expect(toFlatReply(posted, { ExternalID: id, Qualifier: { MinutesLate: 9 } })).toMatchObject({
@@ -280,7 +279,7 @@ describe('toFlatReply', () => {
     })
     expect(toFlatReply(posted, { ExternalID: id, Qualifier: { Comment: null } })).toMatchObject({
       MinutesLate: 5,
-      Comment: null,
+      Comment: 'late bus',
     })
   })
 })

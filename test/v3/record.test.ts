@@ -25,20 +25,30 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ExternalID: id })).toBe(true)
   })
 
+  it('service.md 2: takes null for every member but the id, and a reference of nulls', () => {
+    const none = { ExternalID: null, Type: null }
+    const names = ['Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart']
+    const references = ['RecordedBy', 'Attendee', 'Event', 'AttendanceCode']
+    const nulls = Object.fromEntries([...names, ...references, 'Qualifier'].map((name) => [name, null]))
+    expect(isV3Reply({ ExternalID: id, ...nulls })).toBe(true)
+    for (const name of references) expect(isV3Reply({ ExternalID: id, [name]: none })).toBe(true)
+    expect(isV3Reply({ ...nulls, ExternalID: null })).toBe(false)
+  })
+
   it('agrees with a schema on whatever members a reply has', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
-    const reference = z.object({ ExternalID: guid, Type: z.string().nullish() })
+    const reference = z.object({ ExternalID: guid.nullish(), Type: z.string().nullish() })
     const schema = z.object({
       ExternalID: guid.refine((text) => text !== ZERO_GUID),
-      Present: z.boolean().optional(),
-      Absent: z.boolean().optional(),
+      Present: z.boolean().nullish(),
+      Absent: z.boolean().nullish(),
       RecordedOn: z.string().nullish(),
       ChangeProcessName: z.string().nullish(),
       AttendableEventStart: z.string().nullish(),
       RecordedBy: reference.nullish(),
-      Attendee: reference.optional(),
-      Event: reference.optional(),
-      AttendanceCode: reference.optional(),
+      Attendee: reference.nullish(),
+      Event: reference.nullish(),
+      AttendanceCode: reference.nullish(),
       Qualifier: z.object({ MinutesLate: z.int32().nullish(), Comment: z.string().nullish() }).nullish(),
     })
     const leaf = fc.constantFrom(
