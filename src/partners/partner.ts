@@ -125,10 +125,12 @@ export function createAuthorise(
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
-  const { callsPerSecond, tokens } = partner
+  const { callsPerSecond, tokens, match } = partner
   const { authorization } = client
   const subscriptionKey = partner.subscriptionKey?.() ?? client.subscriptionKey
-  const rateLimit = callsPerSecond === undefined ? undefined : rateLimits.of(subscriptionKey, callsPerSecond)
+  const isConfigured = partner.subscriptionKey !== undefined || 'subscriptionKeySha256' in match
+  const rateLimit =
+    callsPerSecond === undefined ? undefined : rateLimits.of(subscriptionKey, callsPerSecond, isConfigured)
   const who = { ...known, rateLimit }
   if (tokens === undefined)
     return { ...who, credentials: { authorization, subscriptionKey }, renew: undefined }

@@ -1,7 +1,14 @@
 import { hash } from 'node:crypto'
 
 import type { Clock } from '../clock.ts'
-import { type CallPriority, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
+import {
+  type CallPriority,
+  FairQueue,
+  NEWCOMERS,
+  type QueueKey,
+  type Refusal,
+  soleQueue,
+} from './fair-queue.ts'
 
 /** Whether a call may leave; refused, nothing must be sent. */
 export type Admission =
@@ -19,8 +26,13 @@ interface RateLimitOptions {
   readonly maxWaiting?: number
   /** Called with the decision on every call. */
   readonly onAdmission?: OnAdmission | undefined
-  /** Shared with other instances that call with the same key: the limit then holds for all of them together. */
+  /**
+   * Shared with other instances that call with the same key: the limit then holds for all of them together. Until a client of the key is
+   * accepted, each instance limits its own calls, so that nothing is stored for a key that anybody made up.
+   */
   readonly slots?: RateSlots | undefined
+  /** False for a key that a client shows: its slots are shared once a client of the key is accepted. Default true. */
+  readonly isConfigured?: boolean
 }
 
 /**
@@ -67,10 +79,12 @@ const KNOWN_MS = 1_000
 
 /** Creates a rate limit: a queue of calls and the tokens that let them leave, of this instance or reserved among all. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
-  const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission, slots } = options
+  const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const limit = toCallLimit(callsPerSecond)
+  let isAccepted = options.isConfigured ?? true
+  const slots = (): RateSlots | undefined => (isAccepted ? options.slots : undefined)
   const tokens =
-    slots === undefined
+    options.slots === undefined
       ? createTokenBucket(limit, clock)
       : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
@@ -84,7 +98,13 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     return tokenMs === undefined ? undefined : Math.max(tokenMs, pausedUntilMs - clock.nowMs())
   }
   const queue = new FairQueue(
-    { mayTake: () => (waitMs() ?? 1) <= 0, take: () => tokens.take() },
+    {
+      mayTake: (holder) => {
+        isAccepted ||= holder !== NEWCOMERS
+        return (waitMs() ?? 1) <= 0
+      },
+      take: () => tokens.take(),
+    },
     clock,
     maxWaiting,
   )
@@ -123,8 +143,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     },
     sincePauseMs: async () => {
       const askedMs = clock.nowMs()
-      if (slots !== undefined && askedMs - shared.askedMs >= KNOWN_MS) {
-        const sinceMs = await slots.sincePauseMs()
+      const others = slots()
+      if (others !== undefined && askedMs - shared.askedMs >= KNOWN_MS) {
+        const sinceMs = await others.sincePauseMs()
         if (sinceMs === undefined) return undefined
         shared = { pauseMs: askedMs - sinceMs, askedMs }
       }
@@ -133,7 +154,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     pauseFor: (ms) => {
       lastPauseMs = clock.nowMs()
       pausedUntilMs = Math.max(pausedUntilMs, clock.nowMs() + ms)
-      slots?.pauseFor(ms)
+      slots()?.pauseFor(ms)
       serve()
     },
     setRate: (rate) => {
@@ -147,8 +168,11 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 
 /** The rate limits of all subscription keys; partners with one key share its calls (service-facts 9). */
 export interface RateLimits {
-  /** The limit of a key. Of several rates that are asked for, the lowest applies from then on. */
-  of(subscriptionKey: string, callsPerSecond: number): RateLimit
+  /**
+   * The limit of a key. Of several rates that are asked for, the lowest applies from then on. `isConfigured`, true by default: the key is none
+   * that a client may have made up.
+   */
+  of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
   /** Lets the next requested rate of each key apply, whether it is lower or higher; sent and waiting calls still count. */
   forgetRates(): void
   /** How many calls of this kind wait, over all keys. */
@@ -172,7 +196,7 @@ export function createRateLimits(
     for (const [key, { limit }] of known) if (limit.isIdle()) known.delete(key)
   }
   return {
-    of: (subscriptionKey, callsPerSecond) => {
+    of: (subscriptionKey, callsPerSecond, isConfigured = true) => {
       const key = hash('sha256', subscriptionKey)
       const before = known.get(key)
       if (before !== undefined) {
@@ -183,7 +207,13 @@ export function createRateLimits(
         return before.limit
       }
       if (known.size >= MAX_KEPT) dropIdle()
-      const limit = createRateLimit({ callsPerSecond, clock, onAdmission, slots: slotsOf?.(key) })
+      const limit = createRateLimit({
+        callsPerSecond,
+        clock,
+        onAdmission,
+        slots: slotsOf?.(key),
+        isConfigured,
+      })
       known.set(key, { limit, callsPerSecond })
       return limit
     },
@@ -279,12 +309,12 @@ interface Reserved {
 
 /**
  * Tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time
- * is lost. `onKnown` is called when a time that was asked for is known.
+ * is lost. While `shared` gives no slots, this instance limits its own calls. `onKnown` is called when a time that was asked for is known.
  */
 function createReservedSlots(
   own: CallLimit,
   clock: Clock,
-  shared: RateSlots,
+  shared: () => RateSlots | undefined,
   onKnown: () => void,
 ): CallTokens {
   const bucket = createTokenBucket(own, clock)
@@ -292,11 +322,11 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let asking = false
-  const ask = (wanted: number): void => {
+  const ask = (slots: RateSlots, wanted: number): void => {
     if (asking) return
     asking = true
     const askedMs = clock.nowMs()
-    void shared.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then((waits) => {
+    void slots.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then((waits) => {
       asking = false
       const nowMs = clock.nowMs()
       const slackMs = Math.max(JITTER_MS, JITTER_MS + ANSWER_MS - (nowMs - askedMs))
@@ -307,11 +337,13 @@ function createReservedSlots(
   }
   return {
     waitMs: (wanted) => {
+      const slots = shared()
+      if (slots === undefined) return bucket.waitMs(wanted)
       const nowMs = clock.nowMs()
       reserved = reserved.filter(({ untilMs }) => untilMs >= nowMs)
       const [first] = reserved
       if (first !== undefined) return Math.max(0, first.atMs - nowMs)
-      ask(wanted)
+      ask(slots, wanted)
       return undefined
     },
     take: () => {

@@ -58,6 +58,28 @@ describe('product 3: a request whose credentials are denied', () => {
     await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
   })
 
+  it('leaves nothing on the disk for keys that clients made up, and the calls of an accepted key are counted there', async () => {
+    const upstream = await startUpstream(verifying(denied))
+    const journal = journalFile()
+    const limited = onePartner({ v3: { callsPerSecond: 5 } })
+    const adapter = await startAdapter(upstream.url, { ...limited, journal })
+    const names = (): number => rowsOf(journal, 'SELECT name FROM journal_rate_slots').length
+    for (let count = 0; count < 20; count += 1) {
+      const made = { 'Ocp-Apim-Subscription-Key': `made-up-${count}`, Authorization: forged }
+      const { headers, body } = batchOf(flatRecords(1))
+      const path =
+        '/V2/Attendance/AttendanceRecords?$filter=Learner%20eq%2000000000-0000-4000-8000-000000000001'
+      const write = await adapter.request('POST', batchPath, { headers: { ...headers, ...made }, body })
+      expect(write.status).toBe(401)
+      expect((await adapter.request('GET', path, { headers: made })).status).not.toBe(200)
+      expect((await adapter.request('GET', '/V1/LookupItems', { headers: made })).status).not.toBe(200)
+    }
+    expect(names()).toBe(0)
+    for (let count = 0; count < 2; count += 1)
+      expect((await post(adapter, batchOf([flatRecord(count)], { batch: `b${count}` }))).status).toBe(200)
+    expect(names()).toBe(1)
+  })
+
   it('retires no stored answer of the client whose claims and ids it has', async () => {
     const { upstream, adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { type CallLimit, createRateLimit, type RateSlots } from '../../src/upstream/index.ts'
+import { type CallLimit, createRateLimit, type QueueKey, type RateSlots } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 /** A rate limit whose slots the test reserves, one answer for each question. */
@@ -8,6 +8,7 @@ function start(
   callsPerSecond: number,
   answers: (readonly number[] | undefined)[],
   pauses: (number | undefined)[] = [],
+  isConfigured?: boolean,
 ) {
   const clock = createManualClock()
   const asked: [limit: CallLimit, calls: number][] = []
@@ -20,15 +21,41 @@ function start(
     pauseFor: (ms) => held.push(ms),
     sincePauseMs: () => Promise.resolve(pauses.shift()),
   }
-  const rateLimit = createRateLimit({ callsPerSecond, clock, slots })
+  const rateLimit = createRateLimit({
+    callsPerSecond,
+    clock,
+    slots,
+    ...(isConfigured === undefined ? {} : { isConfigured }),
+  })
   const log: [name: string, atMs: number][] = []
-  const ask = (name: string, deadlineMs = Infinity): void => {
-    void rateLimit.acquire('write', deadlineMs).then((admission) => {
+  const ask = (name: string, deadlineMs = Infinity, queueKey?: QueueKey): void => {
+    void rateLimit.acquire('write', deadlineMs, queueKey).then((admission) => {
       log.push([admission.admitted ? name : `${name} ${admission.reason}`, clock.nowMs()])
     })
   }
   return { clock, rateLimit, asked, held, log, ask }
 }
+
+describe('slots of a key that a client shows', () => {
+  it('are reserved once the service has accepted a client of the key, and nothing is stored before', async () => {
+    const { clock, rateLimit, asked, held, log, ask } = start(2, [[0]], [undefined], false)
+    let isAccepted = false
+    const client = { partner: 'any', owner: 'client', isAccepted: () => isAccepted }
+    for (const name of ['a', 'b', 'c']) ask(name, Infinity, client)
+    rateLimit.pauseFor(10)
+    expect(await rateLimit.sincePauseMs()).toBe(0)
+    await clock.pass(100)
+    expect(log).toEqual([['a', 0], ['b', 0]]) // prettier-ignore
+    expect([asked, held]).toEqual([[], []])
+    // The call that waits is one of an accepted client by now.
+    isAccepted = true
+    await clock.pass(1_000)
+    expect(log.at(-1)).toEqual(['c', 1_050])
+    expect(asked).toEqual([[{ calls: 2, windowMs: 1_150 }, 1]])
+    rateLimit.pauseFor(20)
+    expect(held).toEqual([20])
+  })
+})
 
 describe('slots that instances share', () => {
   it('are reserved only while somebody waits, a quarter of a window at a time', async () => {
