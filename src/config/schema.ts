@@ -127,7 +127,9 @@ const consoleSchema = z.strictObject({
 /** Paths that are passed through by default: learners and attendance of service.md 1.1 and 4, lookups and metadata. */
 const defaultAllow: readonly string[] = [
   '/**/Learner/**',
+  '/**/V1',
   '/**/V1/**',
+  '/**/V3',
   '/**/V3/**',
   '/**/V2/LearnerRegistations',
   '/**/Lookup/**',
@@ -272,7 +274,7 @@ export const configSchema = z.strictObject({
     z
       .strictObject({
         allow: key(
-          'Path patterns with the default methods of their kind, or { path, methods }.',
+          'Path patterns with the default methods of their kind, or { path, methods }; $batch only where a pattern ends in it.',
           z.array(allowedPath).default(() => [...defaultAllow]),
         ),
         rewriteLinks: key(

@@ -183,6 +183,15 @@ export function bodyArrival(
   })
 }
 
+/** Returns the bytes of a body that have arrived. The bytes stay in the request for a later reader. */
+export function peekBody(request: IncomingMessage): Buffer {
+  // With its size: a stream that is read beyond its end has ended.
+  const bytes: unknown = request.readableLength > 0 ? request.read(request.readableLength) : undefined
+  if (!Buffer.isBuffer(bytes)) return Buffer.alloc(0)
+  request.unshift(bytes)
+  return bytes
+}
+
 /** True while a body is to come. */
 export function hasBody(request: IncomingMessage): boolean {
   return !request.complete && isFramed(request)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 
 import micromatch from 'micromatch'
 
@@ -11,16 +11,19 @@ export type AllowedPath = string | { readonly path: string; readonly methods: re
 /** Methods that change nothing: what every path takes that is passed through. */
 export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
+const BATCH = /\/\$batch\/?$/i
+
 /** Kinds of path with other methods (service.md 1.1, 1.2 and 4): everything else of the service is read only. */
 const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] = [
-  { pattern: /\/\$batch\/?$/i, methods: ['POST'] },
-  { pattern: /\/v3\/(?:attendance\/)?attendancerecords\/?$/i, methods: [...readMethods, 'POST'] },
+  { pattern: BATCH, methods: ['POST'] },
+  { pattern: /\/v3\/(?:attendance\/)?attendancerecords(?:\(\))?\/?$/i, methods: [...readMethods, 'POST'] },
   { pattern: /\/v3\/(?:learner\/)?learnerpersonals(?:\([^/]*\))?\/?$/i, methods: [...readMethods, 'PATCH'] },
 ]
 
 /**
  * Creates the look-up of the methods that the path of a request takes; undefined for a path that is not on the list. An entry with
- * methods of its own replaces those of the kind. Error: `ADP_PATH`.
+ * methods of its own replaces those of the kind. A `$batch` is on the list where an entry names it: this list does not apply to the requests
+ * inside a batch. Error: `ADP_PATH`.
  */
 export function createAllowedMethods(
   allow: readonly AllowedPath[],
@@ -28,11 +31,13 @@ export function createAllowedMethods(
   const entries = allow.map((entry) => {
     const { path, methods } = typeof entry === 'string' ? { path: entry, methods: undefined } : entry
     // In braces `/**/x` also matches `/x`.
-    return { matches: micromatch.matcher(`{${path},}`, { nocase: true, dot: true }), methods }
+    const matches = micromatch.matcher(`{${path},}`, { nocase: true, dot: true })
+    return { matches, namesBatch: BATCH.test(path), methods }
   })
   return (request) => {
     const path = pathOf(request)
-    const found = entries.filter(({ matches }) => matches(path))
+    const isBatch = BATCH.test(path)
+    const found = entries.filter(({ matches, namesBatch }) => (namesBatch || !isBatch) && matches(path))
     if (found.length === 0) return undefined
     const own = found.flatMap(({ methods }) => methods ?? [])
     return own.length > 0 ? own : methodsOfKind(path)
@@ -48,15 +53,46 @@ function methodsOfKind(path: string): readonly string[] {
  * is told where batches go.
  */
 export function refuseMethod(
-  { method, url = '' }: IncomingMessage,
+  { method, url = '', headers }: IncomingMessage,
   response: ServerResponse,
   methods: readonly string[],
 ): AdapterError {
   const allowed = methods.join(', ')
   response.setHeader('Allow', allowed)
-  const isBatch = method === 'POST' && /\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url)
-  const hint = isBatch ? ' Batches of V2 are posted to …/V2/Attendance/$batch.' : ''
+  const isBatch = method === 'POST' && (/\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url) || isMultipart(headers))
+  const hint = isBatch ? ' Nothing was sent. Batches of V2 are posted to …/V2/Attendance/$batch.' : ''
   return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.${hint}`)
+}
+
+function isMultipart(headers: IncomingHttpHeaders): boolean {
+  return /^\s*multipart\/mixed\b/i.test(headers['content-type'] ?? '')
+}
+
+/** What only V2 has: the path in its request lines, the type of its records, and names of their members (service.md 4.2). */
+const OF_V2 =
+  /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
+
+/**
+ * Creates the check of the first bytes of a body that goes to V3 as it is; undefined for a request that cannot be a batch of V2. The check
+ * throws `ADP_PATH` for a batch of V2: it would be written without the journal. Error: `ADP_CONTENT_ENCODING` for bytes that cannot be checked.
+ */
+export function createBatchCheck({
+  method,
+  headers,
+}: IncomingMessage): ((firstBytes: Buffer) => void) | undefined {
+  if (method !== 'POST' || !isMultipart(headers)) return undefined
+  if (headers['content-encoding'] !== undefined)
+    throw new AdapterError(
+      'ADP_CONTENT_ENCODING',
+      'A multipart batch for V3 is compressed. Nothing was sent. Send the batch without Content-Encoding.',
+    )
+  return (firstBytes) => {
+    if (OF_V2.test(firstBytes.toString('latin1')))
+      throw new AdapterError(
+        'ADP_PATH',
+        'The body is a batch of V2, and the path is one of V3. Nothing was sent. Send the batch to …/V2/Attendance/$batch.',
+      )
+  }
 }
 
 /** Metadata, and the document that lists the sets of a service. */

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
-import { bodyArrival, hasBody, isFramed, Pieces } from '../http/body.ts'
+import { bodyArrival, hasBody, isFramed, peekBody, Pieces } from '../http/body.ts'
 import { GONE, untilGone } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import {
@@ -44,6 +44,8 @@ export interface ForwardCall {
   readonly keepGoing?: boolean
   /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
   readonly captureBytes?: number
+  /** Called with the first 64 KiB of a body that is streamed, before the request waits for its turn; nothing is sent where it throws. */
+  readonly checkBody?: ((firstBytes: Buffer) => void) | undefined
   /** Called once the request has a connection, right before its first byte is sent; nothing is sent where it throws. */
   readonly beforeSend?: () => void
   /** True: a reply of 401 is returned in place of being sent on, unless it is long. */
@@ -147,6 +149,7 @@ export function createForwarder(options: ForwarderOptions) {
           uploads.set(request, upload)
           await bodyArrival(request, (count) => held.take(count), { clock, waitMs: arrivalMs })
         }
+        if (isUpload) call.checkBody?.(peekBody(request))
         await budget?.take()
         const links = call.links?.map((link) => ({ ...link, from: target + link.from }))
         const trace = options.trace?.()

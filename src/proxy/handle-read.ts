@@ -11,6 +11,7 @@ import { countMarks, readPage } from '../reads/read-page.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from '../reads/read-request.ts'
 import type { ReadSession } from '../reads/read-upstream.ts'
 import {
+  hasKey,
   readGuidKey,
   toV3RegistrationQuery,
   writeLegacyMetadata,
@@ -179,7 +180,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
   const below = rawSegments.slice(at + 1, segments.length)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
   // Next links lead to the path that was called, ids and contexts to the set by its name, as those of the legacy face.
-  const isEntity = segments[at]?.includes('(') === true && below.length === 0
+  const isEntity = hasKey(segments[at] ?? '') && below.length === 0
   const links = [
     ...(isEntity ? [] : [{ from: resource, to: addressOf(request), nextTo: nextAddressOf(reads, exchange) }]),
     { from: '/V3', to: root },
@@ -193,7 +194,7 @@ const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
 /** The key of a set's segment as V3 writes it, or nothing. Error: `ADP_NOT_FOUND` for a key that no registration has. */
 function keyOf(segment: string): string {
-  if (!segment.includes('(')) return ''
+  if (!hasKey(segment)) return ''
   const id = readGuidKey(segment)
   if (id === undefined)
     throw new AdapterError('ADP_NOT_FOUND', 'There is no learner registration with this key.')

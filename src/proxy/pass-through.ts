@@ -11,6 +11,7 @@ import { readUpstreamError, type V3Credentials } from '../v3/index.ts'
 import {
   type AllowedPath,
   createAllowedMethods,
+  createBatchCheck,
   readMethods,
   refuseMethod,
   showsAcceptance,
@@ -87,6 +88,7 @@ export function createPassThrough(options: PassThroughOptions) {
           'ADP_NOT_FOUND',
           'This path is not served: passThrough.allow of the configuration does not list it.',
         )
+      const checkBody = createBatchCheck(request)
       const { partner, client, renew } = authorisation
       const startedMs = nowMs()
       const method: PassedThrough['method'] = methods.find((one) => one === request.method) ?? 'other'
@@ -121,6 +123,7 @@ export function createPassThrough(options: PassThroughOptions) {
           budget,
           credentials,
           withheld,
+          checkBody,
           links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
           onReplyHead: ({ status, fields }) => {

@@ -46,10 +46,16 @@ interface Route {
 const routes: readonly Route[] = [
   { pattern: batchPath, segments: 3, kind: 'batch', handlers: { POST: handleWrite } },
   {
-    pattern: /\/v2\/attendance\/attendancerecords\/?$/i,
+    pattern: /\/v2\/attendance\/attendancerecords(?:\(\))?\/?$/i,
     segments: 3,
     kind: 'readFilter',
     handlers: { GET: handleReadPage, POST: handleWrite },
+  },
+  {
+    pattern: /\/v2\/attendance\/attendancerecords(?:\(\))?\/\$count\/?$/i,
+    segments: 4,
+    kind: 'readFilter',
+    handlers: { GET: handleReadCount },
   },
   {
     pattern: /\/v2\/attendance\/attendancerecords\([^/]*\/?$/i,
@@ -62,12 +68,6 @@ const routes: readonly Route[] = [
     segments: 4,
     kind: 'readKey',
     handlers: { GET: handleReadField },
-  },
-  {
-    pattern: /\/v2\/attendance\/attendancerecords\/\$count\/?$/i,
-    segments: 4,
-    kind: 'readFilter',
-    handlers: { GET: handleReadCount },
   },
   {
     pattern: /\/v2\/attendance\/\$metadata\/?$/i,

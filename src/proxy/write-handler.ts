@@ -49,7 +49,7 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
   // As the client spells the path of its write: that path for a single record, its sibling for a batch.
-  const address = addressOf(request).replace(/\/$/, '')
+  const address = addressOf(request).replace(/(?:\(\)|%28%29)?\/?$/, '')
   const records = kind === 'record' ? address : `${pathBefore(address, 1)}/AttendanceRecords`
   return toWriteRequest(kind, client.partner, request.headers, {
     root: serviceRoot(request, prefix),

@@ -9,6 +9,7 @@ export {
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export {
+  hasKey,
   readGuidKey,
   toV3RegistrationPath,
   toV3RegistrationQuery,

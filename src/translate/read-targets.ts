@@ -14,6 +14,11 @@ import {
 
 const keyLimits = { maxLength: 4_096, maxDepth: 20 }
 
+/** Returns true for the segment of one entity: `Set()` is the set, as `Set` is. */
+export function hasKey(segment: string): boolean {
+  return segment.includes('(') && !segment.endsWith('()')
+}
+
 /**
  * The guid in the key predicate at the end of a decoded path: `Set(<guid>)` or `Set(ExternalID=<guid>)`, with blanks in the
  * parentheses and with the guid in apostrophes or not, as the legacy service accepts it. Undefined for any other key.
@@ -54,7 +59,7 @@ const SET = /^learnerregistr?ations(?:\(|$)/i
 export function toV3RegistrationPath(path: string): string | undefined {
   const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   if (!SET.test(set)) return undefined
-  if (!set.includes('(')) return '/V3/LearnerRegistrations'
+  if (!hasKey(set)) return '/V3/LearnerRegistrations'
   const id = readGuidKey(set)
   return id === undefined ? undefined : `/V3/LearnerRegistrations(${id})`
 }

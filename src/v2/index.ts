@@ -14,6 +14,7 @@ export {
   locationOf,
   type PartReply,
 } from './batch/encode-batch.ts'
+export { describeMisencoding, isUtf16 } from './multipart/misencoded.ts'
 export { readBoundary } from './multipart/parts.ts'
 export { isGenericClient, type MetadataLevel, readPreferences } from './http-part/head.ts'
 export { type BatchLimits, defaultBatchLimits, noBatchLimits } from './limits.ts'

@@ -41,7 +41,10 @@ test('a sound batch: its records, the V3 records they become, no error', async (
   expect(stdout).not.toContain('ExternalID')
   const shown = await runCommand(['check', FIXTURE, '--show'])
   expect(shown.stdout.match(/^part \d+ \(Content-ID \d+\): \{"ExternalID":"0{8}-/gm)).toHaveLength(30)
-  expect(stdout).toContain('no findings')
+  expect(stdout.split('\n').slice(1, 3)).toEqual([
+    'Ids are not looked up: whether learner, event and code exist, V3 says when a record is posted.',
+    'no findings',
+  ])
 })
 
 test('a broken batch names offset and remedy and exits 1', async () => {
@@ -67,6 +70,22 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
   expect(result.document.findings.map(({ code }) => code)).toContain(finding)
   expect(result.status).toBe(status)
 })
+
+test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-cr-cr-lf'])(
+  'names the cause for which the fixture %s has no line that is a delimiter',
+  async (name) => {
+    const path = `fixtures/${name}/request.http`
+    const whole = await readFile(new URL(`../../${path}`, import.meta.url))
+    const cause = name.startsWith('body') ? 'UTF-16' : name.endsWith('lf') ? 'CR CR LF' : 'CR alone'
+    const doubled = await ownFile('doubled.http', whole.toString('latin1').replaceAll('\r\n', '\r\r\n'))
+    const checked = name === 'line-ends-cr-cr-lf' ? [path, doubled] : [path]
+    for (const file of checked) {
+      const { status, stdout } = await runCommand(['check', file])
+      expect([status, stdout]).toEqual([1, expect.stringContaining(cause)])
+      expect(stdout).toContain('error ADP_BODY')
+    }
+  },
+)
 
 test('reads a whole HTTP request as well as a body', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+
 import { expect, test } from 'vitest'
 
 import { RawClient, requestText } from '../support/raw-client.ts'
@@ -19,11 +21,15 @@ const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
   ['/V3/LearnerPersonals(1)/PreviousNames', reads],
   ['/Attendance/V3/AttendanceRecords', [...reads, 'POST']],
   ['/attendance/v3/attendancerecords/', [...reads, 'POST']],
+  ['/Attendance/V3/AttendanceRecords()', [...reads, 'POST']],
+  ...['/V3', '/V3/', '/v1', '/Attendance/V3', '/Learner/V3', '/x/Learner/odata/V3', '/V1/Lookup'].map(
+    (root) => [root, reads] as const,
+  ),
   ['/Attendance/V3/AttendanceRecords(1)', reads],
   ['/Attendance/V3/AttendanceRecords/SIMS.Changes(startDate=2026-01-01T00:00:00Z)', reads],
   ['/V1/AttendanceRecords', reads],
-  ['/Attendance/V3/$batch', ['POST']],
-  ['/Attendance/V3/%24batch', ['POST']],
+  // It is on no list by default.
+  ...['/Attendance/V3/$batch', '/V3/%24batch/', '/V1/$BATCH'].map((batch) => [batch, []] as const),
 ]
 
 /** Sends one request; resolves with its status, and what `Allow` says. */
@@ -43,6 +49,7 @@ test('a path takes the methods of its kind; every other one is 405, and nothing 
       const { status, allow } = await ask(adapter.port, `${method} ${path}`)
       if (status === 200) seen.push(method)
       // CONNECT never is a request of a path: Node gives it no path.
+      else if (passed.length === 0) expect([method, [404, 405].includes(status)]).toEqual([method, true])
       else if (method !== 'CONNECT') expect([path, method, status, allow]).toEqual([path, method, 405, passed.join(', ')])
       else expect(status).toBe(405)
     } // prettier-ignore
@@ -60,3 +67,52 @@ test('an entry with methods of its own takes these and no others', async () => {
     expect([method, status]).toEqual([method, ['PUT', 'DELETE'].includes(method) ? 200 : 405])
   }
 })
+
+const v2Batch = await readFile(
+  new URL('../../fixtures/class-register/request.http', import.meta.url),
+  'latin1',
+)
+const ofV2 = v2Batch.slice(v2Batch.indexOf('\r\n\r\n') + 4)
+const ofV3 =
+  '--b\r\nContent-Type: application/http\r\n\r\nPOST AttendanceRecords HTTP/1.1\r\n\r\n{"Attendee":{}}\r\n--b--\r\n'
+const asMultipart = (body: string, boundary = /^--(.*)\r/.exec(body)?.[1] ?? ''): string =>
+  `Connection: close\r\nContent-Type: multipart/mixed; boundary=${boundary}\r\nContent-Length: ${body.length}\r\n`
+
+test('a $batch of V3 is passed on where an entry names it, and not for the methods of a wider pattern', async () => {
+  const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
+  const allow = ['/**/V3/**', '/Attendance/V3/$batch']
+  const adapter = await startAdapter(upstream.url, { passThrough: { allow } })
+  const post = async (path: string): Promise<string> => {
+    const client = await RawClient.open(adapter.port, requestText(`POST ${path}`, asMultipart(ofV3)) + ofV3)
+    return (await client.untilClosed()).slice(9, 12)
+  }
+  expect([await post('/Attendance/V3/$batch'), await post('/V3/$batch')]).toEqual(['200', '405'])
+  expect(upstream.seen.map(({ url, body }) => [url, body])).toEqual([['/Attendance/V3/$batch', ofV3]])
+})
+
+test.each([
+  '/Attendance/V3/$batch',
+  '/Attendance/V3/AttendanceRecords',
+  '/Attendance/V3',
+  '/V3/$batch',
+  '/V1/$batch',
+  '/AttendanceServiceFarm1/OData/V1/AttendanceRecords',
+])('a batch of V2 that is posted to %s is refused, and the refusal names the path of V2', async (path) => {
+  const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
+  const adapter = await startAdapter(upstream.url, {
+    passThrough: { allow: ['/**/V3/**', '/**/V1/**', '/Attendance/V3/$batch'] },
+  })
+  const start = requestText(`POST ${path}`, asMultipart(ofV2))
+  for (const cuts of [[], [start.length], [start.length + 300, start.length + 700]]) {
+    const client = await RawClient.open(adapter.port, '')
+    const all = start + ofV2
+    for (const [from, to] of [0, ...cuts].map((cut, at) => [cut, [...cuts, all.length][at]] as const)) {
+      client.send(all.slice(from, to))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const reply = await client.untilClosed()
+    expect([reply.slice(9, 12), reply.includes('Nothing was sent')]).toEqual([/^4\d\d$/.exec(reply.slice(9, 12))?.[0], true])
+    expect(reply).toContain('/V2/Attendance/$batch')
+  }
+  expect(upstream.seen).toEqual([])
+}) // prettier-ignore

@@ -241,7 +241,10 @@ describe('what the upstream gets', () => {
     ['/V2/Attendance/Others', false],
     ['/', false],
     ['/admin', false],
-    ['/V3', false],
+    ['/V3', true],
+    ['/Attendance/V3', true],
+    ['/x/v1', true],
+    ['/V2', false],
   ])('only what the list allows: %s', async (path, allowed) => {
     const { upstream, adapter } = await startWithV3(replyWith(200))
     const reply = await adapter.request('GET', path)

@@ -61,7 +61,7 @@ describe('the boundary in Content-Type', () => {
     ['multipart/mixed; boundary=batch_{1}', 'ADP_BOUNDARY'],
     [`multipart/mixed; boundary="${'b'.repeat(201)}"`, 'ADP_BOUNDARY'],
     ['multipart/mixed; boundary="é"', 'ADP_BOUNDARY'],
-    ['multipart', 'ADP_HEADER'],
+    ['multipart', 'ADP_MEDIA_TYPE'],
   ])('batch-wire F5 to F7: is refused: %j, with %s', (contentType, code) => {
     expect(faultOf(() => boundaryOf('--b--', contentType)).code).toBe(code)
   })
@@ -136,7 +136,7 @@ describe('the lines of a part', () => {
   const faulty = (line: string): string => part(LINE, `${line}\n`)
   it.each([
     ['F14: binary and 8bit', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
-    ['F16: two ids in two places', part(LINE, 'Content-ID: 2\n', `${MIME}Content-ID: 1\n`), 'ADP_CONTENT_ID'],
+    ['F16: two ids among the HTTP headers', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
     ['F16: two ids in one place', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
     ['F16: an id that is not UTF-8', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
     ['F18: JSON for a request line', part('{}'), 'ADP_REQUEST_LINE'],

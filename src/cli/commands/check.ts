@@ -20,7 +20,8 @@ const examples = `
 The file is the body of a batch as send takes it, or a whole HTTP request with
 its head: request line, headers, blank line, body (also chunked or compressed).
 Offsets count from the start of the decompressed body. Of a folder, the first
-1,000 files are checked and their findings counted.
+1,000 files are checked and their findings counted. Ids of learners, events and
+codes are not looked up.
 
 Examples:
   markbridge check fixtures/class-register/body.txt
@@ -110,6 +111,7 @@ function linesOf(
       const id = contentId === null ? '' : ` (Content-ID ${contentId})`
       return `part ${part}${id}: ${v3 ?? 'refused, see findings'}`
     }),
+    ...(records.length > refused ? [IDS_ARE_OPEN] : []),
     ...(findings.length === 0 ? ['no findings'] : []),
     ...findings.flatMap(({ severity, code, part, offset, message, remedy }, index) => {
       const place = `${part === undefined ? '' : ` in part ${part}`}${offset === undefined ? '' : ` at offset ${offset}`}`
@@ -117,6 +119,9 @@ function linesOf(
     }),
   ]
 }
+
+const IDS_ARE_OPEN =
+  'Ids are not looked up: whether learner, event and code exist, V3 says when a record is posted.'
 
 const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isDirectory() === true
@@ -127,7 +132,8 @@ function folderLines(checked: CheckedFolder): readonly string[] {
   const bound = files < found ? ` (the first by name of ${formatCounted(found, 'file')})` : ''
   const whole = refusedFiles === 0 ? '' : `, ${refusedFiles} refused as a whole`
   const head = `${folder}: ${formatCounted(files, 'file')}${bound}${whole}, ${formatCounted(records, 'record')}, ${refused} refused`
-  if (findings.length === 0) return [head, 'no findings']
+  const open = records > refused ? [IDS_ARE_OPEN] : []
+  if (findings.length === 0) return [head, ...open, 'no findings']
   const table = formatTable(findings, [
     ['finding', ({ severity, code }) => `${severity} ${code}`],
     ['times', ({ count }) => count],
@@ -135,5 +141,5 @@ function folderLines(checked: CheckedFolder): readonly string[] {
     ['first in', ({ first }) => first],
   ])
   const hint = refusedFiles === 0 ? [] : ['markbridge check <file> says why a file is refused.']
-  return [head, ...table.split('\n'), ...hint]
+  return [head, ...open, ...table.split('\n'), ...hint]
 }

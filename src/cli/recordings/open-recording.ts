@@ -6,7 +6,14 @@ import { readClientCredentials } from '../../http/client-credentials.ts'
 import { checkHost } from '../../http/address.ts'
 import { readRecordedRequest } from '../../http/recorded-request.ts'
 import { takeTarget } from '../../http/request-target.ts'
-import { batchPath, type Finding, guessBoundary, toFinding } from '../../v2/index.ts'
+import {
+  batchPath,
+  describeMisencoding,
+  type Finding,
+  guessBoundary,
+  isUtf16,
+  toFinding,
+} from '../../v2/index.ts'
 
 /** The batch of a recording, as the adapter would receive it. */
 interface OpenedRecording {
@@ -25,7 +32,7 @@ interface OpenedRecording {
  */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = kindOf(bytes)
-  const other = kind === 'else' ? findOther(bytes) : undefined
+  const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined
   if (other !== undefined) return { body: undefined, contentType: undefined, headers: {}, findings: [other] }
   if (kind !== 'request') {
     const contentType = contentTypeOf(guessBoundary(bytes))
@@ -56,8 +63,7 @@ const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
     return notABatch('The file is empty.', 'Record the request again, and wait until it is written whole.')
-  // A byte order mark, or characters of ASCII, each with a zero beside it.
-  if (/^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4})/.test(bytes.toString('latin1', 0, 8)))
+  if (isUtf16(bytes))
     return notABatch(
       'The file is UTF-16, which no V2 client sends.',
       'Save the bytes as they were sent: PowerShell writes UTF-16 with >, and UTF-8 with Set-Content -Encoding utf8.',
@@ -75,6 +81,13 @@ function findOther(bytes: Buffer): Finding | undefined {
   return /^--/m.test(bytes.toString('latin1'))
     ? undefined
     : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
+}
+
+/** Line ends for which the head of a request is not HTTP. A bare LF there is repaired. */
+function findLineEnds(bytes: Buffer): Finding | undefined {
+  const firstLine = bytes.subarray(0, bytes.indexOf('\n') + 1)
+  const message = firstLine.includes('\r\r\n') ? describeMisencoding(firstLine) : undefined
+  return message === undefined ? undefined : toFinding(new AdapterError('ADP_BODY', message))
 }
 
 function isJson(bytes: Buffer): boolean {

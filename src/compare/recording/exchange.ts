@@ -23,18 +23,18 @@ export interface RecordedExchange extends WireExchange {
 }
 
 const ROUTE = /\/v2\/(?:attendance(?:\/|$)|learnerregist)/i
-const MARKS = /\/v2\/attendance\/attendancerecords\/?$/i
-const COUNT = /\/v2\/attendance\/attendancerecords\/\$count\/?$/i
+const MARKS = /\/v2\/attendance\/attendancerecords(?:\(\))?\/?$/i
+const COUNT = /\/v2\/attendance\/attendancerecords(?:\(\))?\/\$count\/?$/i
 const KEY = /\/v2\/attendance\/attendancerecords\(/i
-const REGISTRATIONS = /\/v2\/learnerregist(?:r)?ations\/?$/i
+const REGISTRATIONS = /\/v2\/learnerregistr?ations(?:\(\))?\/?$/i
 
 /** The kind of a request that is recorded; undefined: it is none of V2's marks and registrations. `path` without its query. */
 export function recordedKindOf(method: string, path: string): ExchangeKind | undefined {
   if (batchPath.test(path)) return method === 'POST' ? 'batch' : undefined
   if (MARKS.test(path)) return method === 'POST' ? 'record' : method === 'GET' ? 'readFilter' : undefined
   if (method !== 'GET') return undefined
-  if (KEY.test(path)) return 'readKey'
   if (COUNT.test(path)) return 'readFilter'
+  if (KEY.test(path)) return 'readKey'
   return REGISTRATIONS.test(path) ? 'registrations' : undefined
 }
 

@@ -24,7 +24,7 @@ const keptHeaders: ReadonlySet<string> = new Set([
 const keptOption = /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|skiptoken)$/i
 
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:/
-const REQUEST = /^([A-Za-z]+[ \t]+)(\S+)([ \t]+HTTP\/\d.*)$/
+const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
  * A token of JWT form, with what stands right before it, and what follows the word bearer: neither belongs into any text. It starts where a run
  * of such characters starts: from each `eyJ` within one, the time would be quadratic.

@@ -7,8 +7,8 @@ interface MessagePiece {
   readonly bytes: Buffer
 }
 
-/** The start line of the HTTP message in a part. */
-const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S+[ \t]+HTTP\/\d)/
+/** The start line of the HTTP message in a part. The target of a request may contain blanks (batch-wire F21). */
+const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S.*[ \t]HTTP\/\d)/
 const BOUNDARY = /boundary[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))/gi
 /** A body may be framed by a boundary that is named nowhere: by its form it is one. */
 const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i

@@ -34,7 +34,9 @@ export function readResource(segments: readonly string[]): Resource | undefined 
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'
-    const path = isRaw ? segments.slice(0, -1) : segments
+    const [set = '', ...below] = isRaw ? segments.slice(0, -1) : segments
+    // Clients of .NET write `Set()` for the set.
+    const path = [set.replace(/\(\)$/, ''), ...below]
     const [first, second, ...rest] = parseResourcePath(path.join('/'), limits)
     if (first?.kind !== 'property') return undefined
     if (second?.kind === 'key') return { set: first.name, key: second.parts, rest, isRaw }

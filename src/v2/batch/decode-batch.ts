@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 
-import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import { AdapterError, type ErrorCode, type ErrorLocation } from '../../errors.ts'
 import { formatBytes, tooLarge } from '../../http/body.ts'
 import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 import { runAtOnce, type Steps } from '../../http/slices.ts'
@@ -15,6 +15,7 @@ import {
 import { type HeaderLines, overLimit, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
+import { describeMisencoding } from '../multipart/misencoded.ts'
 import { boundaryOf, NearDelimiters, type PartRange, readBoundary, splitParts } from '../multipart/parts.ts'
 import {
   decodeRecord,
@@ -66,7 +67,7 @@ export interface DecodeOptions {
  * nothing is posted from a broken one; a fault inside one record is kept in its part.
  *
  * `bytes` is the decompressed body, `contentType` the header of the request. The result refers to no bytes of the body.
- * Errors: `AdapterError` of class `request` with the byte offset: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_TRUNCATED`,
+ * Errors: `AdapterError` of class `request` with the byte offset: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`,
  * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`,
  * `ADP_LIMIT`, `ADP_TOO_LARGE`.
  */
@@ -82,8 +83,17 @@ export function* decodeBatchInSteps(
 ): Steps<Batch> {
   const headerBoundary = readBoundary(contentType)
   if (bytes.length > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes, bytes.length)
-  return yield* new BatchDecoder(bytes, limits, serviceHosts).decode(headerBoundary)
+  try {
+    return yield* new BatchDecoder(bytes, limits, serviceHosts).decode(headerBoundary)
+  } catch (cause) {
+    const isUnframed = cause instanceof AdapterError && unframed.includes(cause.code)
+    const message = isUnframed ? describeMisencoding(bytes) : undefined
+    throw message === undefined ? cause : new AdapterError('ADP_BODY', message, { at: { offset: 0 }, cause })
+  }
 }
+
+/** The errors of a body in which lines cannot be told apart. */
+const unframed: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
 
 /** The cost of a small part, in bytes. */
 const MIN_PART_WORK = 1_024
@@ -333,7 +343,7 @@ class PartReader {
     if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined
-    // An id in both places would have to be held equal twice; such parts are parsed each.
+    // Ids in both places would have to be compared twice; such parts are parsed each.
     if (head.contentIdInHttp && mime.some(([name]) => name === 'content-id')) return undefined
     const [idStart, ...others] = this.idPositions(start, bodyStart, contentId)
     if (idStart === undefined || others.length > 0) return undefined

@@ -87,9 +87,16 @@ export function readHead(
   const http = readHeaders(bytes, first.next, to, options.limits, at)
   const mimeIds = valuesOf(mime, 'content-id').filter((id) => id !== '')
   const httpIds = valuesOf(http.lines, 'content-id').filter((id) => id !== '')
-  const [contentId, ...others] = new Set([...mimeIds, ...httpIds])
+  // V2's reader asks the HTTP headers only where the MIME headers have none.
+  const [contentId, ...others] = new Set(mimeIds.length > 0 ? mimeIds : httpIds)
   if (others.length > 0) {
-    throw new AdapterError('ADP_CONTENT_ID', 'A part has two different Content-IDs. Send one.', { at })
+    throw new AdapterError(
+      'ADP_CONTENT_ID',
+      'A part has two different Content-IDs. Nothing was posted. Send one.',
+      {
+        at,
+      },
+    )
   }
   if (contentId?.includes('\ufffd') === true) {
     throw new AdapterError('ADP_CONTENT_ID', 'A Content-ID is not valid UTF-8, so it cannot be sent back.', {
@@ -101,7 +108,7 @@ export function readHead(
     ...readPreferences(valuesOf(http.lines, 'prefer').join(), valuesOf(http.lines, 'accept').join()),
     charset: readCharset(valuesOf(http.lines, 'content-type')[0]),
     contentId,
-    contentIdInHttp: httpIds.length > 0,
+    contentIdInHttp: contentId !== undefined && httpIds.includes(contentId),
     bodyStart: http.end,
     closed: http.closed,
   }
@@ -154,9 +161,10 @@ function readRequestLine(
   return { method, target: checkTarget(uri, options.serviceHosts, at) }
 }
 
-// RFC 9112 3: method SP request-target SP HTTP-version; senders pad it.
+// RFC 9112 3: method SP request-target SP HTTP-version; senders pad it. V2's reader takes everything between the first blank and the last one for
+// the target, so a target may contain blanks (batch-wire F21).
 const REQUEST_LINE =
-  /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([^\s\u0000-\u001f\u007f]+)[ \t]+HTTP\/\d\.\d[ \t]*$/
+  /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([!-~\u0080-\u00ff](?:[ -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
 /** The target in the request line of a part. */
 type TargetKind = 'collection' | 'entity'
@@ -181,7 +189,7 @@ function checkTarget(
   }
   const whole = decoded.endsWith('/') ? decoded.slice(0, -1) : decoded
   const last = whole.slice(whole.lastIndexOf('/') + 1).toLowerCase()
-  if (last === COLLECTION) return 'collection'
+  if (last === COLLECTION || last === `${COLLECTION}()`) return 'collection'
   if (last.startsWith(`${COLLECTION}(`) && last.endsWith(')')) return 'entity'
   throw fault('is outside the attendance records of this service', at)
 }

@@ -47,9 +47,10 @@ export function readHeaders(
     refuseControls(bytes, position, end, at)
     const first = bytes[position]
     const last = lines.at(-1)
-    if (first === SPACE || first === TAB) {
+    if (isBlank(first)) {
       if (last === undefined) throw badLine('a folded line before any header', position, at)
-      last[1] = `${last[1]} ${bytes.toString('utf8', position, end).trim()}`.trim()
+      const text = textWithin(bytes, position, end)
+      last[1] += last[1] === '' || text === '' ? text : ` ${text}`
     } else {
       lines.push(readLine(bytes, position, end, at))
     }
@@ -75,7 +76,19 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   if (colon === -1 || colon >= to) throw badLine('a line without a colon', from, at)
   const name = bytes.toString('latin1', from, colon)
   if (!NAME.test(name)) throw badLine('a header name that is not a token', from, at)
-  return [name.toLowerCase(), bytes.toString('utf8', colon + 1, to).trim()]
+  return [name.toLowerCase(), textWithin(bytes, colon + 1, to)]
+}
+
+/** The text between two offsets without the spaces and tabs around it: any other character, such as a no-break space, belongs to the value. */
+function textWithin(bytes: Buffer, from: number, to: number): string {
+  let [start, end] = [from, to]
+  while (start < end && isBlank(bytes[start])) start += 1
+  while (end > start && isBlank(bytes[end - 1])) end -= 1
+  return bytes.toString('utf8', start, end)
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB
 }
 
 function refuseControls(bytes: Buffer, from: number, to: number, at: ErrorLocation): void {

@@ -38,7 +38,8 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that only look like delimiters.',
   ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
   ADP_CONTENT_ENCODING: 'Compress the body with gzip, deflate or br, or send it as it is.',
-  ADP_BODY: 'Send the body whole, with a Content-Length of its bytes, and its compression complete.',
+  ADP_BODY:
+    'Send the body whole, in UTF-8 with CRLF line ends, with a Content-Length of its bytes, and its compression complete.',
   ADP_HOST: 'Send one Host header with a name or an address, and a port where it is needed.',
   ADP_NOT_FOUND: 'Send the batch to …/V2/Attendance/$batch.',
   ADP_PATH: 'Send the plain path …/V2/Attendance/$batch.',
@@ -68,7 +69,7 @@ interface Rule {
 const APOSTROPHE = 0x27
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
 // Of the HTTP headers alone: among the MIME headers the length is that of the whole part.
-const LENGTH = /^\S+[ \t]+\S+[ \t]+HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
+const LENGTH = /^\S+[ \t]+\S.*[ \t]HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
 
 // A string in either quote style: double quotes may enclose apostrophes.
 const STRINGS = /"(?:[^"\\]|\\[^])*"|'/g

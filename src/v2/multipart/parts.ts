@@ -22,11 +22,15 @@ export function readBoundary(contentType: string | undefined, at: ErrorLocation 
   }
   const media = parseHeader(contentType, at)
   if (media.type !== 'multipart/mixed') {
-    throw new AdapterError('ADP_MEDIA_TYPE', 'A batch is multipart/mixed; this Content-Type is another.', {
-      at,
-    })
+    throw otherType(at)
   }
   return boundaryOf(media, at)
+}
+
+function otherType(at: ErrorLocation, cause?: unknown): AdapterError {
+  const message =
+    'The Content-Type of the batch is not multipart/mixed. Nothing was posted. Send Content-Type: multipart/mixed; boundary=<boundary>.'
+  return new AdapterError('ADP_MEDIA_TYPE', message, { at, cause })
 }
 
 /** The boundary parameter of a parsed multipart type; errors as `readBoundary`. */
@@ -45,6 +49,8 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
   try {
     return parseMediaType(contentType)
   } catch (cause) {
+    // A list of types is another media type, whatever its last one is (batch-wire F7).
+    if (!/^\s*multipart\/mixed\s*(?:;|$)/i.test(contentType)) throw otherType(at, cause)
     // One code for all that is wrong with a boundary parameter (batch-wire F6).
     if (/boundary/i.test(contentType)) throw fault('cannot be read', at, cause)
     throw cause

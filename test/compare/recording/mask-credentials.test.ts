@@ -126,6 +126,7 @@ describe('a body in parts', () => {
     ['a head without its blank line', ['--b', '', 'POST /a HTTP/1.1', '--b', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
     ['a boundary that is named nowhere', ['--other', '', 'POST /a HTTP/1.1', '', '{}', '--other', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--other--']],
     ['a content that is not JSON', ['--b', '', 'POST /a HTTP/1.1', '', 'GET /c HTTP/1.1', '', 'x', '--b', 'X-Key: SECRET', '', '--b--']],
+    ['targets with blanks', ['--b', '', 'POST /My School/a?key=SECRET SECRET HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
     ['an empty content', ['--b', '', 'POST /a HTTP/1.1', '', '--b', 'X-Key: SECRET', '', 'POST /b HTTP/1.1', '', '{}', '--b--']],
   ])('shows no credential after %s', (_name, lines) => {
     const text = lines.join('\r\n')

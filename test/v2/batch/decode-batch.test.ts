@@ -80,6 +80,11 @@ describe('decodeBatch', () => {
     ['F11: an empty batch', flat(), [], []],
     ['F13: a part type with parameters', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
     ['F16: the same id twice', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
+    ['F16: another id among the HTTP headers', flat(part(1).replace(LINE, `${LINE}Content-ID: 7\n`), part(2).replace(LINE, `${LINE}Content-ID: 8\n`)), [[undefined, '1'], [undefined, '2']], []],
+    ['F16: an id among the HTTP headers alone', flat(part(1).replace('Content-ID: 1\n', '').replace(LINE, `${LINE}Content-ID: 7\n`)), [[undefined, '7']], []],
+    ['F16: an id between no-break spaces', flat(part(1).replace(': 1', ':\t \u00a01\u00a0\t'), part(2).replace(': 2', ': \u00a02\u3000')), [[undefined, '\u00a01\u00a0'], [undefined, '\u00a02\u3000']], []],
+    ['F21: blanks in the target', flat(part(1).replace('POST ', 'POST \t /My  School/'), part(2).replace('POST ', 'POST http://other.example/My School/')), [[undefined, '1'], [undefined, '2']], []],
+    ['F21: empty parentheses', flat(part(1).replace('Records', 'Records()'), part(2).replace('Records', 'Records()/?a=b')), [[undefined, '1'], [undefined, '2']], []],
     ['a changeset boundary that is used twice', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
     ['F14: the changeset part is binary', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
   ] // prettier-ignore
@@ -161,6 +166,9 @@ describe('decodeBatch', () => {
     ['F13: a multipart part of another kind', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
     ['F14: base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
     ['F14: a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
+    ['F16: two ids among the MIME headers', flat(part(1).replace('Content-ID: 1', 'Content-ID: 1\nContent-ID: 2')), 'ADP_CONTENT_ID', 1, 'Content-Type: application/'],
+    ['F21: a target that ends in text behind a blank', flat(part(1).replace(' HTTP/1.1', ' x HTTP/1.1')), 'ADP_TARGET', 1, 'POST Attendance'],
+    ['F21: a tab in the target', flat(part(1).replace('POST ', 'POST My\tSchool/')), 'ADP_REQUEST_LINE', 1, 'POST My'],
     ['F18: no blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
     ['F18: a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
     ['F18: a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
@@ -177,6 +185,46 @@ describe('decodeBatch', () => {
       expect(fault.at.offset).toBeDefined()
     },
   )
+
+  it('batch-wire F16: tells that only an id which counts came among the HTTP headers', () => {
+    const both = (mime: number, http: number): string =>
+      part(mime).replace(LINE, `${LINE}Content-ID: ${http}\n`)
+    const text = flat(both(1, 1), both(2, 7), part(3).replace('Content-ID: 3', 'X-Id: 3'), both(4, 4))
+    const ids = decode(text).parts.map(({ contentId, contentIdInHttp }) => [contentId, contentIdInHttp])
+    expect(ids).toEqual([
+      ['1', true],
+      ['2', false],
+      [undefined, false],
+      ['4', true],
+    ])
+  })
+
+  const misencoded: [what: string, bytes: Buffer, message: RegExp][] = [
+    ['UTF-16 with a mark', Buffer.from(`\ufeff${flat(part(1))}`, 'utf16le'), /UTF-16/],
+    ['UTF-16 without a mark', Buffer.from(flat(part(1)), 'utf16le').swap16(), /UTF-16/],
+    ['CR CR LF', Buffer.from(flat(part(1)).replaceAll('\n', '\r\r\n')), /CR CR LF/],
+    ['CR CR LF in a changeset', Buffer.from(flat(changeset('C', part(1))).replaceAll('\n', '\r\r\n')), /CR CR LF/],
+    ['CR CR LF in the headers of parts', Buffer.from(flat(part(1)).replaceAll(/(?<=^[A-Z].*)\n/gm, '\r\r\n')), /CR CR LF/],
+    ['CR alone', Buffer.from(flat(part(1)).replaceAll('\n', '\r')), /CR alone/],
+  ] // prettier-ignore
+  it.each(misencoded)('batch-wire F8: names the cause of a body with %s', (_, bytes, message) => {
+    expect(() => decodeBatch(bytes, CONTENT_TYPE)).toThrow(message)
+    expect(faultOf(() => decodeBatch(bytes, CONTENT_TYPE)).code).toBe('ADP_BODY')
+  })
+
+  it('batch-wire F8: calls a body cut off, although a record of it has lines that end in CR CR LF', () => {
+    const text = flat(part(1, '{\r\n}')).replace('--B--', '')
+    expect(faultOf(() => decode(text)).code).toBe('ADP_TRUNCATED')
+  })
+
+  it.each([
+    'application/json, multipart/mixed; boundary=B',
+    'multipart/mixed, application/json; boundary=B',
+    'application/json; boundary="B',
+    'boundary=B',
+  ])('batch-wire F7: takes %s for another media type', (contentType) => {
+    expect(faultOf(() => decode(flat(part(1)), {}, contentType)).code).toBe('ADP_MEDIA_TYPE')
+  })
 
   const limited: [what: string, limits: Partial<typeof defaultBatchLimits>, text: string, code: string][] = [
     ['body bytes', { maxBodyBytes: 100 }, flat(part(1)), 'ADP_TOO_LARGE'],
