@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -20,11 +21,20 @@ export interface Balancer {
   /** The configuration for this machine: as it is in `deploy/`, but for addresses, certificate and folders. */
   readonly adapt: (text: string, place: BalancerPlace) => string
   readonly args: (configFile: string, folder: string) => readonly string[]
+  /** Takes the instance out of rotation, or puts it back, as docs/operations.md says. Resolves when requests go by that. */
+  readonly rotate: (running: RotatedBalancer, port: number, isIn: boolean) => Promise<void>
+}
+
+interface RotatedBalancer {
+  readonly folder: string
+  readonly configFile: string
+  readonly process: ChildProcess
 }
 
 interface BalancerPlace {
   readonly port: number
-  readonly adapterPort: number
+  /** The ports of the instances, in the order of the file; with fewer than three, the first is used again. */
+  readonly adapterPorts: readonly number[]
   /** For everything that it writes. */
   readonly folder: string
 }
@@ -36,11 +46,11 @@ const START_MS = 10_000
 export const nginx: Balancer = {
   program: 'nginx',
   file: 'nginx.conf',
-  adapt: (text, { port, adapterPort, folder }) => {
+  adapt: (text, { port, adapterPorts, folder }) => {
     const site = replaceEach(text, [
       [/listen 443 ssl;/g, `listen 127.0.0.1:${port};`],
       [/^\s*ssl_certificate(?:_key)? .*$/gm, ''],
-      [INSTANCE, `127.0.0.1:${adapterPort}`],
+      [INSTANCE, inOrder(adapterPorts)],
       [/\/dev\/shm\/markbridge-nginx/g, `${folder}/bodies`],
       [/\/var\/log\/nginx\/markbridge\.\w+\.log/g, `${folder}/log`],
     ])
@@ -57,17 +67,47 @@ export const nginx: Balancer = {
     ].join('\n')
   },
   args: (configFile, folder) => ['-p', folder, '-c', configFile],
+  rotate: async ({ configFile, process: master }, port, isIn) => {
+    const workers = (): string[] =>
+      spawnSync('pgrep', ['-P', String(master.pid)], { encoding: 'utf8' })
+        .stdout.trim()
+        .split('\n')
+    const before = workers()
+    const line = new RegExp(`(server 127\\.0\\.0\\.1:${port} [^;]*?)(?: down)?;`)
+    writeFileSync(configFile, readFileSync(configFile, 'utf8').replace(line, `$1${isIn ? '' : ' down'};`))
+    master.kill('SIGHUP')
+    while (workers().some((worker) => before.includes(worker))) await delay(20)
+  },
 }
 
 export const haproxy: Balancer = {
   program: 'haproxy',
   file: 'haproxy.cfg',
-  adapt: (text, { port, adapterPort }) =>
+  adapt: (text, { port, adapterPorts, folder }) =>
     replaceEach(text, [
       [/bind :443 ssl crt \S+/g, `bind 127.0.0.1:${port}`],
-      [INSTANCE, `127.0.0.1:${adapterPort}`],
+      [/\/run\/haproxy/g, folder],
+      [INSTANCE, inOrder(adapterPorts)],
     ]),
   args: (configFile) => ['-db', '-f', configFile],
+  rotate: async ({ folder, configFile }, port, isIn) => {
+    const name = new RegExp(`server (\\w) 127\\.0\\.0\\.1:${port}`).exec(
+      readFileSync(configFile, 'utf8'),
+    )?.[1]
+    const ask = async (command: string): Promise<string> => {
+      const socket = connect(join(folder, 'admin.sock'))
+      socket.end(`${command}\n`)
+      return text(socket)
+    }
+    await ask(`set server markbridge/${name} state ${isIn ? 'ready' : 'drain'}`)
+    // The number of current sessions is the fifth field.
+    const sessions = async (): Promise<string | undefined> =>
+      (await ask('show stat'))
+        .split('\n')
+        .find((row) => row.startsWith(`markbridge,${name},`))
+        ?.split(',')[4]
+    while (!isIn && (await sessions()) !== '0') await delay(20)
+  },
 }
 
 /** Why the tests of this load balancer are skipped, for `describe.skipIf`; undefined where it is installed. Said once on standard error. */
@@ -82,15 +122,20 @@ export interface RunningBalancer {
   readonly port: number
   /** What it has logged so far: accesses and errors. */
   readonly logged: () => string
+  /** Takes the instance on this port out of rotation, or puts it back. */
+  readonly rotate: (port: number, isIn: boolean) => Promise<void>
 }
 
-/** Starts it with its file of `deploy/` in front of the adapter on `adapterPort`, until the end of the test. */
-export async function startBalancer(balancer: Balancer, adapterPort: number): Promise<RunningBalancer> {
+/** Starts the load balancer with its file of `deploy/` in front of the adapters on these ports, until the end of the test. */
+export async function startBalancer(
+  balancer: Balancer,
+  ...adapterPorts: readonly number[]
+): Promise<RunningBalancer> {
   const folder = mkdtempSync(join(tmpdir(), `markbridge-${balancer.program}-`))
   const port = await freePort()
   const path = fileURLToPath(new URL(`../../../deploy/${balancer.file}`, import.meta.url))
   const configFile = join(folder, balancer.file)
-  writeFileSync(configFile, balancer.adapt(readFileSync(path, 'utf8'), { port, adapterPort, folder }))
+  writeFileSync(configFile, balancer.adapt(readFileSync(path, 'utf8'), { port, adapterPorts, folder }))
   const child = spawn(findProgram(balancer.program) ?? '', balancer.args(configFile, folder), {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -110,13 +155,24 @@ export async function startBalancer(balancer: Balancer, adapterPort: number): Pr
   const file = join(folder, 'log')
   const logged = (): string => printed + (existsSync(file) ? readFileSync(file, 'utf8') : '')
   await untilListening(child, port, logged)
-  return { port, logged }
+  const rotate = (instance: number, isIn: boolean): Promise<void> =>
+    balancer.rotate({ folder, configFile, process: child }, instance, isIn)
+  return { port, logged, rotate }
+}
+
+/** Creates a replacement that gives the ports one after the other, from the first again after the last. */
+function inOrder(ports: readonly number[]): () => string {
+  let next = 0
+  return () => `127.0.0.1:${ports[next++ % ports.length]}`
 }
 
 /** Replaces every match. Error where there is none: the file has changed, and the test must follow. */
-function replaceEach(text: string, changes: readonly (readonly [RegExp, string])[]): string {
+function replaceEach(text: string, changes: readonly (readonly [RegExp, string | (() => string)])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
-    const after = before.replaceAll(pattern, replacement)
+    const after = before.replaceAll(
+      pattern,
+      typeof replacement === 'string' ? () => replacement : replacement,
+    )
     if (after === before) throw new Error(`${String(pattern)} is not in the file of deploy/`)
     return after
   }, text)
