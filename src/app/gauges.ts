@@ -1,6 +1,6 @@
 import { type Clock, inTime } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
-import type { Balance, Journal } from '../journal/index.ts'
+import { type Balance, type Journal, recordStates } from '../journal/index.ts'
 import { droppedLogLines } from '../observability/logger.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { PartnerRegistry } from '../partners/registry.ts'
@@ -14,7 +14,6 @@ type Gauges = Pick<Metrics, 'addGauge'>
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
-const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
 const sides = ['v2', 'v3'] as const
 
 /** Adds gauges of the requests, the queue and the log. */
@@ -54,7 +53,7 @@ export function addGauges(
 
 /**
  * Adds the ledger: the number of records received, and of those in each state. Both gauges of a page are read together, so that
- * received = confirmed + refused + unknown + parked + open holds on it.
+ * received = confirmed + refused + notApplied + unknown + parked + open holds on it.
  */
 export function addJournalGauges(
   { addGauge }: Gauges,
@@ -79,7 +78,7 @@ export function addJournalGauges(
     'Records in each state.',
     async () =>
       (await balances()).flatMap((balance) =>
-        states.map((state) => ({ partner: balance.partner, state, value: balance[state] })),
+        recordStates.map((state) => ({ partner: balance.partner, state, value: balance[state] })),
       ),
     { labels: ['partner', 'state'], shared: true },
   )

@@ -17,7 +17,7 @@ export type {
   StoredRecord,
 } from './journal.ts'
 export { openJournalLater } from './late-journal.ts'
-export { recordStates, stateCodes } from './lifecycle.ts'
+export { ofEachState, recordStates, selectStates, stateCodes, stateColumns } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
 export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'

@@ -3,7 +3,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { type Erased, eraseLearner, type LearnerSearch } from './erase-learner.ts'
 import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
 import { openExisting } from './open-store.ts'
-import { recordStates, stateCodes, toRetry } from './lifecycle.ts'
+import { ofEachState, recordStates, stateCodes, toRetry } from './lifecycle.ts'
 import { isDue, readBalances, toDueRecords } from './read-records.ts'
 import { forgottenAgeOf, purge, type Purged, readAge, type Retention } from './retention.ts'
 import type { Unsealing } from './seal.ts'
@@ -161,17 +161,16 @@ async function readSummaries(
 ): Promise<readonly BatchSummary[]> {
   const count = (column: string, code: number): string =>
     `(select count(*) from journal_records r where r.batch = b.id and r.${column} = ${code})`
-  const states = recordStates.map((state) => `${count('state', stateCodes[state])} as ${state}`)
+  const states = recordStates.map((state) => `${count('state', stateCodes[state])} as "${state}"`)
   const { rows } = await sql<SummaryRow>`select b.id as batch, b.partner, b.received_ms as "receivedMs",
       (select min(r.retry) from journal_records r where r.batch = b.id and ${isDue('r.')}) as "nextDueMs",
       ${sql.raw(`${count('dead_letter', 1)} as "deadLetters", ${states.join()}`)}
     from journal_batches b where ${condition} order by b.id desc limit ${limit}`.execute(db)
-  return rows.map(({ open, confirmed, refused, unknown, parked, nextDueMs, ...row }) => ({
-    ...row,
-    records: open + confirmed + refused + unknown + parked,
-    states: { open, confirmed, refused, unknown, parked },
-    nextDueMs: nextDueMs ?? undefined,
-  }))
+  return rows.map(({ batch, partner, receivedMs, deadLetters, nextDueMs, ...counts }) => {
+    const states = ofEachState((state) => counts[state])
+    const records = recordStates.reduce((sum, state) => sum + states[state], 0)
+    return { batch, partner, receivedMs, records, states, nextDueMs: nextDueMs ?? undefined, deadLetters }
+  })
 }
 
 async function readReport(db: Kysely<JournalTables>, batch: number): Promise<BatchReport | undefined> {
@@ -255,13 +254,7 @@ function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalan
     return balances.map((balance) => {
       const count = (state: RecordState): number =>
         rows.find((row) => row.partner === balance.partner && row.state === stateCodes[state])?.n ?? 0
-      const kept = {
-        open: count('open'),
-        confirmed: count('confirmed'),
-        refused: count('refused'),
-        unknown: count('unknown'),
-        parked: count('parked'),
-      }
+      const kept = ofEachState(count)
       return { ...balance, kept, holds: fitTotals(balance, kept) && !wrong.has(balance.partner) }
     })
   })
@@ -339,5 +332,5 @@ const remedies: Readonly<Record<string, string>> = {
 function remedyFor(state: RecordState, reason: string | undefined): string {
   const known = reason === undefined ? undefined : remedies[reason]
   if (known !== undefined) return known
-  return state === 'unknown' ? sendNew : rightId('The service refused the record.')
+  return state === 'refused' ? rightId('The service refused the record.') : sendNew
 }

@@ -77,7 +77,7 @@ export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
   /**
-   * Undefined: it is final. `resend`: it was not applied, and is sent again when the client repeats the batch. A time: it is
+   * Undefined: it is final. `resend`: it is sent again when the client repeats the batch. A time: it is
    * `due` then (ms since the epoch).
    */
   readonly retry?: 'resend' | number | undefined

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
+import { ofEachState, recordStates } from './lifecycle.ts'
 import type {
   Balance,
   BeginResult,
@@ -68,7 +69,7 @@ export function createNoJournal(): Journal {
   const totalsOf = (partner: string): Record<RecordState, number> => {
     const known = totals.get(partner)
     if (known !== undefined) return known
-    const fresh = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+    const fresh = ofEachState(() => 0)
     totals.set(partner, fresh)
     return fresh
   }
@@ -197,6 +198,5 @@ export function createNoJournal(): Journal {
 const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 
 function toBalance(partner: string, counts: Readonly<Record<RecordState, number>>): Balance {
-  const { open, confirmed, refused, unknown, parked } = counts
-  return { partner, received: open + confirmed + refused + unknown + parked, ...counts }
+  return { partner, received: recordStates.reduce((sum, state) => sum + counts[state], 0), ...counts }
 }

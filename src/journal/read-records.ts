@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import type { Balance, DueRecords, OlderUnsettled, RecordRef } from './journal.ts'
-import { stateCodes } from './lifecycle.ts'
+import { selectStates, stateCodes, stateColumns } from './lifecycle.ts'
 import { fromPlace, isOnV2, isOpen, newestOf } from './sql.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -172,10 +172,9 @@ export function toDueRecords(rows: readonly RecordRef[]): readonly DueRecords[] 
 
 /** Reads the totals of all partners, by name. */
 export async function readBalances(db: Kysely<JournalTables>): Promise<readonly Balance[]> {
-  const { rows } = await sql<Balance>`select partner, open, confirmed, refused, unknown, parked,
-    open + confirmed + refused + unknown + parked as received from journal_ledger order by partner`.execute(
-    db,
-  )
+  const sum = Object.values(stateColumns).join(' + ')
+  const { rows } = await sql<Balance>`select partner, ${sql.raw(`${selectStates()}, ${sum} as received`)}
+    from journal_ledger order by partner`.execute(db)
   return rows
 }
 

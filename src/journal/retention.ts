@@ -50,8 +50,9 @@ export async function purge(
   const olderThan = (ms: number): RawBuilder<unknown> =>
     sql`received_ms < ${nowMs - ms} and age_ms <= ${forgottenAgeMs}`
   const isResent = sql`active > 0 and ${firstRecord(RESENT)} is not null`
+  const { refused, notApplied } = stateCodes
   const isUnaccepted = sql`bytes > 0 and newcomer = 1 and open = 0 and
-    ${firstRecord(sql`state <> ${sql.lit(stateCodes.refused)}`)} is null`
+    ${firstRecord(sql`state not in (${sql.lit(refused)}, ${sql.lit(notApplied)})`)} is null`
   const payloads = sql`select min(batch) from journal_payloads`
   const batches = sql`select min(id) from journal_batches`
   const inSteps = (older: RawBuilder<unknown>, first: RawBuilder<unknown>, condition: RawBuilder<unknown>, change: Change) =>

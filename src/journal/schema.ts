@@ -4,6 +4,7 @@ import { type Generated, type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { SLOTS } from './high-water.ts'
+import { RESEND, stateCodes } from './lifecycle.ts'
 
 /** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
@@ -38,7 +39,7 @@ export interface JournalTables {
 type Migration = (dialect: Dialect) => readonly string[]
 
 /** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
-const migrations: readonly Migration[] = [createTables]
+const migrations: readonly Migration[] = [createTables, addNotApplied]
 
 /** The rows of `journal_commits`. */
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
@@ -134,6 +135,25 @@ const createRolloutTables = (numbered: string, bytes: string): readonly string[]
      primary key (period, name))`,
 ]
 
+/** Adds the total of records that nobody judged. */
+function addNotApplied(): readonly string[] {
+  return ['alter table journal_ledger add column not_applied bigint not null default 0']
+}
+
+/**
+ * Moves records that are sent again with their batch from `refused`, as the first version has them, to `notApplied`. Instances of that
+ * version go on beside newer ones until each is replaced, so every start does it.
+ */
+const moveToNotApplied = (): readonly string[] => {
+  const old = `r.state = ${stateCodes.refused} and r.active = 1 and r.retry = ${RESEND}`
+  return [
+    `update journal_ledger as l set refused = refused - c.n, not_applied = not_applied + c.n
+     from (select b.partner, count(*) as n from journal_records r join journal_batches b on b.id = r.batch
+       where ${old} group by b.partner) c where c.partner = l.partner`,
+    `update journal_records as r set state = ${stateCodes.notApplied} where ${old}`,
+  ]
+}
+
 /** Random, 16 bytes in hexadecimal: distinguishes a journal from any other. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
@@ -147,6 +167,7 @@ export async function migrate(db: Kysely<JournalTables>, dialect: Dialect): Prom
     await sql`create table journal_meta (name text primary key, value text not null)`.execute(db)
   for (const step of migrations.slice(version))
     for (const statement of step(dialect)) await sql.raw(statement).execute(db)
+  for (const statement of moveToNotApplied()) await sql.raw(statement).execute(db)
   if (version < migrations.length) await writeMeta(db, 'version', String(migrations.length))
 }
 

@@ -1,4 +1,4 @@
-import { standingStates, stateCodes, supersededCodes } from './lifecycle.ts'
+import { standingStates, stateCodes, stateColumns, supersededCodes } from './lifecycle.ts'
 import { processColumns } from './process-identity.ts'
 import type { Dialect } from './schema.ts'
 
@@ -60,7 +60,7 @@ const dialects = {
 
 const nameOf = (column: string): string => column.split(' ')[0] ?? ''
 
-const totals = ['open', 'confirmed', 'refused', 'unknown', 'parked']
+const totals = Object.values(stateColumns)
 const batchColumns = [
   ...[
     'id bigint',

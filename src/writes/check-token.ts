@@ -50,9 +50,8 @@ function needsCheck(
 }
 
 /** True for a record whose part contains a reply of the service. */
-function isFromService({ state, retry, superseded, reason }: StoredRecord): boolean {
-  if (state === 'confirmed') return true
-  return state === 'refused' && retry !== 'resend' && !superseded && reason !== 'denied'
+function isFromService({ state, superseded }: StoredRecord): boolean {
+  return state === 'confirmed' || (state === 'refused' && !superseded)
 }
 
 /**

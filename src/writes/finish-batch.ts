@@ -274,7 +274,7 @@ interface Ended {
 
 /**
  * Ends opened records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
- * left stays unknown; one that certainly was not applied is refused. Those that the journal cannot keep become orphans again. Errors: those
+ * left stays unknown; nobody has judged any other. Those that the journal cannot keep become orphans again. Errors: those
  * of `Journal.settle`.
  */
 async function endOpened(
@@ -292,7 +292,7 @@ async function endOpened(
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
     const { status, errors } = toV2Failure(outcome, v2ErrorRules)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
-    return { position, state: isUnknown ? 'unknown' : 'refused', answer, reason, deadLetter: true }
+    return { position, state: isUnknown ? 'unknown' : 'notApplied', answer, reason, deadLetter: true }
   })
   try {
     await endRecords(context, { batch, partner, lease }, outcomes)

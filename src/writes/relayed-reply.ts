@@ -139,9 +139,12 @@ async function readOutcomes(
   reading: ReplyReading,
 ): Promise<readonly Outcome[]> {
   const all = (outcome: Outcome): Outcome[] => Array.from({ length: each ?? 1 }, () => outcome)
-  if (end.kind === 'notSent') return all({ state: 'refused', reason: 'notSent' })
+  if (end.kind === 'notSent') return all({ state: 'notApplied', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
   const whole = toOutcome(end.reply.status)
+  // What refuses a request judges none of its records, but where the record is the request.
+  const isVerdict = kind === 'record' && isOfRecord(end.reply.status)
+  if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
   if (kind === 'record') return all({ ...whole, mark: readMark(end.reply.body?.toString()) })
   const kept = toKept(end.reply)
@@ -329,7 +332,7 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
 
 /** True for a request of which V2 may have applied something. */
 const hasLeft = (stored: StoredBatch | undefined): boolean =>
-  stored?.records.some(({ state }) => state !== 'refused') !== false
+  stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 
 /** What requests without a reply leave open, the newest first; `isCut`: there were older ones, of which nothing is known. */
 function toSent(
@@ -350,7 +353,7 @@ function toSent(
     const sent = each.find(mayHaveLeft)
     // A request that was sent supersedes the ones before; one that was not supersedes nothing.
     const isSuperseded = (sent ?? each[0])?.superseded === true
-    const state = isCut || sent !== undefined ? 'unknown' : 'refused'
+    const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // V2 was sent all records at once, so its mark of the last one of a key hides those of the others from every read.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const

@@ -184,10 +184,10 @@ export async function settleStored(
 /** The counts of the records of a stored batch. */
 export function tallyOf({ records }: StoredBatch): BatchTally {
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-  for (const { state, retry } of records) {
+  for (const { state } of records) {
     if (state === 'confirmed') tally.accepted += 1
-    else if (state === 'parked' || retry === 'resend') tally.notApplied += 1
     else if (state === 'refused') tally.refused += 1
+    else if (state === 'parked' || state === 'notApplied') tally.notApplied += 1
     else tally.unknown += 1
   }
   return tally

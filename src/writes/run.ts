@@ -261,7 +261,7 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
   if (clientWaits && first === 'post' && run.wasParked?.(position) !== true)
-    return { position, state: 'refused', answer: undefined, reason, retry: 'resend' }
+    return { position, state: 'notApplied', answer: undefined, reason, retry: 'resend' }
   const planned = plan.records[position]
   if (planned === undefined) return { position, state: 'unknown', answer: undefined, reason }
   const outcome = unsentOutcome(first, 'stopped')

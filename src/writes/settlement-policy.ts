@@ -90,26 +90,24 @@ export function settlementOf(
 ): Settled {
   const { outcomesShown, clientWaits } = followUp
   const answer = encodeAnswer(reply)
+  /** Nobody judged the record. `isTold`: its client was told to send it again. */
+  const unjudged = (reason: string, isTold: boolean): Settled => {
+    if (isTold) return { position, state: 'notApplied', answer, reason, retry: 'resend' }
+    const retry = nextMs(followUp)
+    if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
+    return { position, state: 'notApplied', answer, reason, deadLetter: true }
+  }
   switch (outcome.kind) {
     case 'accepted':
       return { position, state: 'confirmed', answer, mark: markOf(outcome.reply) }
     case 'refused': {
       const reason = reasonOf(outcome)
-      if (isDenial(outcome.error)) {
-        // With other credentials the service may take it.
-        if (outcomesShown) return { position, state: 'refused', answer, reason, retry: 'resend' }
-        const retry = nextMs(followUp)
-        if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
-      }
+      // With other credentials the service may take it.
+      if (isDenial(outcome.error)) return unjudged(reason, outcomesShown)
       return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
     }
-    case 'notApplied': {
-      const { reason } = outcome
-      if (outcomesShown && clientWaits) return { position, state: 'refused', answer, reason, retry: 'resend' }
-      const retry = nextMs(followUp)
-      if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
-      return { position, state: 'refused', answer, reason, deadLetter: true }
-    }
+    case 'notApplied':
+      return unjudged(outcome.reason, outcomesShown && clientWaits)
     case 'unknown': {
       const { reason } = outcome
       if (reason === 'superseded') return { position, state: 'unknown', answer, reason, superseded: true }

@@ -45,12 +45,12 @@ test('ls lists batches and totals', async () => {
   expect({ status, lines: stdout.split('\n') }).toEqual({
     status: 0,
     lines: [
-      'batch  received                  partner  records  open  confirmed  refused  unknown  parked  dead  next due',
-      `2      2026-09-01T01:00:00.000Z  acme     1        0     0          0        0        1       0     ${new Date(dueMs).toISOString()}`,
-      '1      2026-09-01T00:00:00.000Z  acme     2        0     1          1        0        0       1',
+      'batch  received                  partner  records  open  confirmed  refused  unknown  parked  notApplied  dead  next due',
+      `2      2026-09-01T01:00:00.000Z  acme     1        0     0          0        0        1       0           0     ${new Date(dueMs).toISOString()}`,
+      '1      2026-09-01T00:00:00.000Z  acme     2        0     1          1        0        0       0           1',
       '',
-      'partner  received  open  confirmed  refused  unknown  parked  holds',
-      'acme     3         0     1          1        0        1       yes',
+      'partner  received  open  confirmed  refused  unknown  parked  notApplied  holds',
+      'acme     3         0     1          1        0        1       0           yes',
       '',
     ],
   })
@@ -120,7 +120,11 @@ test('purge keeps to the configuration', async () => {
 test.each([
   [['show', '99'], 1, 'The journal has no batch 99.'],
   [['show', 'x'], 2, 'A whole number is expected.'],
-  [['ls', '--state', 'gone'], 2, 'Allowed choices are open, confirmed, refused, unknown, parked.'],
+  [
+    ['ls', '--state', 'gone'],
+    2,
+    'Allowed choices are open, confirmed, refused, unknown, parked, notApplied.',
+  ],
   [['ls', '--since', 'yesterday'], 2, 'A date or a time of ISO 8601, or one such as 2h, is expected.'],
   [['ls', '--journal', 'none'], 2, 'The configured journal is none, so there is no journal to inspect.'],
   [

@@ -91,7 +91,7 @@ describe('product 3: a batch that was left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 3])
   })
 
-  it('is refused, not unknown, where nothing of it was applied', async () => {
+  it('is not applied, rather than unknown, where nobody judged it', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
@@ -101,7 +101,7 @@ describe('product 3: a batch that was left open', () => {
     }) // prettier-ignore
     await startAdapter(upstream.url, { journal, ...reading })
     expect(await ended(journal)).toEqual([
-      { state: 'refused', ...unreadable },
+      { state: 'notApplied', ...unreadable },
       { state: 'unknown', ...unreadable },
     ])
     expect(upstream.seen).toEqual([])
@@ -138,14 +138,14 @@ describe('product 3: what waits for something that does not come', () => {
     expect(outcomesOf(taken)).toEqual([{ status: 201, codes: 'record' }])
   }) // prettier-ignore
 
-  it('is refused, not unknown, where nothing of it was applied', async () => {
+  it('is not applied, rather than unknown, where nobody judged it', async () => {
     const [upstream, journal] = [await startService(), journalFile()]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     const settled = [{ position: 0, ...parked }]
     await leave(journal, { payload: payloadOf(batchOf([flatRecord(1)])), learners: [1], settled })
     await startAdapter(upstream.url, { journal }, { nowMs: () => Date.now() + DAY_MS })
     expect(await ended(journal)).toMatchObject([
-      { state: 'refused', reason: 'noCredentials', deadLetter: true },
+      { state: 'notApplied', reason: 'noCredentials', deadLetter: true },
     ])
   })
 })

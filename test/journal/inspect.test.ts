@@ -6,7 +6,7 @@ import { eachDatabase } from '../support/each-database.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
-const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0, notApplied: 0 }
 const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
 
 describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {

@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import type { Balance, Journal, RecordRef, RecordState, Settled } from '../../src/journal/index.ts'
 import {
   type LifecycleEvent,
+  ofEachState,
   standingStates,
   type Transition,
   transitions,
@@ -50,9 +51,10 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   fc.constant({ state: 'confirmed' as const, retry: undefined }),
   fc.constant({ state: 'unknown' as const, retry: undefined, superseded: true }),
   fc.record({
-    state: fc.constantFrom('refused' as const, 'unknown' as const, 'parked' as const),
+    state: fc.constantFrom('notApplied' as const, 'unknown' as const, 'parked' as const),
     retry: fc.constantFrom(undefined, 'resend' as const, 5),
   }),
+  fc.constant({ state: 'refused' as const, retry: undefined }),
 )
 const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({
@@ -244,14 +246,6 @@ function balancesOf(records: readonly ModelRecord[]): Balance[] {
   return partners.map((partner) => {
     const own = records.filter((record) => record.partner === partner)
     const count = (state: RecordState): number => own.filter((record) => record.state === state).length
-    return {
-      partner,
-      received: own.length,
-      open: count('open'),
-      confirmed: count('confirmed'),
-      refused: count('refused'),
-      unknown: count('unknown'),
-      parked: count('parked'),
-    }
+    return { partner, received: own.length, ...ofEachState(count) }
   })
 }

@@ -66,12 +66,30 @@ describe('a journal without a store', () => {
     await journal.settle(1, outcome)
     await journal.settle(1, outcome)
     expect(await journal.balances()).toEqual([
-      { partner: 'acme', received: 3, open: 1, confirmed: 0, refused: 1, unknown: 1, parked: 0 },
+      {
+        partner: 'acme',
+        received: 3,
+        open: 1,
+        confirmed: 0,
+        refused: 1,
+        unknown: 1,
+        parked: 0,
+        notApplied: 0,
+      },
     ])
     await journal.settle(1, [{ position: 2, state: 'confirmed', answer: undefined }])
     await journal.settle(1, outcome)
     expect(await journal.balances()).toEqual([
-      { partner: 'acme', received: 3, open: 0, confirmed: 1, refused: 1, unknown: 1, parked: 0 },
+      {
+        partner: 'acme',
+        received: 3,
+        open: 0,
+        confirmed: 1,
+        refused: 1,
+        unknown: 1,
+        parked: 0,
+        notApplied: 0,
+      },
     ])
   })
 

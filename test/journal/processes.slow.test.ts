@@ -24,7 +24,16 @@ describe('after kill -9', () => {
     await journal.settle(2, [confirmed(0), confirmed(2)])
     await journal.settle(3, [confirmed(0), confirmed(1)])
     expect(await journal.balances()).toEqual([
-      { partner: 'acme', received: 6, open: 0, confirmed: 6, refused: 0, unknown: 0, parked: 0 },
+      {
+        partner: 'acme',
+        received: 6,
+        open: 0,
+        confirmed: 6,
+        refused: 0,
+        unknown: 0,
+        parked: 0,
+        notApplied: 0,
+      },
     ])
   })
 

@@ -21,7 +21,7 @@ it('forgets in steps what its time is over for, and never what is still to be do
   await journal.settle(done, [confirmed(0)])
   const resend = await beginNew(journal, batchOf(['b', 'c'], given))
   await journal.settle(resend, [
-    { position: 0, state: 'refused', answer: 'later', retry: 'resend' },
+    { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' },
     confirmed(1),
   ])
   const parked = await beginNew(journal, batchOf(['d'], given))
@@ -52,7 +52,7 @@ it('forgets in steps what its time is over for, and never what is still to be do
   expect(await kept(young)).toEqual([true, undefined, 'answer 0', undefined])
   // The totals count what is forgotten, too.
   expect(await journal.balances()).toMatchObject([
-    { received: 6, confirmed: 3, refused: 1, parked: 1, open: 1 },
+    { received: 6, confirmed: 3, notApplied: 1, parked: 1, open: 1 },
   ])
 })
 
@@ -146,7 +146,7 @@ it('deletes nothing because the wall clock was ahead when the process started', 
 
 it('forgets after an hour what was refused under credentials that were never accepted, and nothing else of them', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
-  const resend = { position: 0, state: 'refused', answer: 'later', retry: 'resend' } as const
+  const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })
   const [refused, open, unknown, known] = [
     await beginAs('a', true),

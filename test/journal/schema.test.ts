@@ -24,14 +24,14 @@ it('makes its tables in an empty file, and finds them again', async () => {
     { name: 'identity', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
 
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'version', value: '1' },
+    { name: 'version', value: '2' },
   ])
 })
 
 it.each([
   [
     '99',
-    'The journal has version 99 and this program knows up to 1: a newer one has changed it. Start that version again, or name another journal.',
+    'The journal has version 99 and this program knows up to 2: a newer one has changed it. Start that version again, or name another journal.',
   ],
   [
     undefined,

@@ -26,7 +26,7 @@ describe('an SQLite journal that cannot be written', () => {
     const journal = await openJournalOn({ ...store, commit }, timeouts)
     onTestFinished(() => journal.close())
     const batch = await beginNew(journal, batchOf(['a', 'b']))
-    const refused = { position: 0, state: 'refused', answer: undefined, retry: 'resend' } as const
+    const refused = { position: 0, state: 'notApplied', answer: undefined, retry: 'resend' } as const
     await journal.settle(batch, [refused, confirmed(1)])
     let goOn = (): void => undefined
     slow = new Promise((resolve) => (goOn = resolve))

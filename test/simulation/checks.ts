@@ -1,4 +1,5 @@
 import type { BeginResult } from '../../src/journal/index.ts'
+import { stateColumns } from '../../src/journal/lifecycle.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import type { StageSetting } from '../../src/rollout/stage.ts'
 import type { Finding, Send, SentBatch, SentRecord } from './sent.ts'
@@ -341,7 +342,7 @@ export class Checks {
     readonly isOnV2: number
   }[] {
     return this.database.all(
-      'select batch, position, state, reason, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where journal_records.active = 1 and superseded = 0 and state <> 2',
+      'select batch, position, state, reason, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where journal_records.active = 1 and superseded = 0 and state not in (2, 5)',
     )
   }
 
@@ -453,10 +454,9 @@ export class Checks {
       'select count(*) as total, total(state = 0) as opened from journal_records',
     )
     const { total = 0, opened = 0 } = rows ?? {}
-    const { open = 0, confirmed = 0, refused = 0, unknown = 0, parked = 0 } = ledger
-    const states = [open, confirmed, refused, unknown, parked]
+    const states = Object.values(stateColumns).map((column) => ledger[column] ?? 0)
     const sum = states.reduce((one, other) => one + other, 0)
-    if (open !== opened || sum < total || states.some((count) => count < 0))
+    if (ledger.open !== opened || sum < total || states.some((count) => count < 0))
       this.find('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
   }
 

@@ -56,8 +56,8 @@ it.each([[3], [2], [undefined]])(
 )
 
 it.each([
-  ['refused as a whole is posted', replied(400), 'refused'],
-  ['was not sent is posted', { kind: 'notSent' } as const, 'refused'],
+  ['refused as a whole is posted', replied(400), 'notApplied'],
+  ['was not sent is posted', { kind: 'notSent' } as const, 'notApplied'],
   ['may have applied is read back', { kind: 'lost' } as const, 'unknown'],
 ])('a batch without a reply that V2 %s when it comes again', async (_name, end, state) => {
   expect(await replay([end], 3)).toMatchObject({ records: [{ state }, { state }, { state }] })
@@ -66,12 +66,12 @@ it.each([
 const lost = { kind: 'lost' } as const
 const notSent = { kind: 'notSent' } as const
 
-it.each<[string, RelayEnd[], 'unknown' | 'refused', boolean, number]>([
+it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
   ['the first of two times', [notSent, lost], 'unknown', true, 4],
   ['both times', [lost, lost], 'unknown', false, 4],
   ['the second of three times', [notSent, lost, notSent], 'unknown', true, 4],
   ['the last time', [lost, notSent], 'unknown', false, 5],
-  ['never', [notSent, notSent], 'refused', false, 5],
+  ['never', [notSent, notSent], 'notApplied', false, 5],
 ])(
   'a batch that may have left %s has that time, and is superseded as it was then',
   async (_name, ends, state, superseded, receivedMs) => {

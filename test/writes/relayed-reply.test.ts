@@ -59,11 +59,11 @@ describe('what the journal keeps of a request to V2', () => {
     ['another number of parts', answered(200, replyOf([201])), 2, ['unknown', 'unknown']],
     ['a 200 without parts', answered(200, Buffer.alloc(0)), 1, ['unknown']],
     ['a reply that is too large', answered(200, undefined), 2, ['unknown resend', 'unknown resend']],
-    ['a refusal', answered(401, Buffer.from('{}')), 2, ['refused resend', 'refused resend']],
+    ['a refusal', answered(401, Buffer.from('{}')), 2, ['notApplied resend', 'notApplied resend']],
     ['a failure', answered(503, Buffer.from('{}')), 1, ['unknown resend']],
     ['a redirect', answered(302, Buffer.alloc(0)), 1, ['unknown resend']],
     ['a reply that was lost', { kind: 'lost' } as const, 2, ['unknown resend', 'unknown resend']],
-    ['what never left', { kind: 'notSent' } as const, 1, ['refused resend']],
+    ['what never left', { kind: 'notSent' } as const, 1, ['notApplied resend']],
     ['a request known by its identity', answered(200, replyOf([400])), undefined, ['confirmed']],
   ])('%s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)

@@ -96,10 +96,10 @@ describe('a stored record', () => {
   it.each([
     ['open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
     ['unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
-    ['denied with its batch', { retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
+    ['denied with its batch', { state: 'notApplied', retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
     ['superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
     ['confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
-    ['of a part that cannot be read', { position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
+    ['of a part that cannot be read', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
   ] as const)('%s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
@@ -118,7 +118,7 @@ describe('a stored record', () => {
     ['superseded, as its client was told before', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
     ['parked and due: it may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
     ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
-    ['denied with its batch', { answer: undefined, retry: 'resend' }, 503, undefined],
+    ['denied with its batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
   ] as const)('%s, as a part', async (_what, own, status, code) => {
     const parts: PartReply[] = []
     const records: StoredRecord[] = [
@@ -146,7 +146,7 @@ it('counts stored records by their ends', () => {
   const records: StoredRecord[] = [
     { ...refused, state: 'confirmed' },
     { ...refused, state: 'parked' },
-    { ...refused, retry: 'resend' },
+    { ...refused, state: 'notApplied', retry: 'resend' },
     refused,
     { ...refused, state: 'unknown' },
   ]

@@ -68,9 +68,9 @@ for (const all of document.querySelectorAll('[data-selects]'))
 /** The style sheet of the pages. */
 const styles = `
 :root{color-scheme:light dark;--bg:#fff;--panel:#f6f8fa;--fg:#1b2430;--soft:#4d5a69;--line:#d3d9e0;--code:#eef1f5;--link:#0b57d0;--on:#fff;--good:#13703a;--bad:#b3261e;--note:#7a5700;--goodbg:#e5f4ea;--badbg:#fdeceA;--notebg:#fdf3dc;
---confirmed:#13703a;--refused:#b45309;--unknown:#9333ea;--parked:#0b57d0;--open:#616c79}
+--confirmed:#13703a;--refused:#b45309;--unknown:#9333ea;--parked:#0b57d0;--open:#616c79;--not-applied:#b3261e}
 @media (prefers-color-scheme:dark){:root{--bg:#12171d;--panel:#1a2129;--fg:#e7ecf2;--soft:#a9b6c4;--line:#36424f;--code:#232c36;--link:#8ab4f8;--on:#0d1117;--good:#7ddba2;--bad:#ffa498;--note:#f0c66b;--goodbg:#16301f;--badbg:#3a1a17;--notebg:#332a12;
---confirmed:#6fd196;--refused:#f0a24a;--unknown:#c69bf5;--parked:#8ab4f8;--open:#a3b0be}}
+--confirmed:#6fd196;--refused:#f0a24a;--unknown:#c69bf5;--parked:#8ab4f8;--open:#a3b0be;--not-applied:#f2a3a0}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums lining-nums}

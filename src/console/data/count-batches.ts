@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { recordStates } from '../../journal/index.ts'
+import { ofEachState, recordStates, selectStates, stateColumns } from '../../journal/index.ts'
 import { addCounts, type Counted } from './counts.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { StateCounts } from './port.ts'
@@ -19,7 +19,7 @@ interface CountedBatch extends StateCounts {
 }
 
 /** Of no state a record. */
-export const none: StateCounts = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0 }
+export const none: StateCounts = ofEachState(() => 0)
 
 /** Creates what counts the records of batches by the time of receipt and by state, and follows them until they are final. */
 export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
@@ -41,7 +41,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
           received_ms: 'bigint',
           active: 'integer',
         } as const
-        const table = tableOf(dialect, { ...columns, ...stateColumns }, rows)
+        const table = tableOf(dialect, { ...columns, ...countColumns }, rows.map(toCounts))
         await sql`insert into console_batches (batch, partner, received_ms, active, ${stateNames})
           select batch, partner, received_ms, active, ${stateNames} from ${table}`.execute(db)
         await addCounts(db, dialect, rows.flatMap((row) => changesOf(row, none, row))) // prettier-ignore
@@ -54,7 +54,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         passes += 1
         const sinceMs = passes % SLOW === 0 ? 0 : Date.now() - RECENT_MS
         const changed = await rowsOf<CountedBatch & { readonly nowActive: number | undefined }>(db)`
-          select c.batch, c.partner, c.received_ms, c.open, c.confirmed, c.refused, c.unknown, c.parked, b.active as "nowActive"
+          select c.batch, c.partner, c.received_ms, ${sql.raw(selectStates('c.'))}, b.active as "nowActive"
           from console_batches c left join journal_batches b on b.id = c.batch
           where c.active > 0 and c.received_ms >= ${sinceMs} and (b.id is null or b.open <> c.open or b.active <> c.active)
           order by c.received_ms limit ${STEP}`
@@ -68,9 +68,11 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
           const has_marks = now.confirmed > confirmed ? 1 : 0
           return { before, now, row: { ...now, batch, active: active ?? 0, has_marks } }
         })
-        const columns = { batch: 'bigint', active: 'integer', has_marks: 'integer', ...stateColumns } as const
-        const table = tableOf(dialect, columns, rows.map(({ row }) => row)) // prettier-ignore
-        const set = recordStates.map((state) => `${state} = u.${state}`).join()
+        const columns = { batch: 'bigint', active: 'integer', has_marks: 'integer', ...countColumns } as const
+        const table = tableOf(dialect, columns, rows.map(({ row }) => toCounts(row))) // prettier-ignore
+        const set = Object.values(stateColumns)
+          .map((column) => `${column} = u.${column}`)
+          .join()
         await sql`update console_batches set active = u.active, indexed = case when u.has_marks = 1 and indexed = 1 then 2 else indexed end,
           ${sql.raw(set)} from ${table} where console_batches.batch = u.batch`.execute(db)
         await addCounts(db, dialect, rows.flatMap(({ before, now }) => changesOf(before, before, now))) // prettier-ignore
@@ -80,8 +82,15 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
   }
 }
 
-const stateColumns = { open: 'integer', confirmed: 'integer', refused: 'integer', unknown: 'integer', parked: 'integer' } as const // prettier-ignore
-const stateNames = sql.raw(recordStates.join())
+const countColumns = Object.fromEntries(
+  Object.values(stateColumns).map((column) => [column, 'integer' as const]),
+)
+const stateNames = sql.raw(Object.values(stateColumns).join())
+/** A row with its counts in their columns. */
+const toCounts = <Row extends StateCounts>(row: Row) => ({
+  ...row,
+  ...Object.fromEntries(recordStates.map((state) => [stateColumns[state], row[state]])),
+})
 
 /** What moves from state to state, as counts of the time of receipt. */
 const changesOf = (batch: CountedBatch, before: StateCounts, now: StateCounts): readonly Counted[] =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { fitTotals, isLive, readBalances, type RecordState, recordStates, stateCodes } from '../../journal/index.ts' // prettier-ignore
+import { fitTotals, isLive, readBalances, type RecordState, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
 import { none } from './count-batches.ts'
 import { readCounts } from './counts.ts'
 import { toFigures } from './figures.ts'
@@ -68,7 +68,7 @@ async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly Partn
 export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promise<void> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const checked = await reading.execute(async (at) => {
-    const sums = sql.raw(recordStates.map((state) => `sum(${state}) as ${state}`).join())
+    const sums = sql.raw(recordStates.map((state) => `sum(${stateColumns[state]}) as "${state}"`).join())
     type Kept = StateCounts & { readonly partner: string }
     const kept = await rowsOf<Kept>(at)`select partner, ${sums} from console_batches group by partner`
     const open = await rowsOf<{ partner: string; records: number }>(at)`

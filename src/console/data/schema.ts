@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { type JournalTables, readMeta, recordStates } from '../../journal/index.ts'
+import { type JournalTables, readMeta, stateColumns } from '../../journal/index.ts'
 
 /** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
@@ -9,9 +9,11 @@ export type Dialect = 'sqlite' | 'postgres'
 export type Db = Kysely<JournalTables>
 
 /** Tables of another version are made anew: what they hold follows from the journal, except timelines and counts. */
-const VERSION = '2'
+const VERSION = '3'
 
-const states = recordStates.map((state) => `${state} integer not null`).join()
+const states = Object.values(stateColumns)
+  .map((column) => `${column} integer not null`)
+  .join()
 
 /**
  * The tables of the console; what follows from the journal's tables is written in the background. No value of a learner or a mark is in
@@ -31,7 +33,7 @@ const tables = (dialect: Dialect): readonly string[] => [
   `create index console_batches_todo on console_batches (batch) where indexed <> 1`,
   `create index console_batches_active on console_batches (received_ms) where active > 0`,
   `create index console_batches_unreadable on console_batches (unreadable) where unreadable is not null`,
-  ...['open', 'refused', 'unknown', 'parked'].map(
+  ...['open', 'refused', 'unknown', 'parked', 'not_applied'].map(
     (state) => `create index console_batches_${state} on console_batches (batch) where ${state} > 0`,
   ),
   `create table console_records (batch bigint not null, position integer not null, learner bigint, event bigint, mark bigint,

@@ -1,6 +1,15 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import { isDue, NO_KEY, readRecordSummaries, recordStates, stateCodes } from '../../journal/index.ts'
+import {
+  isDue,
+  NO_KEY,
+  ofEachState,
+  readRecordSummaries,
+  recordStates,
+  selectStates,
+  stateCodes,
+  stateColumns,
+} from '../../journal/index.ts'
 import { none } from './count-batches.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type {
@@ -65,18 +74,22 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
     ...all('c.partner', scope, partner),
     ...when(batch, (number) => sql`c.batch = ${number}`),
     ...when(boundary, (text) => sql`c.boundary = ${text}`),
-    ...when(state, (name) => sql`c.${sql.ref(name)} > 0`),
+    ...when(state, (name) => sql`c.${sql.ref(stateColumns[name])} > 0`),
     ...within('c', search),
     ...when(after, ([number]) => sql`c.batch < ${number}`),
   ]
   const rows = await rowsOf<StateCounts & HeadRow>(db)`
     select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
-      c.open, c.confirmed, c.refused, c.unknown, c.parked, b.on_v2 as "onV2"
+      ${sql.raw(selectStates('c.'))}, b.on_v2 as "onV2"
     from console_batches c join journal_batches b on b.id = c.batch
     ${where(conditions)} order by c.batch desc limit ${limit}`
-  return rows.map(({ open, confirmed, refused, unknown, parked, ...head }) =>
-    toBatchRow(head, { open, confirmed, refused, unknown, parked }),
-  )
+  return rows.map((row) => {
+    const { batch, partner, receivedMs, boundary, onV2 } = row
+    return toBatchRow(
+      { batch, partner, receivedMs, boundary, onV2 },
+      ofEachState((state) => row[state]),
+    )
+  })
 }
 
 /**
@@ -118,7 +131,7 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
     ),
     ...when(batch, (number) => sql`k.batch = ${number}`),
     ...when(boundary, (text) => sql`k.batch in (select c.batch from console_batches c where c.boundary = ${text})`), // prettier-ignore
-    ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(name)} > 0`),
+    ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(stateColumns[name])} > 0`),
     ...within('b', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
     // Erased, and still to be erased here.

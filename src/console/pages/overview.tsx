@@ -1,3 +1,4 @@
+import { recordStates } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
 import type { Figures, Instance, Overview, PartnerBalance, Range, Traffic } from '../data/port.ts'
 import type { PartnerStage } from '../ports.ts'
@@ -103,8 +104,8 @@ function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
   )
 }
 
-const isWhole = ({ received, confirmed, refused, unknown, parked, open }: PartnerBalance): boolean =>
-  received === confirmed + refused + unknown + parked + open
+const isWhole = (balance: PartnerBalance): boolean =>
+  balance.received === recordStates.reduce((sum, state) => sum + balance[state], 0)
 
 function Holds({ balance }: { readonly balance: PartnerBalance }) {
   const [tone, word]: readonly [Tone, string] =
@@ -121,6 +122,7 @@ const balanceTable = table<PartnerBalance>('Balance of each partner', 'No record
   ['Received', ({ received }) => received],
   ['= Confirmed', ({ confirmed }) => confirmed],
   ['+ Refused', ({ refused }) => refused],
+  ['+ Not applied', ({ notApplied }) => notApplied],
   ['+ Unknown', ({ unknown }) => unknown],
   ['+ Parked', ({ parked }) => parked],
   ['+ In flight', ({ open }) => open],
@@ -132,6 +134,7 @@ const balanceTable = table<PartnerBalance>('Balance of each partner', 'No record
 const states = [
   ['confirmed', 'Confirmed', '--confirmed'],
   ['refused', 'Refused', '--refused'],
+  ['notApplied', 'Not applied', '--not-applied'],
   ['unknown', 'Unknown', '--unknown'],
   ['parked', 'Parked', '--parked'],
   ['open', 'In flight', '--open'],
@@ -227,7 +230,7 @@ interface Point {
 
 const MAX_ROWS = 100
 /** The lines differ in more than colour. */
-const dashes = [undefined, [8, 4], [2, 3], [12, 4, 2, 4], [4, 4]]
+const dashes = [undefined, [8, 4], [6, 2, 2, 2], [2, 3], [12, 4, 2, 4], [4, 4]]
 
 /** Figures over time, drawn where a browser runs scripts and as a table in any. */
 function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartProps<Name>) {

@@ -84,6 +84,7 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
       : `The error array of V2, made of V3's error by the first rule that fits; its cause is ${cause}.`,
   unknown: (cause) => `504 ADP_OUTCOME_UNKNOWN: no answer of V3 tells what became of it (${cause}).`,
   parked: (cause) => `The client has its answer already; the background tries the record again (${cause}).`,
+  notApplied: (cause) => `503, or the 401 or 403 of V3: nobody judged the record (${cause}).`,
   open: () => 'None yet: it is in flight.',
 }
 

@@ -9,6 +9,7 @@ export const states: Readonly<Record<RecordState, readonly [name: string, tone: 
   refused: ['refused', 'bad'],
   unknown: ['unknown', 'note'],
   parked: ['parked', 'note'],
+  notApplied: ['not applied', 'bad'],
 }
 
 export const isState = (text: string): text is RecordState => Object.hasOwn(states, text)

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
 import { type HighWater, slotOf } from '../high-water.ts'
 import type { BeginResult, RecordRef } from '../journal.ts'
-import { stateCodes, supersededCodes } from '../lifecycle.ts'
+import { recordStates, stateCodes, stateColumns, supersededCodes } from '../lifecycle.ts'
 import { createKeyHash, type HashKeys, seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
@@ -314,15 +314,10 @@ const deletions = [
 ] as const
 
 function totalsOf({ totals }: Changes): readonly object[] {
-  const { open, confirmed, refused, unknown, parked } = stateCodes
   return [...totals]
     .filter(([, own]) => own.some((n) => n !== 0))
     .map(([partner, own]) => ({
       partner,
-      open: own[open],
-      confirmed: own[confirmed],
-      refused: own[refused],
-      unknown: own[unknown],
-      parked: own[parked],
+      ...Object.fromEntries(recordStates.map((state) => [stateColumns[state], own[stateCodes[state]]])),
     }))
 }

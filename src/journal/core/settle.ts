@@ -1,6 +1,6 @@
 import type { OperationOf } from '../group-commit.ts'
 import type { RecordRef, ReopenResult } from '../journal.ts'
-import { reopenableCodes, stateCodes, supersededCodes, toRetryCode } from '../lifecycle.ts'
+import { stateCodes, supersededCodes, toRetryCode } from '../lifecycle.ts'
 import { encodeMark, type HashKeys, packAnswers } from '../seal.ts'
 import {
   type BatchRow,
@@ -170,7 +170,7 @@ export function chooseReopened(
   if (row.open > 0 && row.instance !== instance) return []
   const wanted = new Set(positions)
   return records.filter(({ position, state, active, key }) => {
-    if (active === 0 || !reopenableCodes.has(state) || !wanted.has(position)) return false
+    if (active === 0 || state === stateCodes.open || !wanted.has(position)) return false
     const newest = standing.get(key)
     return newest === undefined || !isNewer(newest, { batch, position })
   })

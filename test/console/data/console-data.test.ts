@@ -210,7 +210,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     await work()
     expect(await engine.batch(2, 'all')).toEqual({
       ...{ batch: 2, partner: 'acme', receivedMs: expect.any(Number) as number, boundary: 'batch_two', servedBy: 'v3' },
-      ...{ records: 2, states: { open: 0, confirmed: 0, refused: 1, unknown: 0, parked: 1 }, deadLetters: 1 },
+      ...{ records: 2, states: { open: 0, confirmed: 0, refused: 1, unknown: 0, parked: 1, notApplied: 0 }, deadLetters: 1 },
       ...{ instance: journal.lease(), answered: false, hasRequest: true, unreadable: undefined, timeline: [] },
     })
     expect(await engine.batch(4, 'all')).toMatchObject({ servedBy: 'v2', hasRequest: false, unreadable: 'onV2' })
@@ -280,7 +280,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
 
   test('notes records that gave way to newer ones', async (url) => {
     const { journal, engine, work } = await open(url)
-    const resend = { state: 'refused', answer: '503', reason: 'timeout', retry: 'resend' } as const
+    const resend = { state: 'notApplied', answer: '503', reason: 'timeout', retry: 'resend' } as const
     await beginNew(journal, registerOf('old', [LEARNER, OTHER]))
     await journal.settle(1, [{ position: 0, ...resend }, { position: 1, ...resend }]) // prettier-ignore
     await work()

@@ -1,3 +1,4 @@
+import { ofEachState } from '../../../src/journal/index.ts'
 import type {
   BatchDetails,
   BatchRow,
@@ -12,7 +13,7 @@ export const NOW_MS = Date.UTC(2026, 10, 26, 9, 30)
 /** What a client can write into a batch, and a service into an answer. */
 export const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
 
-const states = { confirmed: 0, refused: 0, unknown: 0, parked: 0, open: 0 }
+const states = ofEachState(() => 0)
 
 export const batchRows: readonly BatchRow[] = [
   {
@@ -24,7 +25,7 @@ export const batchRows: readonly BatchRow[] = [
       servedBy: 'v3',
       records: 30,
     },
-    states: { ...states, confirmed: 26, refused: 2, unknown: 1, parked: 1 },
+    states: { ...states, confirmed: 26, refused: 1, notApplied: 1, unknown: 1, parked: 1 },
   },
   {
     ...{
@@ -117,7 +118,7 @@ export function sampleOverview(scope: Scope): Overview {
       fromMs: NOW_MS - points * 60_000,
       stepMs: 60_000,
       points,
-      series: (['confirmed', 'refused', 'unknown', 'parked'] as const).flatMap((state, at) =>
+      series: (['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const).flatMap((state, at) =>
         ['acme', 'zenith']
           .filter((partner) => inScope(scope, partner))
           .map((partner) => ({
@@ -135,7 +136,8 @@ export function sampleOverview(scope: Scope): Overview {
           partner: 'acme',
           received: 20_034,
           confirmed: 19_998,
-          refused: 21,
+          refused: 12,
+          notApplied: 9,
           unknown: 4,
           parked: 7,
           open: 4,
@@ -143,7 +145,7 @@ export function sampleOverview(scope: Scope): Overview {
         ...{ holds: true, checkedMs: NOW_MS - 20_000, deadLetters: 3 },
       },
       {
-        ...{ partner: 'zenith', received: 871, confirmed: 870, refused: 0, unknown: 0, parked: 0, open: 0 },
+        ...{ partner: 'zenith', ...states, received: 871, confirmed: 870 },
         ...{ holds: false, checkedMs: NOW_MS - 20_000, deadLetters: 0 },
       },
     ].filter(({ partner }) => inScope(scope, partner)),

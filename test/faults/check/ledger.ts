@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Finding } from './finding.ts'
 
 /** States of the journal (product contract 3): at all times they add up to what was received. */
-const states = ['confirmed', 'refused', 'unknown', 'parked', 'open'] as const
+const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked', 'open'] as const
 
 /** Checks the ledger in the text of `/metrics`, when every client has its answers: it balances, and nothing is in flight. */
 export function checkLedger(metrics: string): Finding[] {
@@ -12,7 +12,7 @@ export function checkLedger(metrics: string): Finding[] {
   const received = read('markbridge_journal_received', '')
   const counts = states.map((state) => read('markbridge_journal_records', `,state="${state}"`))
   const sum = counts.reduce((total, count) => total + count, 0)
-  const open = counts.at(-1) ?? Number.NaN
+  const open = counts[states.indexOf('open')] ?? Number.NaN
   const faults = [
     ...(received === sum ? [] : [`received ${received}, but the states add up to ${sum}`]),
     ...(open === 0 ? [] : [`${open} records are still in flight`]),

@@ -191,7 +191,7 @@ export function describeBegin({ name, promise }: Subject): void {
         0: [{ batch: one, position: 1 }],
         1: [{ batch: two, position: 0 }],
       })
-      await journal.settle(two, [{ position: 0, state: 'refused', answer: 'late', retry: 'resend' }])
+      await journal.settle(two, [{ position: 0, state: 'notApplied', answer: 'late', retry: 'resend' }])
       const own = [2, 0, 1].map((position) => ({ batch: begun.batch, position }))
       const older = (position: number): unknown => ({ batch: one, position })
       expect(await journal.olderOpen(own)).toEqual([undefined, older(1), older(2)])

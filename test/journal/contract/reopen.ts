@@ -16,7 +16,7 @@ export function describeReopen({ name, promise }: Subject): void {
           { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', retry: START_MS },
           { position: 1, state: 'refused', answer: 'final' },
           confirmed(2),
-          { position: 3, state: 'refused', answer: 'later', retry: 'resend' },
+          { position: 3, state: 'notApplied', answer: 'later', retry: 'resend' },
         ])
         const { after, unknown } = await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)
         expect(after).toEqual(
@@ -43,7 +43,16 @@ export function describeReopen({ name, promise }: Subject): void {
           retry: undefined,
         })
         expect(await journal.balances()).toEqual([
-          { partner: 'acme', received: 6, open: 3, confirmed: 2, refused: 1, unknown: 0, parked: 0 },
+          {
+            partner: 'acme',
+            received: 6,
+            open: 3,
+            confirmed: 2,
+            refused: 1,
+            unknown: 0,
+            parked: 0,
+            notApplied: 0,
+          },
         ])
       },
     )

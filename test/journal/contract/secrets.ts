@@ -17,7 +17,7 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         const credentials = async () => (await journal.load(batch))?.credentials
         expect(await credentials()).toBe('bearer one')
         await journal.settle(batch, [
-          { position: 0, state: 'refused', answer: 'later', retry: 'resend' },
+          { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' },
           confirmed(1),
         ])
         expect(await credentials()).toBe('bearer one')

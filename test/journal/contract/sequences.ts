@@ -11,7 +11,7 @@ export function describeSequences({ name, runs, withOpener, promise }: Subject):
   describe(`${name}: any sequence of calls`, () => {
     promise('counts each record once when two instances do all at the same time', async (journal, opener) => {
       const journals = [journal, await opener.open()]
-      const states = ['confirmed', 'refused', 'unknown', 'parked'] as const
+      const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const
       const client = async (own: Journal, seed: number): Promise<void> => {
         const [numbers] = fc.sample(fc.array(fc.nat(999), { minLength: 200, maxLength: 200 }), {
           seed,

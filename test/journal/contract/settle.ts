@@ -20,7 +20,7 @@ export function describeSettle({ name, promise }: Subject): void {
           retry: START_MS + 5,
         },
         { position: 0, state: 'refused', answer: 'bad', reason: 'ATT_VAL_2', deadLetter: true },
-        { position: 1, state: 'refused', answer: 'later', reason: 'ADP_BUDGET_EXCEEDED', retry: 'resend' },
+        { position: 1, state: 'notApplied', answer: 'later', reason: 'ADP_BUDGET_EXCEEDED', retry: 'resend' },
       ]
       await journal.settle(batch, outcomes)
       await journal.settle(batch, outcomes)
@@ -29,11 +29,20 @@ export function describeSettle({ name, promise }: Subject): void {
         stored?.records.map(({ state, answer, reason, retry }) => [state, answer, reason, retry]),
       ).toEqual([
         ['refused', 'bad', 'ATT_VAL_2', undefined],
-        ['refused', 'later', 'ADP_BUDGET_EXCEEDED', 'resend'],
+        ['notApplied', 'later', 'ADP_BUDGET_EXCEEDED', 'resend'],
         ['unknown', undefined, 'ADP_OUTCOME_UNKNOWN', START_MS + 5],
       ])
       expect(await journal.balances()).toEqual([
-        { partner: 'acme', received: 3, open: 0, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
+        {
+          partner: 'acme',
+          received: 3,
+          open: 0,
+          confirmed: 0,
+          refused: 1,
+          unknown: 1,
+          parked: 0,
+          notApplied: 1,
+        },
       ])
     })
 
@@ -121,7 +130,7 @@ export function describeSettle({ name, promise }: Subject): void {
       await journal.settle(old, [
         { position: 0, state: 'parked', answer: 'ok', reason: 'ATT_VAL_2', retry },
         { position: 1, state: 'unknown', answer: '?', reason: 'ADP_OUTCOME_UNKNOWN', retry },
-        { position: 2, state: 'refused', answer: 'later', retry: 'resend' },
+        { position: 2, state: 'notApplied', answer: 'later', retry: 'resend' },
       ])
       const newer = await beginNew(journal, batchOf(['a', 'b', 'c', 'd'], { partner: 'other' }))
       await journal.settle(
@@ -138,8 +147,26 @@ export function describeSettle({ name, promise }: Subject): void {
       expect(await journal.due(START_MS + HOUR_MS, 10)).toEqual([])
       expect((await journal.reopen(old, [0, 1, 2], undefined)).after).toEqual(new Map())
       expect(await journal.balances()).toEqual([
-        { partner: 'acme', received: 4, open: 1, confirmed: 0, refused: 2, unknown: 1, parked: 0 },
-        { partner: 'other', received: 4, open: 1, confirmed: 3, refused: 0, unknown: 0, parked: 0 },
+        {
+          partner: 'acme',
+          received: 4,
+          open: 1,
+          confirmed: 0,
+          refused: 2,
+          unknown: 1,
+          parked: 0,
+          notApplied: 0,
+        },
+        {
+          partner: 'other',
+          received: 4,
+          open: 1,
+          confirmed: 3,
+          refused: 0,
+          unknown: 0,
+          parked: 0,
+          notApplied: 0,
+        },
       ])
     })
 

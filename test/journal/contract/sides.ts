@@ -12,7 +12,7 @@ const parked = (position: number) =>
   ({ position, state: 'parked', answer: undefined, reason: 'unavailable', retry: 5 }) as const
 
 /** How a batch ends whose client may send it again. */
-const ofLost = (state: 'unknown' | 'refused', position: number) =>
+const ofLost = (state: 'unknown' | 'notApplied', position: number) =>
   ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
 
 /** A batch that V3 served, whose only record ended in this way. */
@@ -110,7 +110,7 @@ export function describeSides({ name, promise }: Subject): void {
     promise('gives no place before newer records of its keys', async (journal, opener) => {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
-      await journal.settle(lost, [ofLost('refused', 0), ofLost('unknown', 1)])
+      await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
       const instead = batchOf(['a', 'b'], { name: 'one', instead: lost })
       const other = await opener.open()
       // The newer one comes in the same moment, in the same transaction and before it.
@@ -195,7 +195,7 @@ export function describeSides({ name, promise }: Subject): void {
     })
 
     promise('supersedes what ends after a newer one that V2 may have got', async (journal) => {
-      const ends = [ofLost('refused', 0), unknown(0, 5), parked(0), confirmed(0)]
+      const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
         // Its process ended while it waited for the older one.
@@ -204,9 +204,11 @@ export function describeSides({ name, promise }: Subject): void {
         await journal.settle(older, [end])
         const [state] = await statesOf(journal, older)
         expect(state).toBe(
-          { refused: 'refused, superseded', unknown: 'unknown, superseded', parked: 'refused, superseded' }[
-            end.state as string
-          ] ?? 'confirmed',
+          {
+            notApplied: 'refused, superseded',
+            unknown: 'unknown, superseded',
+            parked: 'refused, superseded',
+          }[end.state as string] ?? 'confirmed',
         )
       }
       expect(await journal.due(10, 10)).toEqual([])

@@ -19,7 +19,7 @@ export function describeUnsettled({ name, promise }: Subject): void {
         { position: 2, state: 'parked', answer: undefined, retry: START_MS + 5 },
         // Neither is looked at again unless its client comes back.
         { position: 3, state: 'unknown', answer: undefined },
-        { position: 4, state: 'refused', answer: undefined, retry: 'resend' },
+        { position: 4, state: 'notApplied', answer: undefined, retry: 'resend' },
       ])
       expect(Object.fromEntries(await journal.unsettled())).toEqual({ acme: 2, brill: 1 })
     })

@@ -1,0 +1,96 @@
+import { sql } from 'kysely'
+import { describe, expect } from 'vitest'
+
+import { openInspector } from '../../src/journal/index.ts'
+import { openStore } from '../../src/journal/open-store.ts'
+import { batchOf, type BatchText, flatRecord, guid, postBatch, statusesOf } from '../support/batch-request.ts'
+import { eachDatabase } from '../support/each-database.ts'
+import { readSamples } from '../support/read-samples.ts'
+import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+
+/** A register of one class, under ids of its own. */
+const registerOf = (register: number, size: number, name = `batch_${register}`): BatchText =>
+  batchOf(
+    Array.from({ length: size }, (_, at) => flatRecord(0, { Learner: guid(register * 1_000 + at) })),
+    { batch: name, changeset: `changeset_${register}` },
+  )
+
+/** A V3 that answers 503 until it serves. */
+async function startFailing() {
+  const trouble = { serves: false }
+  const { url } = await startUpstream((seen, response) =>
+    (trouble.serves ? echoRecord : replyWith(503, '', { 'Retry-After': '600' }))(seen, response),
+  )
+  return { trouble, url }
+}
+
+/** An adapter in front of it with a journal, and the states of its records. */
+async function startOver(v3: string, journal: string) {
+  const adapter = await startAdapter(v3, {
+    journal: { url: journal },
+    partners: [{ id: 'acme', match: { any: true } }],
+  })
+  const states = async (): Promise<Record<string, number>> => {
+    const named = [...(await readSamples(adapter))].flatMap(([name, value]) => {
+      const [, state] = /^markbridge_journal_records\{partner="acme",state="(\w+)"\}$/.exec(name) ?? []
+      return state === undefined || value === 0 ? [] : [[state, value] as const]
+    })
+    return Object.fromEntries(named)
+  }
+  return { adapter, states }
+}
+
+describe.each(eachDatabase())('records that nobody judged, with a journal in %s', (_name, database) => {
+  database.test(
+    'it keeps 3,600 marks of an outage as not applied when they never come again',
+    async (url) => {
+      const { adapter, states } = await startOver((await startFailing()).url, url)
+      for (let register = 0; register < 12; register += 1)
+        expect(new Set(statusesOf(await postBatch(adapter, registerOf(register, 300))))).toEqual(
+          new Set([503]),
+        )
+      expect(await states()).toEqual({ notApplied: 3_600 })
+      const samples = await readSamples(adapter)
+      expect(samples.get('markbridge_records_total{partner="acme",outcome="not_applied"}')).toBe(3_600)
+      expect(samples.get('markbridge_records_total{partner="acme",outcome="refused"}')).toBe(0)
+      const inspector = await openInspector(url)
+      const missing = await inspector.batches({ state: 'notApplied', limit: 100 })
+      expect(missing.map(({ states: { notApplied } }) => notApplied)).toEqual(Array(12).fill(300))
+      expect(await inspector.batches({ state: 'refused', limit: 100 })).toEqual([])
+      expect(await inspector.balances()).toMatchObject([{ received: 3_600, notApplied: 3_600, holds: true }])
+      await inspector.close()
+    },
+  )
+
+  database.test('it settles them when the batch comes again, or its marks in a new one', async (url) => {
+    const v3 = await startFailing()
+    const { adapter, states } = await startOver(v3.url, url)
+    await postBatch(adapter, registerOf(1, 3))
+    await postBatch(adapter, registerOf(2, 3))
+    v3.trouble.serves = true
+    expect(statusesOf(await postBatch(adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
+    expect(await states()).toEqual({ confirmed: 3, notApplied: 3 })
+    expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
+    // The newer marks stand; those before them are never posted.
+    expect(await states()).toEqual({ confirmed: 6, refused: 3 })
+  })
+
+  database.test('it finds those that the first version of the tables calls refused', async (url) => {
+    const v3 = await startFailing()
+    const { adapter } = await startOver(v3.url, url)
+    await postBatch(adapter, registerOf(1, 3))
+    await adapter.app.close()
+    const store = openStore(url, { timeoutMs: 10_000, wallMs: Date.now })
+    await sql`update journal_records set state = 2`.execute(store.db)
+    await sql`update journal_ledger set refused = not_applied`.execute(store.db)
+    await sql`alter table journal_ledger drop column not_applied`.execute(store.db)
+    await sql`update journal_meta set value = '1' where name = 'version'`.execute(store.db)
+    await store.close()
+    const next = await startOver(v3.url, url)
+    expect(await next.states()).toEqual({ notApplied: 3 })
+    v3.trouble.serves = true
+    expect(statusesOf(await postBatch(next.adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
+    expect(await next.states()).toEqual({ confirmed: 3 })
+  })
+})
