@@ -99,6 +99,7 @@ function readMultipart(bytes: Buffer, contentType: string | undefined): Operatio
   const operations: Operation[] = []
   let changesets = 0
   for (const range of splitParts(bytes, readBoundary(contentType), 0, bytes.length, split)) {
+    if (typeof range === 'number') continue
     const at = { offset: range.start }
     const mime = readHeaders(bytes, range.start, range.end, defaultBatchLimits, at)
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
@@ -109,7 +110,7 @@ function readMultipart(bytes: Buffer, contentType: string | undefined): Operatio
     changesets += 1
     const inner = { start: mime.end, end: range.end }
     for (const part of splitParts(bytes, readBoundary(type, at), inner.start, inner.end, split))
-      operations.push(readOperation(bytes, part, `changeset ${changesets}`))
+      if (typeof part !== 'number') operations.push(readOperation(bytes, part, `changeset ${changesets}`))
   }
   if (operations.length > defaultBatchLimits.maxParts)
     throw new AdapterError(

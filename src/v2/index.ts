@@ -36,4 +36,10 @@ export {
   type ReplyPart,
 } from './batch/decode-reply.ts'
 export type { Finding } from './inspect/inspect-parts.ts'
-export { guessBoundary, inspectBatch, toFinding, toFindings } from './inspect/inspect-batch.ts'
+export {
+  guessBoundary,
+  inspectBatch,
+  inspectBatchInSteps,
+  toFinding,
+  toFindings,
+} from './inspect/inspect-batch.ts'

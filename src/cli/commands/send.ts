@@ -90,7 +90,7 @@ interface SendOptions {
 async function readBatch(path: string, boundary: string | undefined): Promise<PostedBatch> {
   const bytes = await readGivenFile(path)
   const { body, contentType, findings } = await openRecording(bytes, Infinity)
-  if (body !== undefined && boundary === undefined && kindOf(bytes) === 'else')
+  if (body !== undefined && boundary === undefined && (await kindOf(bytes)) === 'else')
     throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
   if (body === undefined) {
     const { message = '', remedy = '' } = findings.at(-1) ?? {}

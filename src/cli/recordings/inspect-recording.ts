@@ -5,7 +5,14 @@ import { batchLimitsOf, toMapping } from '../../app/partners.ts'
 import type { Config, PartnerConfig } from '../../config/index.ts'
 import { errorRules } from '../../errors.ts'
 import { type RecordMapping, toV3Record } from '../../translate/index.ts'
-import { type BatchLimits, type BatchPart, type Finding, inspectBatch, toFindings } from '../../v2/index.ts'
+import { createSlicing, runInSlices } from '../../http/slices.ts'
+import {
+  type BatchLimits,
+  type BatchPart,
+  type Finding,
+  inspectBatchInSteps,
+  toFindings,
+} from '../../v2/index.ts'
 import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
 import { readGivenFile } from '../files.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
@@ -56,6 +63,10 @@ export interface InspectedRecording {
   readonly findings: readonly Finding[]
 }
 
+const slicing = createSlicing()
+/** The cost of translating a small part, in bytes. */
+const MIN_PART_WORK = 1_024
+
 /** Inspects a recording: faults that the adapter would refuse, and deviations that a stricter server would. */
 export async function inspectRecording(
   bytes: Buffer,
@@ -74,12 +85,15 @@ export async function inspectRecording(
       findings: opened.findings,
     }
   const contentType = boundary === undefined ? opened.contentType : contentTypeOf(boundary)
-  const { batch, findings } = inspectBatch(body, contentType, {
-    limits,
-    ...(serviceHosts === undefined ? {} : { serviceHosts }),
-  })
+  const slices = slicing.open()
+  const options = { limits, ...(serviceHosts === undefined ? {} : { serviceHosts }) }
+  const { batch, findings } = await runInSlices(inspectBatchInSteps(body, contentType, options), slices)
   const recordedOn = new Date().toISOString()
-  const planned = (batch?.parts ?? []).map((part) => plan(part, settings, recordedOn))
+  const planned: ReturnType<typeof plan>[] = []
+  for (const part of batch?.parts ?? []) {
+    planned.push(plan(part, settings, recordedOn))
+    if (slices.spend(MIN_PART_WORK + part.end - part.start)) await slices.next()
+  }
   const all = [...opened.findings, ...findings, ...planned.flatMap((one) => one.findings)].sort(
     (one, other) => (one.offset ?? -1) - (other.offset ?? -1),
   )

@@ -6,6 +6,8 @@ import { readClientCredentials } from '../../http/client-credentials.ts'
 import { checkHost } from '../../http/address.ts'
 import { readRecordedRequest } from '../../http/recorded-request.ts'
 import { takeTarget } from '../../http/request-target.ts'
+import { MAX_HEADER_BYTES } from '../../http/server.ts'
+import { createSlicing, runInSlices } from '../../http/slices.ts'
 import {
   batchPath,
   describeMisencoding,
@@ -26,16 +28,18 @@ interface OpenedRecording {
   readonly findings: readonly Finding[]
 }
 
+const slicing = createSlicing()
+
 /**
  * Opens a recording: the body of a batch, or a whole HTTP request. The head of a request is validated by the rules of the
  * adapter; a body alone gets the boundary that it begins with.
  */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
-  const kind = kindOf(bytes)
+  const kind = await kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined
   if (other !== undefined) return { body: undefined, contentType: undefined, headers: {}, findings: [other] }
   if (kind !== 'request') {
-    const contentType = contentTypeOf(guessBoundary(bytes))
+    const contentType = contentTypeOf(await runInSlices(guessBoundary(bytes), slicing.open()))
     return { body: bytes, contentType, headers: { 'content-type': contentType }, findings: [] }
   }
   const { bytes: wire, missing, isConverted, isFramed } = toWireBytes(bytes)
@@ -90,13 +94,10 @@ function findLineEnds(bytes: Buffer): Finding | undefined {
   return message === undefined ? undefined : toFinding(new AdapterError('ADP_BODY', message))
 }
 
+/** By its first and last character: a large document would take long to parse. */
 function isJson(bytes: Buffer): boolean {
-  try {
-    JSON.parse(bytes.toString('utf8'))
-    return true
-  } catch {
-    return false
-  }
+  const text = bytes.toString('latin1').trim()
+  return /^[{[]/.test(text) && /[}\]]$/.test(text.slice(-1))
 }
 
 const bareLfInHead: Finding = {
@@ -192,9 +193,10 @@ const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
 /** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, or something `else`. */
-export function kindOf(bytes: Buffer): 'request' | 'body' | 'else' {
+export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'> {
   if (REQUEST_LINE.test(bytes.toString('latin1', 0, 8_192))) return 'request'
-  return guessBoundary(bytes) === undefined ? 'else' : 'body'
+  const boundary = await runInSlices(guessBoundary(bytes), slicing.open())
+  return boundary === undefined ? 'else' : 'body'
 }
 
 /**
@@ -204,6 +206,8 @@ export function kindOf(bytes: Buffer): 'request' | 'body' | 'else' {
  */
 function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)
+  // The parser refuses it.
+  if (headEnd > MAX_HEADER_BYTES) return { bytes, missing: 0, isConverted: false, isFramed: true }
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
   // A head with both kinds of line ends was sent that way.
   const isConverted = !recorded.includes('\r\n')

@@ -123,12 +123,20 @@ class BatchDecoder {
     const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0 // batch-wire F3
     const boundary = yield* chooseBoundary(bytes, headerBoundary, start, limits, near)
     for (const range of this.split(boundary, { start, end: bytes.length }, {})) {
+      if (typeof range === 'number') {
+        yield range
+        continue
+      }
       const content = this.readPart(range, undefined, boundary)
       yield workOf(content === undefined ? range : NO_BYTES)
       // A changeset's bytes count with its parts.
       if (content === undefined) continue
       const changeset = changesets.length
       for (const inner of this.split(changesets[changeset - 1] ?? '', content, { changeset })) {
+        if (typeof inner === 'number') {
+          yield inner
+          continue
+        }
         this.readPart(inner, changeset, boundary)
         yield workOf(inner)
       }
@@ -136,7 +144,11 @@ class BatchDecoder {
     return { boundary, changesets, idsAgree: haveOneId(headerBoundary, [boundary, ...changesets]), parts }
   }
 
-  private split(boundary: string, { start, end }: PartRange, at: ErrorLocation): Iterable<PartRange> {
+  private split(
+    boundary: string,
+    { start, end }: PartRange,
+    at: ErrorLocation,
+  ): Iterable<PartRange | number> {
     const options = { maxPadding: this.limits.maxBoundaryPadding, near: this.near, at }
     return splitParts(this.bytes, boundary, start, end, options)
   }

@@ -1,8 +1,16 @@
 import { AdapterError } from '../../errors.ts'
+import { formatBytes } from '../../http/body.ts'
 import { runAtOnce, type Steps } from '../../http/slices.ts'
 import { type HeaderLines, lineEnd, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { defaultBatchLimits } from '../limits.ts'
-import { contentEnd, createDelimiterFinder, type Delimiter, readBoundary } from '../multipart/parts.ts'
+import {
+  contentEnd,
+  createDelimiterFinder,
+  type Delimiter,
+  isBlank,
+  NearDelimiters,
+  readBoundary,
+} from '../multipart/parts.ts'
 
 /** One part of a batch reply. */
 export interface ReplyPart {
@@ -37,7 +45,8 @@ interface ReplyDecoding {
 
 /**
  * Decodes a V2 batch reply, flat or nested (batch-wire 2), as a client would. Errors: as `decodeBatch` for the envelope, `ADP_NESTING` for
- * changesets in changesets, `ADP_REQUEST_LINE` for a part without a status line, `ADP_LIMIT` for more parts than a batch may have.
+ * changesets in changesets, `ADP_REQUEST_LINE` for a part without a status line, `ADP_LIMIT` for more parts than a batch may have and for a
+ * part whose body is longer than `MAX_PART_BYTES`.
  */
 export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): BatchReply {
   return runAtOnce(decodeBatchReplyInSteps(bytes, contentType))
@@ -65,6 +74,8 @@ interface OpenPart {
 
 /** The cost of a part besides that of its bytes. */
 const STEP_WORK = 512
+/** The bytes of the body of a part: it repeats its record, and has some more members. */
+const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
 
 class ReplyDecoder implements ReplyDecoding {
   private readonly parts: ReplyPart[] = []
@@ -75,6 +86,9 @@ class ReplyDecoder implements ReplyDecoding {
   /** Bytes that are not read yet; `position` is where the search for the next delimiter begins. */
   private bytes: Buffer = Buffer.alloc(0)
   private position = 0
+  /** No delimiter begins before this offset. */
+  private searchedTo = 0
+  private readonly near = new NearDelimiters(defaultBatchLimits.maxParts)
   private part: OpenPart | undefined
   private isFirst = true
   private isFinal = false
@@ -86,6 +100,7 @@ class ReplyDecoder implements ReplyDecoding {
   push(chunk: Buffer): ReplyPart[] {
     this.bytes = Buffer.concat([this.bytes.subarray(this.position), chunk])
     if (this.part !== undefined) this.part = { ...this.part, start: 0 }
+    this.searchedTo = Math.max(0, this.searchedTo - this.position)
     this.position = 0
     runAtOnce(this.read())
     return this.parts.splice(0)
@@ -113,9 +128,9 @@ class ReplyDecoder implements ReplyDecoding {
       const boundary = this.boundaries.at(-1)
       if (boundary === undefined) return
       const from = this.position
-      const next = this.findDelimiter(boundary)
+      const next = yield* this.findDelimiter(boundary)
       if (this.enterChangeset(next?.start)) continue
-      const part = next === undefined ? this.takeWhole() : this.takePart(next)
+      const part = next === undefined ? this.takeWhole() : yield* this.takePart(next)
       if (part !== undefined) this.parts.push(part)
       if (this.parts.length > defaultBatchLimits.maxParts)
         throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
@@ -132,14 +147,17 @@ class ReplyDecoder implements ReplyDecoding {
   }
 
   /** The next delimiter with a complete line: further bytes could make it another line, or a closing one. */
-  private findDelimiter(boundary: string): Delimiter | undefined {
-    const { bytes } = this
-    const found = createDelimiterFinder(
-      bytes,
-      boundary,
-      defaultBatchLimits.maxBoundaryPadding,
-    )(this.position, bytes.length)
-    return found !== undefined && (this.isFinal || bytes[found.end - 1] === LF) ? found : undefined
+  private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
+    const { bytes, isFinal } = this
+    // Lines that are still arriving would be counted again and again.
+    const near = isFinal ? this.near : undefined
+    const find = createDelimiterFinder(bytes, boundary, defaultBatchLimits.maxBoundaryPadding, near)
+    const found = yield* find(Math.max(this.position, this.searchedTo), bytes.length)
+    if (found !== undefined && (isFinal || bytes[found.end - 1] === LF)) return found
+    this.searchedTo = Math.max(this.position, found?.start ?? bytes.lastIndexOf(LF))
+    // What precedes the first delimiter is not read.
+    if (this.part === undefined) this.position = this.searchedTo
+    return undefined
   }
 
   private pass({ end, closing }: Delimiter): void {
@@ -166,16 +184,18 @@ class ReplyDecoder implements ReplyDecoding {
     this.part = undefined
     this.isFirst = true
     this.position = mime.end
+    this.searchedTo = mime.end
     return true
   }
 
   /** The part before a delimiter, unless it was given out already or the body is empty. */
-  private takePart({ start, closing }: Delimiter): ReplyPart | undefined {
+  private *takePart({ start, closing }: Delimiter): Steps<ReplyPart | undefined> {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
     const end = contentEnd(bytes, part.start, start)
-    if (part.isFirst && closing && bytes.toString('latin1', part.start, end).trim() === '') return undefined
-    return this.readReply(part.start, end).reply
+    if (part.isFirst && closing && (yield* isBlank(bytes, { start: part.start, end }))) return undefined
+    const { head, bodyStart } = this.readHead(part.start, end)
+    return this.toPart(head, bodyStart, end)
   }
 
   /** The part that is being read, where its own length says that it is whole and nothing contradicts. */
@@ -185,41 +205,52 @@ class ReplyDecoder implements ReplyDecoding {
     const mimeEnd = endOfHead(bytes, part.start)
     const headEnd = mimeEnd === undefined ? undefined : endOfHead(bytes, mimeEnd)
     if (headEnd === undefined) return undefined
-    const { reply, length } = this.readReply(part.start, bytes.length)
-    const end = headEnd + (length ?? (reply.status === 204 ? 0 : Infinity))
-    if (end > bytes.length || !this.mayEnd(bytes.toString('latin1', end))) return undefined
+    const { head, bodyStart, length } = this.readHead(part.start, bytes.length)
+    if (bytes.length - bodyStart > MAX_PART_BYTES) throw tooLong()
+    const end = bodyStart + (length ?? (head.status === 204 ? 0 : Infinity))
+    if (end > bytes.length || !this.mayEnd(end)) return undefined
     part.isDone = true
-    return { ...reply, body: bytes.toString('utf8', headEnd, end).trim() }
+    return this.toPart(head, bodyStart, end)
   }
 
-  private readReply(
+  private toPart(head: Omit<ReplyPart, 'body'>, start: number, end: number): ReplyPart {
+    if (end - start > MAX_PART_BYTES) throw tooLong()
+    return { ...head, body: this.bytes.toString('utf8', start, end).trim() }
+  }
+
+  /** Reads a part up to its body; `length` is that of the body, where the part has a Content-Length. */
+  private readHead(
     start: number,
     end: number,
-  ): { readonly reply: ReplyPart; readonly length: number | undefined } {
+  ): {
+    readonly head: Omit<ReplyPart, 'body'>
+    readonly bodyStart: number
+    readonly length: number | undefined
+  } {
     const { bytes } = this
     const mime = readHeaders(bytes, start, end, defaultBatchLimits, {})
     const line = lineEnd(bytes, mime.end, end)
-    const text = bytes.toString('latin1', mime.end, line.text)
+    const text = bytes.toString('latin1', mime.end, Math.min(line.text, mime.end + MAX_STATUS_LINE_BYTES))
     const [, status, reason = ''] = /^HTTP\/1\.\d (\d{3})(?: (.*))?$/.exec(text) ?? []
     if (status === undefined)
       throw new AdapterError('ADP_REQUEST_LINE', 'A part of the reply has no status line.')
     const http = readHeaders(bytes, line.next, end, defaultBatchLimits, {})
     const digits = /^\d{1,15}$/.exec(valuesOf(http.lines, 'content-length')[0] ?? '')?.[0]
-    const reply = {
+    const head = {
       contentId: valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0],
       status: Number(status),
       reason,
-      body: bytes.toString('utf8', http.end, end).trim(),
       mime: mime.lines,
       http: http.lines,
       changeset: this.boundaries.length > 1 ? this.changesets : undefined,
     }
-    return { reply, length: digits === undefined ? undefined : Number(digits) }
+    return { head, bodyStart: http.end, length: digits === undefined ? undefined : Number(digits) }
   }
 
-  /** True while the bytes after a body can become the next delimiter. */
-  private mayEnd(rest: string): boolean {
+  /** True while the bytes after a body, from `end` on, can become the next delimiter. */
+  private mayEnd(end: number): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
+    const rest = this.bytes.toString('latin1', end, end + delimiter.length + 2)
     return ['\r\n', '\n'].some((eol) => {
       const expected = eol + delimiter
       return expected.startsWith(rest) || rest.startsWith(expected)
@@ -227,11 +258,19 @@ class ReplyDecoder implements ReplyDecoding {
   }
 }
 
+const tooLong = (): AdapterError =>
+  new AdapterError(
+    'ADP_LIMIT',
+    `A part of the reply has more than ${formatBytes(MAX_PART_BYTES)}, the limit.`,
+  )
+
+/** A longer status line is cut. */
+const MAX_STATUS_LINE_BYTES = 1_024
 const LF = 0x0a
 
-/** The offset behind the blank line of the first header block. */
+/** The offset behind the blank line of the first header block; `undefined` if there is none within the limit for headers. */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
-  for (let at = from; at < to;) {
+  for (let at = from; at < Math.min(to, from + defaultBatchLimits.maxPartHeaderBytes);) {
     const { text, next } = lineEnd(bytes, at, to)
     if (bytes[next - 1] !== LF) return undefined
     if (text === at) return next

@@ -1,14 +1,19 @@
 import { AdapterError } from '../../errors.ts'
-import { runAtOnce } from '../../http/slices.ts'
-import { type Batch, type BatchPart, decodeBatch, type DecodeOptions } from '../batch/decode-batch.ts'
+import { runAtOnce, type Steps } from '../../http/slices.ts'
+import { type Batch, type BatchPart, decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { isBoundary, readBoundary } from '../multipart/parts.ts'
-import { chooseBoundary } from '../multipart/envelope.ts'
+import { chooseBoundary, dashLines } from '../multipart/envelope.ts'
 import type { RecordFault } from '../record/decode-record.ts'
 import { type Finding, inspectParts, remedies } from './inspect-parts.ts'
 
 const LF = 0x0a
 const CR = 0x0d
+/** How many lines are looked at between two steps. */
+const STEP_LINES = 1_024
+/** The cost of looking at a line, and at what surrounds a part, in bytes. */
+const LINE_WORK = 64
+const PART_WORK = 128
 
 /** The result of an inspection; `batch` is undefined if the envelope is broken. */
 interface Inspection {
@@ -27,27 +32,35 @@ export function inspectBatch(
   contentType: string | undefined,
   options?: DecodeOptions,
 ): Inspection {
+  return runAtOnce(inspectBatchInSteps(bytes, contentType, options))
+}
+
+/** `inspectBatch` in steps, between which the caller can do other work. */
+export function* inspectBatchInSteps(
+  bytes: Buffer,
+  contentType: string | undefined,
+  options?: DecodeOptions,
+): Steps<Inspection> {
   const findings = [...inspectStart(bytes), ...inspectContentType(contentType)]
+  let batch: Batch | undefined
   try {
-    const batch = decodeBatch(bytes, contentType, options)
-    findings.push(
-      ...inspectLineEnds(bytes, batch.parts),
-      ...inspectIds(batch, contentType),
-      ...batch.parts.flatMap((part) => toFindings(part, part.faults ?? [])),
-      ...inspectParts(bytes, batch),
-    )
-    return { batch, findings: inOrder(findings) }
+    batch = yield* decodeBatchInSteps(bytes, contentType, options)
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    findings.push(...inspectLineEnds(bytes, []), ...inspectBroken(bytes, contentType), toFinding(cause))
-    return { batch: undefined, findings: inOrder(findings) }
+    findings.push(...(yield* inspectBroken(bytes, contentType)), toFinding(cause))
   }
+  const parts = batch?.parts ?? []
+  findings.push(...(yield* inspectLineEnds(bytes, parts)))
+  if (batch === undefined) return { batch, findings: inOrder(findings) }
+  for (const part of parts) if (part.faults !== undefined) findings.push(...toFindings(part, part.faults))
+  findings.push(...inspectIds(batch, contentType), ...(yield* inspectParts(bytes, batch)))
+  return { batch, findings: inOrder(findings) }
 }
 
 /** Findings of a broken envelope besides its error. */
-function inspectBroken(bytes: Buffer, contentType: string | undefined): Finding[] {
+function* inspectBroken(bytes: Buffer, contentType: string | undefined): Steps<Finding[]> {
   try {
-    return inspectDelimiters(bytes, readBoundary(contentType))
+    return yield* inspectDelimiters(bytes, readBoundary(contentType))
   } catch (cause) {
     // Without a boundary in the header there is nothing to compare.
     if (cause instanceof AdapterError) return []
@@ -83,8 +96,8 @@ function inspectStart(bytes: Buffer): Finding[] {
 }
 
 /** Line ends of the framing (batch-wire F1); those inside a record are the JSON's own. */
-function inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Finding[] {
-  const bareLf = findBareLf(bytes, parts)
+function* inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Steps<Finding[]> {
+  const bareLf = yield* findBareLf(bytes, parts)
   if (bareLf === undefined) return []
   return [
     {
@@ -97,12 +110,17 @@ function inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Finding[] 
   ]
 }
 
-function findBareLf(bytes: Buffer, parts: readonly BatchPart[]): number | undefined {
+function* findBareLf(bytes: Buffer, parts: readonly BatchPart[]): Steps<number | undefined> {
   let from = 0
   for (const { start, end } of [...parts, { start: bytes.length, end: bytes.length }]) {
-    for (let at = bytes.indexOf(LF, from); at !== -1 && at < start; at = bytes.indexOf(LF, at + 1)) {
-      if (at === 0 || bytes[at - 1] !== CR) return at
+    for (let at = from, lines = 1; ; lines += 1) {
+      if (lines % STEP_LINES === 0) yield STEP_LINES * LINE_WORK
+      const found = bytes.indexOf(LF, at)
+      if (found === -1 || found >= start) break
+      if (found === 0 || bytes[found - 1] !== CR) return found
+      at = found + 1
     }
+    yield PART_WORK
     from = end
   }
   return undefined
@@ -171,8 +189,8 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
 }
 
 /** Both boundaries of a body that cannot be decoded, where its first delimiter line is not of the one in the header. */
-function inspectDelimiters(bytes: Buffer, boundary: string): Finding[] {
-  const first = firstBoundary(bytes)
+function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
+  const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []
   return [
     {
@@ -195,36 +213,29 @@ function namesOf({ boundary, changesets }: Batch): string {
 
 /** No header can name it, so no delimiter of a body is its own. */
 const NO_BOUNDARY = '\u0000'
-const MAX_LINE_BYTES = 256
 
 /**
  * The boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else that of the
- * first delimiter line. Undefined for a body that has none.
+ * first delimiter line. Undefined for a body that has none. Done in steps.
  */
-export function guessBoundary(bytes: Buffer): string | undefined {
+export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {
-    return runAtOnce(chooseBoundary(bytes, NO_BOUNDARY, from, defaultBatchLimits))
+    return yield* chooseBoundary(bytes, NO_BOUNDARY, from, defaultBatchLimits)
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    return firstBoundary(bytes, from)
+    return yield* firstBoundary(bytes, from)
   }
 }
 
 /** The boundary of the first line that can be a delimiter, opening or closing. */
-function firstBoundary(bytes: Buffer, from = 0): string | undefined {
-  for (let at = bytes.indexOf('--', from); at !== -1; at = bytes.indexOf('\n--', at)) {
-    const start = bytes[at] === LF ? at + 1 : at
-    at = start
-    if (start !== from && bytes[start - 1] !== LF) continue
-    const end = bytes.indexOf(LF, start)
-    const line = bytes.toString(
-      'latin1',
-      start + 2,
-      Math.min(end === -1 ? bytes.length : end, start + MAX_LINE_BYTES),
-    )
-    const boundary = line.trimEnd().replace(/--$/, '')
-    if (isBoundary(boundary)) return boundary
+function* firstBoundary(bytes: Buffer, from = 0): Steps<string | undefined> {
+  for (const line of dashLines(bytes, from, bytes.length, Infinity)) {
+    if (typeof line === 'number') yield line
+    else {
+      const boundary = line.token.replace(/--$/, '')
+      if (isBoundary(boundary)) return boundary
+    }
   }
   return undefined
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../errors.ts'
+import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
 /** `error`: the batch or a record of it is refused; `warning`: something surprises; `note`: accepted, but worth to know. */
@@ -66,16 +67,28 @@ interface Rule {
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
+const QUOTE = 0x22
 const APOSTROPHE = 0x27
+const BACKSLASH = 0x5c
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
-// Of the HTTP headers alone: among the MIME headers the length is that of the whole part.
-const LENGTH = /^\S+[ \t]+\S.*[ \t]HTTP\/\d[^]*?^content-length[ \t]*:[ \t]*(.*?)[ \t]*\r?$/im
+const LENGTH = /^content-length[ \t]*:([^\r\n]*)/im
 
-// A string in either quote style: double quotes may enclose apostrophes.
-const STRINGS = /"(?:[^"\\]|\\[^])*"|'/g
+/** The Content-Length among the HTTP headers, which follow a blank line: among the MIME headers it is that of the whole part. */
+function lengthOf(head: string): string | undefined {
+  const mimeEnd = head.search(/\n\r?\n/)
+  return mimeEnd < 0 ? undefined : LENGTH.exec(head.slice(mimeEnd))?.[1]?.trim()
+}
 
+/** Double quotes may enclose apostrophes. */
 function hasSingleQuotes(json: string): boolean {
-  return json.includes("'") && [...json.matchAll(STRINGS)].some(([text]) => text === "'")
+  let isInString = false
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at)
+    if (code === QUOTE) isInString = !isInString
+    else if (isInString) at += code === BACKSLASH ? 1 : 0
+    else if (code === APOSTROPHE) return true
+  }
+  return false
 }
 
 const rules: readonly Rule[] = [
@@ -105,8 +118,7 @@ const rules: readonly Rule[] = [
     severity: 'note',
     message: 'has a Content-Length that is not the length of its body; the delimiter decides',
     remedy: 'Count bytes, not characters, or leave the header out.',
-    applies: (part, head) =>
-      (LENGTH.exec(head)?.[1] ?? `${part.end - part.start}`) !== `${part.end - part.start}`,
+    applies: (part, head) => (lengthOf(head) ?? `${part.end - part.start}`) !== `${part.end - part.start}`,
   },
   {
     code: 'presentAndAbsent',
@@ -139,14 +151,18 @@ const rules: readonly Rule[] = [
   },
 ]
 
+/** The cost of a small part, in bytes. */
+const MIN_PART_WORK = 1_024
+
 /** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). */
-export function inspectParts(bytes: Buffer, batch: Batch): readonly Finding[] {
+export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Finding[]> {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
   for (const part of batch.parts) {
     // Between the end of the last body and the start of this one are delimiter lines and, after the last of them, the head.
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)
+    yield Math.max(MIN_PART_WORK, part.end - headStart)
     headStart = part.end
     const json = (): string => readJson(bytes, part)
     for (const rule of rules) {

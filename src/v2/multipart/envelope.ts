@@ -1,9 +1,10 @@
 import { AdapterError } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
-import { createDelimiterFinder, isBoundary, type NearDelimiters } from './parts.ts'
+import { createDelimiterFinder, isBoundary, type NearDelimiters, searchInSteps } from './parts.ts'
 import type { BatchLimits } from '../limits.ts'
 
 const LF = 0x0a
+const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
@@ -27,15 +28,12 @@ export function* chooseBoundary(
   limits: BatchLimits,
   near?: NearDelimiters,
 ): Steps<string> {
-  const own = createDelimiterFinder(
-    bytes,
-    headerBoundary,
-    limits.maxBoundaryPadding,
-    near,
-  )(from, bytes.length)
+  const find = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding, near)
+  const own = yield* find(from, bytes.length)
   const limit = own?.start ?? bytes.length
   // The usual body opens with the header's delimiter: no line with two dashes before it.
-  if (own !== undefined && bytes.indexOf('--', from) === limit) return headerBoundary
+  if (own !== undefined && (yield* nextDashes(bytes, from, from, bytes.length)) === limit)
+    return headerBoundary
   // A record in a changeset of its own has three such lines.
   const maxLines = 4 * limits.maxParts + 64
   const candidates = yield* collectTokens(bytes, from, limit, maxLines)
@@ -79,7 +77,10 @@ function* collectTokens(
   const tokens = new Map<string, Opener>()
   const declares = createDeclares(bytes)
   for (const line of dashLines(bytes, from, limit, maxLines)) {
-    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield STEP_WORK
+    if (typeof line === 'number') {
+      yield line
+      continue
+    }
     if (!tokens.has(line.token) && isBoundary(line.token)) {
       tokens.set(line.token, { start: line.start, declares: yield* declares(line.end) })
     }
@@ -97,7 +98,10 @@ function* collectCloses(
 ): Steps<Map<string, number>> {
   const closes = new Map<string, number>()
   for (const line of dashLines(bytes, from, bytes.length, maxLines)) {
-    if (line.index % LINES_PER_STEP === LINES_PER_STEP - 1) yield STEP_WORK
+    if (typeof line === 'number') {
+      yield line
+      continue
+    }
     if (!line.token.endsWith('--')) continue
     const token = line.token.slice(0, -2)
     const opener = candidates.get(token)
@@ -107,25 +111,45 @@ function* collectCloses(
   return closes
 }
 
-/** Every line that begins with two dashes: its text after them, without blanks at the end. Errors: `ADP_LIMIT`. */
-function* dashLines(
+/** A line that begins with two dashes. */
+interface DashLine {
+  /** The text after the dashes, without blanks at its end. */
+  readonly token: string
+  readonly start: number
+  readonly end: number
+}
+
+const LINE_OF_DASHES = Buffer.from('\n--')
+
+/** The offset of the next line that begins with two dashes, in steps; -1 if there is none. `bodyStart` begins a line too. */
+function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: number): Steps<number> {
+  if (from === bodyStart && bytes[from] === DASH && bytes[from + 1] === DASH) return from
+  const found = yield* searchInSteps(bytes, LINE_OF_DASHES, Math.max(from - 1, bodyStart), limit - 1)
+  return found === -1 ? -1 : found + 1
+}
+
+/**
+ * Every line that begins with two dashes and starts before `limit`; numbers are what the search for them costs.
+ * Errors: `ADP_LIMIT`.
+ */
+export function* dashLines(
   bytes: Buffer,
   from: number,
   limit: number,
   maxLines: number,
-): Generator<{ index: number; token: string; start: number; end: number }> {
-  let count = 0
-  for (let start = bytes.indexOf('--', from); start !== -1 && start < limit;) {
+): Generator<DashLine | number, void> {
+  let next = from
+  for (let count = 1; ; count += 1) {
+    const start = yield* nextDashes(bytes, from, next, limit)
+    if (start === -1) return
+    if (count > maxLines) throw tooMany(start)
+    if (count % LINES_PER_STEP === 0) yield STEP_WORK
     const lineEnd = bytes.indexOf(LF, start)
     const end = lineEnd === -1 ? bytes.length : lineEnd
-    if (start === from || bytes[start - 1] === LF) {
-      if (count === maxLines) throw tooMany(start)
-      count += 1
-      // A longer line cannot be a boundary, so its rest is not read.
-      const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
-      if (token !== '') yield { index: count, token, start, end: Math.min(end + 1, bytes.length) }
-    }
-    start = bytes.indexOf('--', end)
+    // A longer line cannot be a boundary, so its rest is not read.
+    const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
+    next = Math.min(end + 1, bytes.length)
+    if (token !== '') yield { token, start, end: next }
   }
 }
 

@@ -1,5 +1,6 @@
 import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
+import type { Steps } from '../../http/slices.ts'
 
 // RFC 2046 5.1.1: bchars, and no blank at the end. Underscore, dot and the like are all in it.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
@@ -82,9 +83,9 @@ interface SplitOptions {
 }
 
 /**
- * Yields the parts of one multipart body within `[from, to)`, in order; preamble and epilogue are passed over
- * (batch-wire F3). An empty body yields nothing, whether it is closed at once or has one blank part (F11).
- * Errors: `ADP_TRUNCATED` when the body has no delimiter or no closing delimiter (F8): decided after the parts
+ * Yields the parts of one multipart body within `[from, to)`, in order, and between them, as numbers, what the search for them
+ * costs; preamble and epilogue are passed over (batch-wire F3). An empty body yields no part, whether it is closed at once or
+ * has one blank part (F11). Errors: `ADP_TRUNCATED` when the body has no delimiter or no closing delimiter (F8): decided after the parts
  * before it were yielded, so nothing may be acted on until the iteration ends.
  */
 export function* splitParts(
@@ -93,22 +94,24 @@ export function* splitParts(
   from: number,
   to: number,
   options: SplitOptions,
-): Generator<PartRange, void> {
+): Generator<PartRange | number, void> {
   const find = createDelimiterFinder(bytes, boundary, options.maxPadding, options.near)
-  let open = find(from, to)
+  let open = yield* find(from, to)
   if (open === undefined) throw truncated('no delimiter of its boundary', from, options.at)
   for (let count = 0; !open.closing; count += 1) {
-    const next: Delimiter | undefined = find(open.end, to)
+    const next: Delimiter | undefined = yield* find(open.end, to)
     if (next === undefined) throw truncated('no closing delimiter', to, options.at)
     const part = { start: open.end, end: contentEnd(bytes, open.end, next.start) }
-    const emptyBody = count === 0 && next.closing && isBlank(bytes, part)
+    const emptyBody = count === 0 && next.closing && (yield* isBlank(bytes, part))
     if (!emptyBody) yield part
     open = next
   }
 }
 
-function isBlank(bytes: Buffer, part: PartRange): boolean {
-  for (let at = part.start; at < part.end; at += 1) {
+/** True for a range of blanks and line ends alone. */
+export function* isBlank(bytes: Buffer, { start, end }: PartRange): Steps<boolean> {
+  for (let at = start; at < end; at += 1) {
+    if ((at - start) % STEP_BYTES === STEP_BYTES - 1) yield STEP_BYTES
     const byte = bytes[at]
     if (byte !== 0x0a && byte !== 0x0d && byte !== 0x20 && byte !== 0x09) return false
   }
@@ -129,6 +132,26 @@ const CR = 0x0d
 const DASH = 0x2d
 const SPACE = 0x20
 const TAB = 0x09
+
+/** How many bytes a search reads between two steps. */
+const STEP_BYTES = 131_072
+/** How many lines it looks at between two steps. */
+const STEP_LINES = 1_024
+/** The cost of a line that has to be looked at, in bytes besides its own. */
+const LINE_WORK = 64
+
+/**
+ * Finds `needle` where it begins within `[from, to)`, or returns -1. A search that ends within its first step yields nothing: its
+ * bytes are counted with what it has found.
+ */
+export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: number): Steps<number> {
+  for (let at = from; at < to; at += STEP_BYTES) {
+    if (at > from) yield STEP_BYTES
+    const found = bytes.subarray(at, Math.min(at + STEP_BYTES, to) + needle.length - 1).indexOf(needle)
+    if (found !== -1) return at + found
+  }
+  return -1
+}
 
 /** A delimiter line found in the bytes; offsets from the start of the body. */
 export interface Delimiter {
@@ -165,19 +188,19 @@ export class NearDelimiters {
 /**
  * Finds the next line that is a delimiter of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks, line
  * end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Anything else that
- * holds the boundary is body text. The search is native, each byte is read a bounded number of times, and `near` bounds the
- * lines that have to be read (default: no bound). Errors: `ADP_LIMIT`.
+ * holds the boundary is body text. The search is native and done in steps, each byte is read a bounded number of times, and
+ * `near` bounds the lines that have to be read (default: no bound). Errors: `ADP_LIMIT`.
  */
 export function createDelimiterFinder(
   bytes: Buffer,
   boundary: string,
   maxPadding: number,
   near?: NearDelimiters,
-): (from: number, to: number) => Delimiter | undefined {
+): (from: number, to: number) => Steps<Delimiter | undefined> {
   // With its line end: a boundary of dashes would else be found at every byte of a row of dashes.
   const needle = Buffer.from(`\n--${boundary}`, 'latin1')
   const text = needle.length - 1
-  return (from, to) => {
+  return function* (from, to) {
     if (
       bytes[from] === DASH &&
       from + text <= to &&
@@ -186,11 +209,14 @@ export function createDelimiterFinder(
       const found = readRest(bytes, from, from + text, to, maxPadding)
       if (found !== undefined) return found
     }
-    for (let at = bytes.indexOf(needle, from); at !== -1 && at < to; at = bytes.indexOf(needle, at + 1)) {
+    for (let next = from, lines = 0; ; lines += 1) {
+      const at = yield* searchInSteps(bytes, needle, next, to)
+      if (at === -1) return undefined
       const found = readRest(bytes, at + 1, at + 1 + text, to, maxPadding, near)
       if (found !== undefined) return found
+      next = at + 1
+      if (lines % STEP_LINES === STEP_LINES - 1) yield STEP_LINES * LINE_WORK
     }
-    return undefined
   }
 }
 
@@ -210,7 +236,7 @@ function readRest(
   const closing = after + 1 < to && bytes[after] === DASH && bytes[after + 1] === DASH
   const text = closing ? after + 2 : after
   let at = text
-  while (at < to && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
+  while (at < to && at - text <= maxPadding && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
   if (at - text > maxPadding) {
     throw new AdapterError('ADP_LIMIT', `A delimiter line has more than ${maxPadding} blanks at its end.`, {
       at: { offset: start },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { runAtOnce } from '../../../src/http/slices.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
 import { inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
 import { crlf } from '../support/crlf.ts'
@@ -18,7 +19,11 @@ function inspect(parts: string, changesetHead = ''): readonly unknown[] {
     `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,
   )
   const batch = decodeBatch(bytes, 'multipart/mixed; boundary=b')
-  return inspectParts(bytes, batch).map(({ code, message, part: position }) => [code, message, position])
+  return runAtOnce(inspectParts(bytes, batch)).map(({ code, message, part: position }) => [
+    code,
+    message,
+    position,
+  ])
 }
 
 describe('inspectParts', () => {
@@ -61,7 +66,9 @@ describe('inspectParts', () => {
   it('finds parts in no changeset, and a batch without parts', () => {
     const flat = crlf(part(1).replace('--c', '--b') + '--b--')
     const codesOf = (bytes: Buffer): string[] =>
-      inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b')).map(({ code }) => code)
+      runAtOnce(inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b'))).map(
+        ({ code }) => code,
+      )
     expect(codesOf(flat)).toEqual(['noChangeset'])
     expect(codesOf(Buffer.from('--b--'))).toEqual(['emptyBatch'])
   })
