@@ -6,7 +6,7 @@ import { type BodyOptions, readBody, readRawBody } from '../http/body.ts'
 import type { Authorisation } from '../partners/partner.ts'
 import { isWriteKind } from '../rollout/stage.ts'
 import { toV2ReadBackFilter, toV3Page } from '../translate/index.ts'
-import { parseJson } from '../upstream/index.ts'
+import { MAX_NODES_AT_ONCE, parseJson } from '../upstream/index.ts'
 import { type Plan, type PlannedRequest, planWrites } from '../writes/plan.ts'
 import { watchGiveWay } from '../writes/predecessors.ts'
 import {
@@ -294,7 +294,7 @@ function createV2MarkReader(
     if (reply === undefined) return { kind: 'overdue' }
     const { status, body } = reply
     if (isDenied(status)) return { kind: 'refused', error: { status, form: 'unreadable', entries: [] } }
-    const json = parseJson(body.toString('utf8'))
+    const json = parseJson(body.toString('utf8'), MAX_NODES_AT_ONCE)
     const isPage = status >= 200 && status < 300 && json !== undefined
     return isPage ? { kind: 'read', json: toV3Page(json) } : { kind: 'broken', status }
   }

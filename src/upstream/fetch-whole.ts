@@ -3,7 +3,7 @@ import { Agent, type Dispatcher, request } from 'undici'
 import { Pieces } from '../http/body.ts'
 import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
-import { parseJson } from './reply-json.ts'
+import { MAX_RECORD_NODES, parseJson } from './reply-json.ts'
 
 /** Of a reply that is read as JSON. */
 const MAX_JSON_BYTES = 1_048_576
@@ -62,7 +62,7 @@ export async function fetchJson(
   const agent = new Agent()
   try {
     const { status, body } = await fetchWhole(agent, url, options, timeoutMs, MAX_JSON_BYTES)
-    return { status, json: parseJson(body?.toString('utf8') ?? '') }
+    return { status, json: parseJson(body?.toString('utf8') ?? '', MAX_RECORD_NODES) }
   } finally {
     await agent.destroy()
   }

@@ -35,4 +35,4 @@ export {
   type RateSlots,
 } from './rate-limit.ts'
 export { ReplyFields } from './reply-fields.ts'
-export { countNodes, parseJson } from './reply-json.ts'
+export { countNodes, MAX_NODES_AT_ONCE, MAX_PAGE_NODES, MAX_RECORD_NODES, parseJson } from './reply-json.ts'

@@ -1,6 +1,13 @@
 /** No reply of the service is nested deeper than a dozen levels. What walks through a value may use the stack for each of these. */
 const MAX_NESTING = 128
 
+/** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */
+export const MAX_RECORD_NODES = 4_096
+/** The `maxNodes` of what is parsed at once: each may take up to a microsecond. A page of 1,000 marks has 20,000. */
+export const MAX_NODES_AT_ONCE = 32_768
+/** The `maxNodes` of a page that is parsed in pieces, or by a thread that serves no client: each may take a hundred bytes of memory. */
+export const MAX_PAGE_NODES = 131_072
+
 /** A shorter text is parsed in a few milliseconds, whatever it holds. */
 const SHORT_LENGTH = 65_536
 

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { parseJson, readRetryAfter } from '../upstream/index.ts'
+import { MAX_RECORD_NODES, parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
 /** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
@@ -125,9 +125,6 @@ export function readUnavailable(
   return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
 }
 
-/** The answer to one record has about thirty brackets and commas. */
-const MAX_REPLY_NODES = 4_096
-
 /**
  * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
  * shows that something happened, not what. 500, 502 and 504 may come after the write was applied.
@@ -140,7 +137,7 @@ export function parsePostReply(
   nowMs: number,
 ): PostOutcome {
   if (status >= 200 && status < 300) {
-    const reply = parseJson(body, MAX_REPLY_NODES)
+    const reply = parseJson(body, MAX_RECORD_NODES)
     return isV3Reply(reply) ? { kind: 'accepted', reply } : { kind: 'unknown', reason: 'unreadableReply' }
   }
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)

@@ -7,7 +7,7 @@ import { readBody } from '../http/body.ts'
 import { runInSlices, type Slices } from '../http/slices.ts'
 import type { KnownBatch, Settled, StoredBatch, StoredRecord } from '../journal/index.ts'
 import type { Authorisation, Client } from '../partners/partner.ts'
-import { parseJson, ReplyFields } from '../upstream/index.ts'
+import { MAX_RECORD_NODES, parseJson, ReplyFields } from '../upstream/index.ts'
 import { decodeBatchReplyInSteps, type ReplyPart } from '../v2/index.ts'
 import type { ReadOutcome, V3Record } from '../v3/index.ts'
 import { checkToken, hasRow } from './check-token.ts'
@@ -121,9 +121,15 @@ const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nul
 
 /** The mark that V2 shows in its reply to a record; undefined: it shows none. */
 function readMark(body: string | undefined): Settled['mark'] {
-  const record = markSchema.safeParse(parseJson(body ?? ''))
+  const record = markSchema.safeParse(parseJson(body ?? '', MAX_RECORD_NODES))
   return record.success ? markOf(record.data) : undefined
 }
+
+/** A longer body shows no mark. */
+const MAX_RECORD_BYTES = 1_048_576
+
+const textOf = (body: Buffer | undefined): string | undefined =>
+  body === undefined || body.length > MAX_RECORD_BYTES ? undefined : body.toString('utf8')
 
 const isTaken = (status: number): boolean => status >= 200 && status < 300
 
@@ -146,7 +152,7 @@ async function readOutcomes(
   const isVerdict = kind === 'record' && isOfRecord(end.reply.status)
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
-  if (kind === 'record') return all({ ...whole, mark: readMark(end.reply.body?.toString()) })
+  if (kind === 'record') return all({ ...whole, mark: readMark(textOf(end.reply.body)) })
   const kept = toKept(end.reply)
   if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
 import { decodeBatch, decodeBatchInSteps, decodeRecord } from '../../src/v2/index.ts'
-import { costlyRecords, hostileBodies, LINE, MIME } from './support/hostile.ts'
+import { batchOf, costlyRecords, hostileBodies, LINE, MIME } from './support/hostile.ts'
 
 /** Large enough that work which grows with the square of the input cannot end within a test's time. */
 const SIZE = 8 * 1024 * 1024
@@ -55,6 +55,29 @@ describe('decodeBatch reads hostile input in linear time', () => {
     // Two searches through 75,000 lines, 2,000 lines for a mebibyte.
     expect(work).toBeGreaterThanOrEqual(70 * 1_048_576)
   })
+
+  it.each(['x--\n', '\n', '\n-', '\r\n', 'x', '--', '\n--bx', ' '])(
+    'searches lines in steps, whatever they look like: %j',
+    (line) => {
+      const fill = line.repeat(SIZE / line.length)
+      for (const text of [fill, `${fill}\n${batchOf('{}')}`, `--b\n${fill}\n--b--`]) {
+        const costs: number[] = []
+        try {
+          for (const cost of decodeBatchInSteps(Buffer.from(text), 'multipart/mixed; boundary=b'))
+            costs.push(cost)
+        } catch (error) {
+          // What is refused for its limits was not read to its end.
+          if (
+            error instanceof AdapterError &&
+            ['ADP_LIMIT', 'ADP_HEADER', 'ADP_PART_TYPE'].includes(error.code)
+          )
+            continue
+          expect(error).toMatchObject({ code: 'ADP_TRUNCATED' })
+        }
+        expect(costs.reduce((sum, cost) => sum + cost, 0)).toBeGreaterThanOrEqual(SIZE * 0.9)
+      }
+    },
+  )
 
   it('batch-wire F27: takes the most records that a batch may hold, and no more', () => {
     const parts = (count: number): string => `${`${MIME}\n${LINE}\n{}\n`.repeat(count)}--b--`

@@ -14,6 +14,10 @@ const replyOf = (statuses: readonly number[]): Buffer =>
       '--b--\r\n',
     ].join(''),
   )
+const partOf = (json: string): string =>
+  `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 X\r\n\r\n${json}\r\n--b--\r\n`
+/** Such a text takes long to parse: each member has a name of its own. */
+const MANY_MEMBERS = `{"ExternalID":"1",${Array.from({ length: 180_000 }, (_, n) => `"${n.toString(36)}":1`).join()}}`
 const answered = (status: number, body: Buffer | undefined, fields: string[] = []): RelayEnd => ({
   kind: 'answered',
   reply: {
@@ -70,11 +74,15 @@ describe('what the journal keeps of a request to V2', () => {
   })
 
   it.each([
-    ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 'confirmed'],
-    ['nothing but a great length', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 'unknown'],
-  ])('a compressed reply of %s, while others are served', async (_what, body, encoding, state) => {
+    ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 20_000, 'confirmed'],
+    ['nothing but a great length', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 1, 'unknown'],
+    ['lines that are nearly delimiters', gzipSync('\n--bx'.repeat(6_000_000)), 'gzip', 1, 'unknown'],
+    ['lines that end as delimiters begin', gzipSync('x--\n'.repeat(8_000_000)), 'gzip', 1, 'unknown'],
+    ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
+    ['a part with very many members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
+  ])('a compressed reply of %s, while others are served', async (_what, body, encoding, each, state) => {
     let [turns, longestMs] = [0, 0]
-    const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), 20_000)
+    const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
     const over = new AbortController()
     void states.then(() => over.abort())
     for (let before = spentMs(); !over.signal.aborted; before = spentMs()) {
@@ -92,6 +100,17 @@ describe('what the journal keeps of a request to V2', () => {
     expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
     const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
     expect(first?.answer).toBeUndefined()
+  })
+
+  it('the mark that V2 shows, unless its text is too long or holds too much', async () => {
+    const markOf = async (json: string) =>
+      (await outcomesOf(answered(201, Buffer.from(json)), 'record', 1, reading)).map(({ state, mark }) => [
+        state,
+        mark?.externalId,
+      ])
+    expect(await markOf('{"ExternalID":"1"}')).toEqual([['confirmed', '1']])
+    expect(await markOf(MANY_MEMBERS)).toEqual([['confirmed', undefined]])
+    expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
   it('the reply with the first record, byte for byte', async () => {

@@ -1,5 +1,5 @@
 import { isGuid } from '../../odata/index.ts'
-import { parseJson } from '../../upstream/index.ts'
+import { MAX_PAGE_NODES, parseJson } from '../../upstream/index.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 import type { ComparedRecord } from './exchange.ts'
@@ -66,7 +66,7 @@ export const unreadable = Symbol('unreadable')
 /** The JSON of a body; undefined for an empty one. */
 export function readBody(text: string | undefined): unknown {
   if (text === undefined || text === '') return undefined
-  const json = parseJson(text)
+  const json = parseJson(text, MAX_PAGE_NODES)
   return json === undefined ? unreadable : json
 }
 

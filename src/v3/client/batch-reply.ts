@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-import { parseJson, ReplyFields } from '../../upstream/index.ts'
+import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
 import { parsePostReply, type PostOutcome } from '../outcome.ts'
 
 /** An upstream's reply, as far as an outcome is read from it. */
@@ -30,9 +30,6 @@ const jsonReply = z.object({
   ),
 })
 
-/** The answers to a few hundred records have no more brackets and commas. */
-const MAX_BATCH_NODES = 32_768
-
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
@@ -55,7 +52,7 @@ export function readBatchReply(reply: UpstreamReply, count: number, nowMs: numbe
 
 function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   if (!/^application\/json\b/i.test(contentType ?? '')) return readMultipartAnswers(body, contentType)
-  const reply = jsonReply.safeParse(parseJson(body.toString('utf8'), MAX_BATCH_NODES))
+  const reply = jsonReply.safeParse(parseJson(body.toString('utf8'), MAX_NODES_AT_ONCE))
   return reply.data?.responses.map(({ id, status, headers, body: own }) => ({
     id,
     status,

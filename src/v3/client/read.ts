@@ -4,6 +4,8 @@ import { AdapterError } from '../../errors.ts'
 import {
   CallGroup,
   countNodes,
+  MAX_NODES_AT_ONCE,
+  MAX_PAGE_NODES,
   createConnections,
   parseJson,
   type QueueKey,
@@ -131,16 +133,8 @@ function lossOf(cause: Error, status: number): ReadOutcome {
  * which it collects rarely.
  */
 const PIECE_BYTES = 65_536
-/**
- * How many brackets and commas a text may have that is parsed at once: each may take up to a microsecond, where every member has a name of
- * its own. A page of 1,000 marks has 20,000.
- */
-const MAX_NODES_AT_ONCE = 32_768
 /** Of a page that has more, about as many of them are parsed in a turn of the event loop. */
 const NODES_OF_TURN = 8_192
-/** A page with more is none: each may take a hundred bytes of memory. */
-const MAX_NODES = 131_072
-
 const ROWS_START = Buffer.from('"value":[')
 const ROWS_END = Buffer.from('}]')
 const BETWEEN_ROWS = Buffer.from('},{"')
@@ -152,7 +146,7 @@ const BETWEEN_ROWS = Buffer.from('},{"')
 export async function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   if (body.length <= PIECE_BYTES) return parseJson(body.toString('utf8'))
   const isSmall = hasFewNodes(body)
-  if (!isSmall && countNodes(body.toString('latin1'), MAX_NODES) > MAX_NODES) return undefined
+  if (!isSmall && countNodes(body.toString('latin1'), MAX_PAGE_NODES) > MAX_PAGE_NODES) return undefined
   const page = await parseInPieces(body, isSmall ? undefined : later)
   return page ?? parseJson(body.toString('utf8'), MAX_NODES_AT_ONCE)
 }
