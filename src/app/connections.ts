@@ -1,8 +1,9 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 
 import { systemClock } from '../clock.ts'
 import type { Config, Tuning } from '../config/index.ts'
-import { answerUnreadable, MAX_HEADER_BYTES, refuseTunnel } from '../http/server.ts'
+import { createOrderedServer } from '../http/reply-order.ts'
+import { MAX_HEADER_BYTES } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tracing } from '../observability/tracing.ts'
@@ -25,12 +26,12 @@ const TIMEOUT_CHECK_MS = 1_000
 
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(
-  { listener, messages }: ProxyApp,
+  { listener, messages, onCutOff }: ProxyApp,
   { headersMs }: Pick<Tuning['slowClients'], 'headersMs'>,
-  events: Pick<Events, 'slowClient'>,
+  events: Pick<Events, 'slowClient' | 'laterBytesRefused'>,
   isReady: () => boolean,
 ): Server {
-  const server = createServer(
+  const server = createOrderedServer(
     {
       ...messages,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -39,15 +40,14 @@ export function createListener(
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, headersMs),
     },
     listener,
+    {
+      onFault: ({ status, owed }) => {
+        if (status === 408) events.slowClient({ phase: 'headers' })
+        if (owed > 0) events.laterBytesRefused({ status, owed })
+      },
+      onCutOff,
+    },
   )
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') events.slowClient({ phase: 'headers' })
-    answerUnreadable(error, socket)
-  })
-  server.on('connect', (_request, socket) => refuseTunnel(socket))
-  // A client that closes its side after its request (RFC 9293 3.6) still reads: Node would close the other side before the reply. One that
-  // has gone altogether looks the same until something is written to it, and resets the connection then. Node's types lack this member.
-  Object.assign(server, { httpAllowHalfOpen: true })
   server.keepAliveTimeout = CLIENT_IDLE_MS
   // A kept connection may still ask while the adapter stops: it is answered, and then closed.
   server.prependListener('request', (_request, response) => {

@@ -1,12 +1,10 @@
-import { createServer } from 'node:http'
-
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import helmet from 'helmet'
 
 import type { ConsoleConfig } from '../config/index.ts'
 import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
 import { checkHost, createAddressList } from '../http/address.ts'
-import { answerUnreadable, refuseTunnel } from '../http/server.ts'
+import { createOrderedServer } from '../http/reply-order.ts'
 import type { ListedOperator } from '../rollout/operators.ts'
 import {
   clientOf,
@@ -50,11 +48,9 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
-  const server = createServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
+  const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
   // The process also serves clients: connections to this port must not exhaust its descriptors.
   server.maxConnections = MAX_CONNECTIONS
-  server.on('clientError', answerUnreadable)
-  server.on('connect', (_request, socket) => refuseTunnel(socket))
   return {
     /** Does not listen yet. */
     server,

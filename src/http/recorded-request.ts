@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 
 import { AdapterError } from '../errors.ts'
-import { MAX_HEADER_BYTES, unreadableAnswer } from './server.ts'
+import { unreadableAnswer } from './reply-order.ts'
+import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
  * Reads a request from its bytes as the listener does: with Node's own parser and the listener's limit, but without a connection.

@@ -206,6 +206,9 @@ export function createEvents(
     /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
+    /** Bytes after a request were no request that is served; they were answered with `status` after `owed` replies, and the connection closed. */
+    laterBytesRefused: event<{ readonly status: number; readonly owed: number }>('warn', 'bytes after a request refused', counter('later_bytes_refused_total', 'Connections that were closed for bytes after a request whose reply was still owed.', {})), // prettier-ignore
+
     // Upstreams
     credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', counter('credentials_denied_total', 'Writes whose credentials V3 denied.', { partner })), // prettier-ignore
     /** V3 denied what the configuration lends a partner: its subscription key, or the token of its client credentials. */

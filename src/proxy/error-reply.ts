@@ -78,7 +78,7 @@ export function slowUploadOf(
   return mayBeApplied(method, sent)
     ? new AdapterError(
         code,
-        'The body of the request arrived too slowly, and a part of it had been sent on. It may have been applied: look it up first.',
+        'The body of the request did not arrive whole, and a part of it had been sent on. It may have been applied: look it up first.',
       )
     : new AdapterError(
         'ADP_SLOW_CLIENT',

@@ -126,6 +126,8 @@ type ProxyResponse = Response<unknown, Locals>
 export interface ProxyApp {
   readonly listener: RequestListener
   readonly messages: MessageClasses
+  /** Answers a request whose body broke off, where a part of it may have been applied. */
+  readonly onCutOff: (request: IncomingMessage, response: ServerResponse) => void
 }
 
 /**
@@ -208,7 +210,11 @@ export function createProxyApp(
       sendError(response, cause, events)
     }
   }
-  return { listener, messages: createMessageClasses(app) }
+  const onCutOff: ProxyApp['onCutOff'] = (request, response) => {
+    const error = context.relays.uploadLost(request)
+    if (error.code !== 'ADP_SLOW_CLIENT') sendError(response.setHeader('Connection', 'close'), error, events)
+  }
+  return { listener, messages: createMessageClasses(app), onCutOff }
 }
 
 /** The side of a request for V2's paths. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */

@@ -28,3 +28,18 @@ it('a connection whose upload ends in time after its answer goes on', async () =
   client.send(`later${requestText('GET /healthz', 'Connection: close\r\n')}`)
   expect(await client.untilClosed()).toContain('"status":"ok"')
 })
+
+it.each([
+  ['a part of which was sent on', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
+  ['of which nothing was sent on', 10, [400, 'The request is not valid HTTP.']],
+] as const)('a write whose body breaks off, %s, is answered once', async (_name, length, [status, text]) => {
+  const v3 = await startRawUpstream((request) => request.on('error', () => undefined).resume())
+  const adapter = await startAdapter(v3.url)
+  const chunk = `${length.toString(16)}\r\n${'x'.repeat(length)}\r\n`
+  const client = await RawClient.open(adapter.port, requestText('PATCH /V3/LearnerPersonals', 'Transfer-Encoding: chunked\r\n', chunk)) // prettier-ignore
+  await expect.poll(() => v3.connections()).toBe(length > 65_536 ? 1 : 0)
+  client.send('no chunk\r\n')
+  const reply = await client.untilClosed()
+  expect([...reply.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, one]) => Number(one))).toEqual([status])
+  expect(reply).toContain(text)
+})

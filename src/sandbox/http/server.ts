@@ -1,12 +1,13 @@
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 
 import { AdapterError } from '../../errors.ts'
-import { answerUnreadable, startListening } from '../../http/server.ts'
 import { readBody } from '../../http/body.ts'
+import { createOrderedServer } from '../../http/reply-order.ts'
+import { startListening } from '../../http/server.ts'
 import type { Disturbance, FaultPlan } from '../control/faults.ts'
 import type { Admit, Principal } from '../security.ts'
 import { faultReply, internalError, type Reply } from './reply.ts'
@@ -201,9 +202,8 @@ export function createHttpPort(
   parts: PortParts,
   { host, port, option }: { host: string; port: number; option: string | undefined },
 ) {
-  const server = createServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
+  const server = createOrderedServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
-  server.on('clientError', answerUnreadable)
   return {
     /** Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where it cannot. */
     listen: async () => {

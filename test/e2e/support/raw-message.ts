@@ -8,6 +8,21 @@ export interface RawMessage {
 
 /** Reads a message; undefined while bytes are missing. It shares no code with what it tests. */
 export function readMessage(bytes: Buffer): RawMessage | undefined {
+  return readFirst(bytes)?.message
+}
+
+/** Reads all messages of a connection in their order; bytes that are no whole message are left out. */
+export function readMessages(bytes: Buffer): RawMessage[] {
+  const messages: RawMessage[] = []
+  for (let rest = bytes, first = readFirst(rest); first !== undefined; first = readFirst(rest)) {
+    messages.push(first.message)
+    rest = rest.subarray(first.end)
+  }
+  return messages
+}
+
+/** The first message, and where it ends. */
+function readFirst(bytes: Buffer): { message: RawMessage; end: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return undefined
   const [startLine = '', ...lines] = bytes.toString('utf8', 0, headEnd).split('\r\n')
@@ -18,11 +33,13 @@ export function readMessage(bytes: Buffer): RawMessage | undefined {
   const rest = bytes.subarray(headEnd + 4)
   const message = { startLine, headers }
   if (headerOf(message, 'transfer-encoding') === 'chunked') {
-    const body = joinChunks(rest)
-    return body === undefined ? undefined : { ...message, body }
+    const joined = joinChunks(rest)
+    if (joined === undefined) return undefined
+    return { message: { ...message, body: joined.body }, end: headEnd + 4 + joined.end }
   }
   const length = Number(headerOf(message, 'content-length') ?? 0)
-  return rest.length < length ? undefined : { ...message, body: rest.subarray(0, length) }
+  if (rest.length < length) return undefined
+  return { message: { ...message, body: rest.subarray(0, length) }, end: headEnd + 4 + length }
 }
 
 /** The first value of a header; `name` in lower case. */
@@ -30,7 +47,7 @@ export function headerOf({ headers }: Pick<RawMessage, 'headers'>, name: string)
   return headers.find(([own]) => own.toLowerCase() === name)?.[1]
 }
 
-function joinChunks(bytes: Buffer): Buffer | undefined {
+function joinChunks(bytes: Buffer): { body: Buffer; end: number } | undefined {
   const chunks: Buffer[] = []
   for (let at = 0; ;) {
     const lineEnd = bytes.indexOf('\r\n', at)
@@ -38,7 +55,7 @@ function joinChunks(bytes: Buffer): Buffer | undefined {
     const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16)
     const start = lineEnd + 2
     if (bytes.length < start + size + 2) return undefined
-    if (size === 0) return Buffer.concat(chunks)
+    if (size === 0) return { body: Buffer.concat(chunks), end: start + 2 }
     chunks.push(bytes.subarray(start, start + size))
     at = start + size + 2
   }

@@ -3,12 +3,12 @@ import { setImmediate } from 'node:timers/promises'
 
 import { createRandom, type Random } from '../../../src/sandbox/random.ts'
 import { readMessage } from '../../e2e/support/raw-message.ts'
-import { drawRequest, type Seeds } from './requests.ts'
+import { drawRequest, drawWithTail, type Seeds } from './requests.ts'
 
 /** What a run of the fuzzer found; `request` is the number to draw the same bytes again with. */
 export interface Finding {
   readonly request: number
-  readonly what: 'status 500' | 'hang' | 'not HTTP'
+  readonly what: 'status 500' | 'hang' | 'not HTTP' | 'reply replaced'
   readonly detail: string
 }
 
@@ -32,6 +32,11 @@ export interface FuzzResult {
 const HANG_MS = 5_000
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 
+/** Requests that are whole, and are followed by bytes that are none. */
+const TAIL_SHARE = 0.1
+/** What the listener says of the later bytes, in place of the reply to the request. */
+const LISTENERS_ANSWER = /^HTTP\/1\.1 (?:400|405|408) [^\r]*\r\nContent-Type: application\/json\r\n/
+
 /** Sends drawn requests, each over a connection of its own and in pieces, and sets every reply against what must never happen. */
 export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
   const statuses = new Map<number, number>()
@@ -42,13 +47,17 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
       const request = next
       next += 1
       const random = createRandom(options.seed, `request ${request}`)
-      const { reply, ended } = await exchange(options.port, drawRequest(options.seeds, random), random)
+      const hasTail = random.chance(TAIL_SHARE)
+      const draw = hasTail ? drawWithTail : drawRequest
+      const { reply, ended } = await exchange(options.port, draw(options.seeds, random), random)
       const first = /^HTTP\/1\.1 (\d{3}) /.exec(reply)?.[1]
       const status = Number(first ?? 0)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       if (!ended) findings.push({ request, what: 'hang', detail: reply.slice(0, 80) })
       if (first === undefined && reply !== '')
         findings.push({ request, what: 'not HTTP', detail: reply.slice(0, 80) })
+      if (hasTail && LISTENERS_ANSWER.test(reply))
+        findings.push({ request, what: 'reply replaced', detail: reply.slice(0, 400) })
       if ([...reply.matchAll(STATUS)].some(([, one]) => one === '500'))
         findings.push({ request, what: 'status 500', detail: reply.slice(0, 400) })
     }

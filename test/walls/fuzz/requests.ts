@@ -51,6 +51,22 @@ export function drawRequest(seeds: Seeds, random: Random): Buffer {
   return random.chance(0.5) ? withLength(bytes) : bytes
 }
 
+/** What senders put behind a request (batch-wire F33), and what only an attacker does. */
+const tails = [
+  '\0', ' ', '\u001a', '--batch_1--\r\n', 'the end', 'GET\r\n\r\n', 'GET / HTTP/1.1\r\nX', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', '\u0016\u0003\u0001\u0000',
+] as const // prettier-ignore
+
+/** Draws a whole request, of any HTTP version, with bytes behind it that are no request. */
+export function drawWithTail(seeds: Seeds, random: Random): Buffer {
+  const base = ofAnyLearner(random.pick(seeds.recorded), random)
+  const old = random.chance(0.2)
+    ? base.toString('latin1').replace(' HTTP/1.1\r\n', ' HTTP/1.0\r\n')
+    : undefined
+  const request = old === undefined ? base : Buffer.from(old, 'latin1')
+  return Buffer.concat([request, Buffer.from(random.pick(tails), 'latin1')])
+}
+
 /** Marks of one learner and event wait for each other: a listener that serves many clients sees many learners. */
 function ofAnyLearner(request: Buffer, random: Random): Buffer {
   const digits = random.below(0x1_0000).toString(16).padStart(4, '0')

@@ -1,0 +1,166 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import type { Duplex } from 'node:stream'
+
+/** Bytes on a connection that are no request which is served. */
+export interface ConnectionFault {
+  readonly status: number
+  /** Replies to earlier requests that leave before the answer to the fault. */
+  readonly owed: number
+}
+
+interface FaultHooks {
+  readonly onFault?: (fault: ConnectionFault) => void
+  /** Called before the fault is answered in place of a request whose body it cut off; may give that request an answer of its own. */
+  readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
+}
+
+/** The requests of one connection. */
+interface Connection {
+  /** Replies that have not left, in the order of their requests, and the reply to a request whose body is still arriving. */
+  readonly replies: Set<ServerResponse>
+  /** True once later bytes are not served. */
+  isClosing: boolean
+  isFaulty: boolean
+}
+
+/**
+ * Creates an HTTP server, which does not listen yet, whose replies leave whole and in the order of the requests (RFC 9112 9.3.2, batch-wire
+ * F33). Node reports bytes that are no HTTP, a request that does not arrive, and CONNECT as soon as it has read them: they are
+ * answered after every reply that is owed, and then the connection closes.
+ */
+export function createOrderedServer(
+  options: ServerOptions,
+  listener: RequestListener,
+  hooks: FaultHooks = {},
+): Server {
+  const connections = new WeakMap<Duplex, Connection>()
+  const connectionOf = (socket: Duplex): Connection => {
+    const known = connections.get(socket)
+    if (known !== undefined) return known
+    const connection = { replies: new Set<ServerResponse>(), isClosing: false, isFaulty: false }
+    connections.set(socket, connection)
+    socket.once('close', () => setImmediate(closeForgotten, connection.replies))
+    return connection
+  }
+  const server = createServer(options, (request, response) => {
+    const connection = connectionOf(request.socket)
+    if (connection.isClosing) return
+    connection.replies.add(response)
+    response.once('close', () => {
+      if (request.complete) connection.replies.delete(response)
+    })
+    if (isMisframed(request)) {
+      connection.isClosing = true
+      response.shouldKeepAlive = false
+    }
+    listener(request, response)
+  })
+  const refuse = (socket: Duplex, status: number, message: string, headers?: readonly string[]): void => {
+    const connection = connectionOf(socket)
+    // Every further chunk is an error, too.
+    if (connection.isFaulty || !socket.writable) return
+    connection.isFaulty = connection.isClosing = true
+    dropInput(socket)
+    const { replies } = connection
+    const last = [...replies].at(-1)
+    const owed = [...replies].filter(isOwed).length
+    hooks.onFault?.({ status, owed })
+    if (last?.req.complete === false && !last.headersSent) hooks.onCutOff?.(last.req, last)
+    const text = owed === 0 ? message : `${message} ${LATER_BYTES}`
+    const answer = (): void => {
+      const next = firstOwed(replies)
+      if (next !== undefined) next.once('close', answer)
+      // A request that was answered before it was whole gets no second reply.
+      else if (last?.writableFinished === true && !last.req.complete) closeGently(socket)
+      else closeGently(socket, encodeAnswer(status, text, headers))
+    }
+    answer()
+  }
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
+  })
+  server.on('connect', (_request, socket) => {
+    // Node leaves the connection to this listener, and the replies that are owed on it.
+    socket.on('error', () => undefined)
+    socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
+    refuse(socket, 405, 'This server opens no tunnels.', ['Allow: GET, HEAD, OPTIONS'])
+  })
+  // A client that closes its side after its request (RFC 9293 3.6) still reads: Node would close the other side before the reply. One that
+  // has gone altogether looks the same until something is written to it, and resets the connection then. Node's types lack this member.
+  return Object.assign(server, { httpAllowHalfOpen: true })
+}
+
+const LATER_BYTES =
+  'It was dropped; the requests before it have their replies. Send nothing after a request that is not the next one.'
+
+/** True for a reply that goes before the answer to a fault: that to a whole request, or one that has begun. */
+function isOwed(reply: ServerResponse): boolean {
+  return !reply.writableFinished && (reply.req.complete || reply.headersSent)
+}
+
+function firstOwed(replies: ReadonlySet<ServerResponse>): ServerResponse | undefined {
+  for (const reply of replies) if (isOwed(reply)) return reply
+  return undefined
+}
+
+/** RFC 9112 6.1: an earlier hop may have read another end of such a request, so that what follows it is no request. */
+function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
+  return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
+}
+
+/** Node before 24.21, and any Node after CONNECT, forgets the replies that wait behind another one: what they hold would be held for ever. */
+function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
+  for (const reply of replies) if (!reply.closed) reply.emit('close')
+}
+
+/** Reads on past Node's parser, which knows no way back from an error: a client that leaves must still be noticed. */
+function dropInput(socket: Duplex): void {
+  socket.on('data', () => undefined).removeAllListeners('data')
+  // Node would end the connection before the fault is answered.
+  socket.removeAllListeners('end').resume()
+}
+
+/** Answers to errors of Node's HTTP parser, by code; all others are 400. */
+const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'The request line and header fields are too long.'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
+}
+
+/** Status and message for an error of Node's parser. */
+export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
+  return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
+}
+
+/** The body has the gateway's form (service-facts 12). */
+function encodeAnswer(status: number, message: string, headers: readonly string[] = []): string {
+  const body = JSON.stringify({ statusCode: status, message })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    ...headers,
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
+
+const LINGER_MS = 1_000
+
+/**
+ * Ends a connection after `text`. Closing it at once would send a reset where bytes of the client are left, and the reset may overtake the
+ * replies; so what comes is read and discarded for a second (RFC 9112 9.6).
+ */
+function closeGently(socket: Duplex, text?: string): void {
+  if (!socket.writable) return
+  socket.end(text)
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  socket.once('close', () => clearTimeout(timer))
+}

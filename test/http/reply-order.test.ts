@@ -1,0 +1,174 @@
+import { once } from 'node:events'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+import { type ConnectionFault, createOrderedServer } from '../../src/http/reply-order.ts'
+import { readMessages } from '../e2e/support/raw-message.ts'
+import { RawClient } from '../support/raw-client.ts'
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+const upload = 'POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'
+const BROKEN = 'no chunk\r\n'
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** A server with a handler for each path; `answered` has the paths that were asked, `faults` what it refused. */
+async function start(handlers: Readonly<Record<string, Handler>>, onCutOff?: Handler) {
+  const asked: string[] = []
+  const faults: ConnectionFault[] = []
+  const listener: RequestListener = (request, response) => {
+    const { url = '' } = request
+    asked.push(url)
+    request.on('error', () => undefined)
+    handlers[url]?.(request, response)
+  }
+  const hooks = { onFault: (fault: ConnectionFault) => faults.push(fault), ...(onCutOff && { onCutOff }) }
+  const server = createOrderedServer({}, listener, hooks)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { port: (server.address() as AddressInfo).port, asked, faults }
+}
+
+const statusesOf = (text: string): number[] =>
+  readMessages(Buffer.from(text, 'latin1')).map(({ startLine }) => Number(startLine.split(' ')[1]))
+
+/** A handler whose reply waits until it is released. */
+function held(): { handler: Handler; release: () => void; closed: Promise<unknown> } {
+  const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+  const { promise: closed, resolve } = Promise.withResolvers<unknown>()
+  const handler: Handler = (_request, response) => {
+    response.once('close', resolve)
+    void released.then(() => response.end('held'))
+  }
+  return { handler, release: () => release(undefined), closed }
+}
+
+const readsBody: Handler = (request, response) => {
+  request.resume().once('end', () => response.end('read'))
+}
+
+describe('a body that breaks off', () => {
+  it('is answered in place of its request, after the replies that are owed', async () => {
+    const first = held()
+    const { port, faults } = await start({ '/first': first.handler, '/upload': readsBody })
+    const client = await RawClient.open(port, get('/first') + upload + BROKEN)
+    await expect.poll(() => faults).toEqual([{ status: 400, owed: 1 }])
+    first.release()
+    expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
+  })
+
+  it('may be answered by its owner', async () => {
+    const first = held()
+    const { port, faults } = await start(
+      { '/first': first.handler, '/upload': readsBody },
+      (_request, response) => response.writeHead(504, { 'Content-Length': 0 }).end(),
+    )
+    const client = await RawClient.open(port, get('/first') + upload + BROKEN)
+    await expect.poll(() => faults).toEqual([{ status: 400, owed: 1 }])
+    first.release()
+    expect(statusesOf(await client.untilClosed())).toEqual([200, 504])
+  })
+
+  it('gets no second reply where its request was answered before it was whole', async () => {
+    const { port, faults } = await start({ '/upload': (_request, response) => response.writeHead(401).end('no') }) // prettier-ignore
+    const client = await RawClient.open(port, upload)
+    await client.until('no')
+    client.send(BROKEN)
+    expect(statusesOf(await client.untilClosed())).toEqual([401])
+    expect(faults).toEqual([{ status: 400, owed: 0 }])
+  })
+
+  it('leaves a reply whole that has begun', async () => {
+    const { port, faults } = await start({
+      '/upload': (_request, response) => {
+        response.write('begun')
+        const timer = setInterval(() => {
+          if (faults.length === 0) return
+          clearInterval(timer)
+          response.end('ended')
+        }, 1)
+      },
+    })
+    const client = await RawClient.open(port, upload)
+    await client.until('begun')
+    client.send(BROKEN)
+    const text = await client.untilClosed()
+    expect(statusesOf(text)).toEqual([200])
+    expect(text).toContain('ended')
+  })
+})
+
+describe('an HTTP/1.0 request with Transfer-Encoding', () => {
+  it.each(['', 'Connection: keep-alive\r\n'])('is the last one of its connection: %j', async (line) => {
+    const { port, asked } = await start({ '/upload': readsBody, '/smuggled': readsBody })
+    const request = upload.replace('1.1', '1.0').replace('Host', `${line}Host`)
+    const client = await RawClient.open(port, `${request}0\r\n\r\n${get('/smuggled')}`)
+    const text = await client.untilClosed()
+    expect(statusesOf(text)).toEqual([200])
+    expect(text).toContain('Connection: close')
+    expect(asked).toEqual(['/upload'])
+  })
+})
+
+describe('a client that leaves', () => {
+  it.each([
+    ['requests alone', ''],
+    ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ])('closes each of its replies after %s, also those that wait for an earlier one', async (_name, tail) => {
+    const replies = [held(), held(), held()]
+    const ended: Handler = (request, response) => {
+      replies[2]?.handler(request, response)
+      response.end('ended')
+    }
+    const { port, asked } = await start({
+      '/0': replies[0]?.handler ?? ended,
+      '/1': replies[1]?.handler ?? ended,
+      '/2': ended,
+    })
+    const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
+    await expect.poll(() => asked).toHaveLength(3)
+    client.socket.resetAndDestroy()
+    await Promise.all(replies.map(({ closed }) => closed))
+  })
+
+  it.each([
+    ['later bytes that are no HTTP', '\0'],
+    ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ])('is noticed after %s', async (_name, tail) => {
+    const first = held()
+    const { port, faults } = await start({ '/first': first.handler })
+    const client = await RawClient.open(port, get('/first') + tail)
+    await expect.poll(() => faults).toHaveLength(1)
+    client.socket.resetAndDestroy()
+    await first.closed
+  })
+})
+
+it('a reply that is larger than the buffers leaves whole before a refused tunnel', async () => {
+  const { port } = await start({
+    '/large': (_request, response) => {
+      let left = 200
+      const write = (): void => {
+        for (; left > 0; left -= 1) {
+          if (!response.write(Buffer.alloc(65_536, 'x'))) {
+            left -= 1
+            response.once('drain', write)
+            return
+          }
+        }
+        response.end()
+      }
+      setImmediate(write)
+    },
+  })
+  const client = await RawClient.open(port, `${get('/large')}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+  const replies = readMessages(Buffer.from(await client.untilClosed(), 'latin1'))
+  expect(replies.map(({ startLine }) => Number(startLine.split(' ')[1]))).toEqual([200, 405])
+  expect(replies[0]?.body).toHaveLength(200 * 65_536)
+})

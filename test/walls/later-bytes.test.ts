@@ -1,0 +1,248 @@
+import { readFile } from 'node:fs/promises'
+
+import { describe, expect, it, test } from 'vitest'
+
+import { startConsole } from '../console/support/start-console.ts'
+import { headerOf, type RawMessage, readMessages } from '../e2e/support/raw-message.ts'
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { batchOf, batchPath, flatRecords, readBatchReply } from '../support/batch-request.ts'
+import { missingBalancer, nginx, startBalancer } from '../support/load-balancers/start-balancer.ts'
+import { RawClient, requestText } from '../support/raw-client.ts'
+import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import { type Adapter, startAdapter } from '../support/start-adapter.ts'
+import { metric } from './support/crowd.ts'
+
+/** What senders put behind a request (batch-wire F33), and the status of what is said about it. */
+const tails: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
+  NUL: ['\0', 400],
+  'a blank': [' ', 400],
+  'Ctrl-Z': ['\u001a', 400],
+  'a second end mark': ['--batch--\r\n', 400],
+  'a text': ['the end', 400],
+  'a request line alone that is broken': ['GET\r\n\r\n', 400],
+  'a request with a broken field': ['GET / HTTP/1.1\r\nHost: x\r\na b\0: c\r\n\r\n', 400],
+  'a request with two lengths': ['POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+  'a request with a head of 200 KB': [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(200_000)}\r\n\r\n`, 431],
+  'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+  'a request for a tunnel': ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
+}
+const unfinished = 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Un'
+
+const RECORDS = 3
+const { headers, body } = batchOf(flatRecords(RECORDS))
+const type = `Content-Type: ${headers['Content-Type'] ?? ''}\r\n`
+const counted = requestText(`POST ${batchPath}`, `${type}Content-Length: ${body.length}\r\n`, body)
+const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+const chunked = requestText(`POST ${batchPath}`, `${type}Transfer-Encoding: chunked\r\n`, chunks)
+const asOld = (request: string, lines = ''): string =>
+  request.replace(' HTTP/1.1\r\n', ` HTTP/1.0\r\n${lines}`)
+
+const isRefused = (adapter: Adapter): boolean =>
+  adapter.events().some(({ msg }) => msg === 'bytes after a request refused')
+
+/** The adapter in front of services that answer once it has refused the bytes behind the request. */
+async function startHeld(settings: object = {}) {
+  const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+  const upstream = await startUpstream(async (seen, response) => {
+    await released
+    if (seen.url.includes('$batch')) response.end('the reply of V2')
+    else void echoRecord(seen, response)
+  })
+  const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, ...settings })
+  const refused = async (): Promise<void> => {
+    await expect.poll(() => isRefused(adapter)).toBe(true)
+    release(undefined)
+  }
+  return { adapter, upstream, refused, release }
+}
+
+/** All replies of a connection; without a length the last one ends with it, as HTTP/1.0 has it (RFC 9112 6.3). */
+function readAll(text: string): RawMessage[] {
+  const bytes = Buffer.from(text, 'latin1')
+  const replies = readMessages(bytes)
+  const [only] = replies
+  if (only === undefined || /^(?:content-length|transfer-encoding):/im.test(text.split('\r\n\r\n')[0] ?? ''))
+    return replies
+  return [{ ...only, body: bytes.subarray(bytes.indexOf('\r\n\r\n') + 4) }]
+}
+const statusOf = ({ startLine }: RawMessage): number => Number(startLine.split(' ')[1])
+
+/** The statuses of all replies, of which the first has a part for each record. */
+function statusesAfterBatch(text: string, records = RECORDS): number[] {
+  const replies = readAll(text)
+  const [first] = replies
+  if (first === undefined) throw new Error(`no reply: ${text}`)
+  const reply = {
+    headers: { 'content-type': headerOf(first, 'content-type') },
+    text: first.body.toString('latin1'),
+  }
+  expect(readBatchReply(reply).map(({ status }) => status)).toEqual(Array(records).fill(201))
+  return replies.map(statusOf)
+}
+
+describe('bytes behind a batch do not replace its reply', () => {
+  const kept = Object.entries(tails).flatMap(([name, [tail, status]]) =>
+    Object.entries({ counted, chunked }).map(
+      ([framing, request]) => [name, framing, request + tail, status] as const,
+    ),
+  )
+
+  it.each(kept)('%s behind a batch that is %s', async (_name, _framing, bytes, status) => {
+    const { adapter, upstream, refused } = await startHeld()
+    const client = await RawClient.open(adapter.port, bytes)
+    await refused()
+    const text = await client.untilClosed()
+    expect(statusesAfterBatch(text)).toEqual([200, status])
+    expect(readAll(text).map((reply) => headerOf(reply, 'connection'))).toEqual(['keep-alive', 'close'])
+    expect(upstream.seen).toHaveLength(RECORDS)
+    expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status, owed: 1 })
+    expect(await metric(adapter, 'later_bytes_refused_total')).toBe(1)
+  })
+
+  // The reply of such a request is the last one on its connection: nothing may follow it (RFC 9112 9.6).
+  const last = Object.entries(tails).flatMap(([name, [tail]]) =>
+    Object.entries({
+      'HTTP/1.0': asOld(counted),
+      'HTTP/1.0 and keep-alive': asOld(counted, 'Connection: keep-alive\r\n'),
+      'Connection: close': counted.replace('Host:', 'Connection: close\r\nHost:'),
+    }).map(([way, request]) => [name, way, request + tail] as const),
+  )
+
+  it.each(last)('%s behind a batch that ends its connection: %s', async (_name, _way, bytes) => {
+    const { adapter, refused } = await startHeld()
+    const client = await RawClient.open(adapter.port, bytes)
+    await refused()
+    expect(statusesAfterBatch(await client.untilClosed())).toEqual([200])
+  })
+
+  it('a next request that does not end gets 408 after the reply', async () => {
+    const { adapter, refused } = await startHeld({ tuning: { slowClients: { headersMs: 200 } } })
+    const client = await RawClient.open(adapter.port, counted + unfinished)
+    await refused()
+    expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
+  })
+
+  it('a next request that is finished after its time is not served', async () => {
+    const { adapter, upstream, refused, release } = await startHeld({ tuning: { slowClients: { headersMs: 200 } } })
+    const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
+    await expect.poll(() => isRefused(adapter)).toBe(true)
+    client.send(counted.slice(100))
+    release(undefined)
+    await refused()
+    expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
+    expect(upstream.seen).toHaveLength(RECORDS)
+  }) // prettier-ignore
+
+  it.each(['\0', unfinished])(
+    'a client that also closes its side still gets both replies: %j',
+    async (tail) => {
+      const { adapter, refused } = await startHeld()
+      const client = await RawClient.open(adapter.port)
+      client.socket.end(Buffer.from(counted + tail, 'latin1'))
+      await refused()
+      expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 400])
+    },
+  )
+
+  it('all replies that are owed come first, in the order of the requests', async () => {
+    const { adapter, refused } = await startHeld()
+    const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+    const client = await RawClient.open(adapter.port, `${counted}${health}${counted}\0`)
+    await refused()
+    expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 200, 200, 400])
+    expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status: 400, owed: 3 })
+  })
+
+  it('a reply that has begun stays whole', async () => {
+    const { promise: refusal, resolve: release } = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream(async (seen, response) => {
+      if (seen.index >= 16) await refusal
+      void echoRecord(seen, response)
+    })
+    const adapter = await startAdapter(upstream.url)
+    const many = batchOf(flatRecords(300))
+    const fields = `Content-Type: ${many.headers['Content-Type'] ?? ''}\r\nContent-Length: ${many.body.length}\r\n`
+    const client = await RawClient.open(adapter.port, requestText(`POST ${batchPath}`, fields, many.body))
+    await client.until('201 Created')
+    client.send('\0')
+    await expect.poll(() => isRefused(adapter)).toBe(true)
+    release(undefined)
+    expect(statusesAfterBatch(await client.untilClosed(), 300)).toEqual([200, 400])
+  })
+
+  it('V2 gives its reply at stage legacy', async () => {
+    const { adapter, refused } = await startHeld({ partners: [{ id: 'acme', match: { any: true }, stage: 'legacy' }] }) // prettier-ignore
+    const client = await RawClient.open(adapter.port, `${counted}\0`)
+    await refused()
+    const replies = readAll(await client.untilClosed())
+    expect(replies.map(statusOf)).toEqual([200, 400])
+    expect(replies[0]?.body.toString()).toBe('the reply of V2')
+  })
+
+  it('a client that leaves while its reply is owed is noticed', async () => {
+    const { adapter, release } = await startHeld()
+    const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
+    await expect.poll(() => isRefused(adapter)).toBe(true)
+    client.socket.resetAndDestroy()
+    await expect.poll(() => metric(adapter, 'in_flight_requests')).toBe(0)
+    release(undefined)
+  })
+})
+
+describe('the other listeners', () => {
+  it.each(Object.entries(tails))('the sandbox answers a batch before %s', async (_name, [tail, status]) => {
+    const sandbox = await startSandbox()
+    const request = counted.replace('client-key', 'sandbox').replace('client-token', 'sandbox')
+    const client = await RawClient.open(Number(new URL(sandbox.url).port), request + tail)
+    const replies = readAll(await client.untilClosed())
+    expect(replies.map(statusOf)).toEqual([200, status])
+    expect(headerOf(replies[0] ?? { headers: [] }, 'content-type')).toMatch(/^multipart\/mixed/)
+  })
+
+  it('the recorded report of a client gets its reply from the sandbox', async () => {
+    const sandbox = await startSandbox()
+    const bytes = await readFile(new URL('../../fixtures/later-bytes-nul/request.http', import.meta.url))
+    const client = await RawClient.open(Number(new URL(sandbox.url).port), bytes)
+    expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
+  })
+
+  it.each(Object.entries(tails))('the console answers before %s', async (_name, [tail, status]) => {
+    const console = await startConsole()
+    const client = await RawClient.open(
+      Number(new URL(console.url).port),
+      `GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n${tail}`,
+    )
+    expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, status])
+    await console.close()
+  })
+
+  it('the sandbox and the console answer a client that has closed its side', async () => {
+    const [sandbox, console] = [await startSandbox(), await startConsole()]
+    for (const [url, request] of [
+      [sandbox.url, counted],
+      [console.url, 'GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ] as const) {
+      const client = await RawClient.open(Number(new URL(url).port))
+      client.socket.end(request)
+      expect(readAll(await client.untilClosed())).toHaveLength(1)
+    }
+    await console.close()
+  })
+})
+
+describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front', () => {
+  // It has no tunnels either, knows HTTP/2, and its own limits for a head.
+  const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
+
+  test.each(shared)('gives the same replies to a batch and %s', async (_name, [tail]) => {
+    const upstream = await startUpstream()
+    const adapter = await startAdapter(upstream.url)
+    const { port } = await startBalancer(nginx, adapter.port)
+    const outcomes: number[][] = []
+    for (const each of [port, adapter.port]) {
+      const client = await RawClient.open(each, counted.replace('adapter.test', 'markbridge.example') + tail)
+      outcomes.push(statusesAfterBatch(await client.untilClosed()))
+    }
+    expect(outcomes).toEqual([[200, 400], [200, 400]]) // prettier-ignore
+  })
+})
