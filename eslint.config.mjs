@@ -37,6 +37,8 @@ export default tseslint.config(
   {
     files: ['src/**'],
     rules: {
+      // `void promise` handles no rejection: what waits for the promise would wait for ever.
+      '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: false }],
       'no-restricted-globals': [
         'error',
         { name: 'fetch', message: 'undici Pool serves the hot path (docs/decisions/005).' },

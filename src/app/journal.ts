@@ -90,7 +90,9 @@ export function createSharedStores() {
     /** The slots of one subscription key: while the store cannot be reached, each instance limits its own calls. */
     slotsOf: (keyHash: string): RateSlots => ({
       reserve: (limit, calls) => ask((rateLimit) => rateLimit.reserve(keyHash, limit, calls)),
-      pauseFor: (ms) => void ask((rateLimit) => rateLimit.pauseFor(keyHash, ms)),
+      pauseFor: (ms) => {
+        ask((rateLimit) => rateLimit.pauseFor(keyHash, ms)).catch(() => undefined)
+      },
       sincePauseMs: () => ask((rateLimit) => rateLimit.sincePauseMs(keyHash)),
     }),
     /** Gives units their places; undefined before the journal is open. */

@@ -55,7 +55,8 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      void answer(message.id, message.name, message.args)
+      // The other side has gone, and waits for nothing.
+      answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
     const call = waiting.get(message.id)

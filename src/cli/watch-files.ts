@@ -46,7 +46,7 @@ export function createFileWatch(): FileWatch {
           await setTimeout(everyMs, undefined, { signal, ref: false }).catch(() => undefined)
         }
       }
-      void watch()
+      watch().catch(() => stopped.abort())
       return () => stopped.abort()
     },
   }

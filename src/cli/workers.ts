@@ -236,7 +236,8 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     })
     start(app)
     const { url } = await app.listen()
-    void primary.call('ready', url)
+    // Where the primary has gone, the channel closes, which ends this process.
+    primary.call('ready', url).catch(() => undefined)
     await stopped
     await app.close()
   } finally {

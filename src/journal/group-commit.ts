@@ -154,12 +154,15 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     }
     sent = entries
     const operations = entries.map(toSend)
-    void commit(operations, gate).then((committed) => {
+    const ended = (committed: Committed): void => {
       sent = []
       if (committed.ok) succeed(entries, committed.results)
       else fail(entries, committed.error)
       wakeIdle()
-    })
+    }
+    commit(operations, gate).then(ended, (cause: unknown) =>
+      ended({ ok: false, error: { kind: 'doubtful', message: 'its commit failed unexpectedly', cause } }),
+    )
   }
   const isIdle = (): boolean => sent.length === 0 && queue.every(({ abandoned }) => abandoned)
   const wakeIdle = (): void => {

@@ -159,10 +159,6 @@ export function createForwarder(options: ForwarderOptions) {
           added: trace?.fields,
         })
         const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
-        if (trace !== undefined)
-          void forwarded.outcome.then((outcome) =>
-            trace.end('status' in outcome ? outcome.status : undefined),
-          )
         const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
         if (isUpload) {
           const { timeouts } = options
@@ -189,7 +185,9 @@ export function createForwarder(options: ForwarderOptions) {
             wait,
           )
         }
-        return await forwarded.outcome
+        const outcome = await forwarded.outcome
+        trace?.end('status' in outcome ? outcome.status : undefined)
+        return outcome
       } finally {
         held.release()
       }

@@ -53,9 +53,8 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
       }
       // The server has answered it; with it, the library calls no hook before it sends the request.
       if (request.headers.expect !== undefined) Reflect.deleteProperty(request.headers, 'expect')
-      void middleware(request, response, (cause) => {
-        call.abort(toError(cause))
-      })
+      const failed = (cause: unknown): void => call.abort(toError(cause))
+      middleware(request, response, failed).catch(failed)
     },
     /** Closes all connections. */
     close: (): void => agent.destroy(),

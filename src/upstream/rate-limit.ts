@@ -326,14 +326,17 @@ function createReservedSlots(
     if (asking) return
     asking = true
     const askedMs = clock.nowMs()
-    void slots.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then((waits) => {
+    const known = (waits: readonly number[] | undefined): void => {
       asking = false
       const nowMs = clock.nowMs()
       const slackMs = Math.max(JITTER_MS, JITTER_MS + ANSWER_MS - (nowMs - askedMs))
       for (const waitMs of waits ?? [bucket.waitMs(1) ?? 0])
         reserved.push({ atMs: nowMs + waitMs, untilMs: nowMs + waitMs + slackMs })
       onKnown()
-    })
+    }
+    slots
+      .reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE)))
+      .then(known, () => known(undefined))
   }
   return {
     waitMs: (wanted) => {

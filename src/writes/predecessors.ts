@@ -56,13 +56,17 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     }
     asking = false
     if (isAskedSoon) await ask()
-    else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, () => void ask())
+    else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, askNow)
+  }
+  // What failed is asked again with the next wait.
+  const askNow = (): void => {
+    ask().catch(() => undefined)
   }
   /** Waits that begin in the same moment share one call. */
   const askSoon = (): void => {
     if (isAskedSoon) return
     isAskedSoon = true
-    queueMicrotask(() => void ask())
+    queueMicrotask(askNow)
   }
   let questions: Question[] = []
   /** Questions of the same moment share one call. */
@@ -157,7 +161,7 @@ export function watchGiveWay(
   if (queueKey.isAccepted()) return undefined
   let cancel = (): void => undefined
   let isStopped = false
-  const due = new Promise<void>((resolve) => {
+  const due = new Promise<void>((resolve, reject) => {
     const look = async (): Promise<void> => {
       if (queueKey.isAccepted()) return
       // A journal that cannot be read is asked again.
@@ -167,7 +171,9 @@ export function watchGiveWay(
       else wait()
     }
     const wait = (): void => {
-      cancel = clock.after(GIVE_WAY_MS, () => void look())
+      cancel = clock.after(GIVE_WAY_MS, () => {
+        look().catch(reject)
+      })
     }
     wait()
   })

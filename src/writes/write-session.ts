@@ -106,10 +106,11 @@ export function openWriteSession(
     current = writes
     // Recovery finishes what may have been sent: newer records wait for that.
     const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
-    void giveWay?.due.then(() => {
+    const yieldToNewer = (): void => {
       writes.withdraw()
       withdraw(undefined)
-    })
+    }
+    giveWay?.due.then(yieldToNewer, () => undefined)
     const resolveUnknown = createResolveUnknown(context, {
       batch,
       partner,

@@ -179,7 +179,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     // Otherwise an instance that has left would keep and acknowledge what it read.
     if (isStopped) return
     ended(own)
-    void publish()
+    publishSoon()
   }
   const onLate = (): void => {
     if (!isStopped) ended(askedLast)
@@ -256,6 +256,9 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       publishing = publishOnce().catch(() => undefined)
       return publishing
     }))
+  const publishSoon = (): void => {
+    publish().catch(() => undefined)
+  }
   return {
     state: (): ReaderState => state,
     /** Time since the stages were read; before that since the start. */
@@ -273,7 +276,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
     /** A write of the partner is over. */
     left: (partner: string): void => {
-      if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) void publish()
+      if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) publishSoon()
     },
     start: async (): Promise<void> => {
       const text = await kept.load().catch(() => undefined)
@@ -334,7 +337,10 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
   }
   return {
     /** Begins; resolves once the first answer is there, or is late. */
-    start: (): Promise<void> => new Promise((resolve) => void run(resolve)),
+    start: (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        run(resolve).catch(reject)
+      }),
     /** Asks at once; a question that is under way does not count, since it may have been answered before. */
     now: (): void => pause.abort(),
     stop: (): void => {

@@ -29,6 +29,11 @@ interface Waiting {
 }
 
 const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
+const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
+
+function resolveAll(chunk: readonly Waiting[], outcome: PostOutcome): void {
+  for (const { resolve } of chunk) resolve(outcome)
+}
 
 /**
  * Creates a post that joins the records of one turn into batches of `maxRecords`. It keeps no order within a batch, and needs
@@ -60,22 +65,23 @@ export function createBatchPost(
         if (result.sound) capability.worked()
         else capability.failed()
         chunk.forEach(({ resolve }, index) => {
-          resolve(result.outcomes[index] ?? { kind: 'unknown', reason: 'unreadableReply' })
+          resolve(result.outcomes[index] ?? unreadable)
         })
         return
       case 'unsupported':
         capability.failed()
         if (choice.mode === 'auto') return postSingly(chunk)
-        for (const { resolve } of chunk) resolve(batchRefused)
+        resolveAll(chunk, batchRefused)
         return
       default:
-        for (const { resolve } of chunk) resolve(result)
+        resolveAll(chunk, result)
     }
   }
   const flush = (): void => {
     const chunk = waiting
     waiting = []
-    if (chunk.length > 0) void postChunk(chunk)
+    // Whatever failed, the batch may have left.
+    if (chunk.length > 0) postChunk(chunk).catch(() => resolveAll(chunk, unreadable))
   }
   return (record) =>
     new Promise((resolve) => {

@@ -182,7 +182,12 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         const { path, headers, options: callOptions } = kind
         const end = await sendCall(connections, { path, method: 'POST', headers, body }, wait, callOptions)
         if (later !== undefined && end.body.size >= LARGE_REPLY_BYTES) await new Promise<void>(later)
-        return toOutcome(kind, end)
+        try {
+          return toOutcome(kind, end)
+        } catch {
+          // Whatever its reader stumbled over: of a request that left, no more is known.
+          return { kind: 'unknown', reason: 'unreadableReply' }
+        }
       }
       const single: PostKind<PostOutcome> = {
         path: `${root}/AttendanceRecords`,

@@ -3,12 +3,12 @@ interface BoundedTasks {
   readonly count: number
   /** The largest number of tasks that run at a time. */
   readonly concurrency: number
-  /** The promise that a task waits for before it starts, while others go on; undefined: none. Must not reject. */
+  /** The promise that a task waits for before it starts, while others go on; undefined: none. Where it rejects, its task has failed. */
   holdOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
   /** Asked before each task: once true, no further task starts. Default: never. */
   stopped?(): boolean
-  /** Called after each start: the promise that the next start waits for; undefined: none. Must not reject. */
+  /** Called after each start: the promise that the next start waits for; undefined: none. Where it rejects, no other task starts. */
   pause?(): Promise<void> | undefined
 }
 
@@ -31,9 +31,13 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
       running -= 1
       pump()
     }
-    const failed = (cause: unknown): void => {
+    const fail = (cause: unknown): void => {
       failure ??= { cause }
-      ended()
+      pump()
+    }
+    const failed = (cause: unknown): void => {
+      running -= 1
+      fail(cause)
     }
     const begin = (): void => {
       const own = released.shift()
@@ -41,15 +45,21 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
       const hold = own === undefined ? tasks.holdOf?.(index) : undefined
       if (hold === undefined) {
         running += 1
-        void tasks.start(index).then(ended, failed)
+        tasks.start(index).then(ended, failed)
         return
       }
       held += 1
-      void hold.then(() => {
-        held -= 1
-        released.push(index)
-        pump()
-      })
+      hold.then(
+        () => {
+          held -= 1
+          released.push(index)
+          pump()
+        },
+        (cause: unknown) => {
+          held -= 1
+          fail(cause)
+        },
+      )
     }
     const pump = (): void => {
       while (!pausing && (released.length > 0 || next < count) && running < concurrency && !stopped()) {
@@ -57,9 +67,13 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
         const pause = tasks.pause?.()
         if (pause === undefined) continue
         pausing = true
-        void pause.then(() => {
+        const resume = (): void => {
           pausing = false
           pump()
+        }
+        pause.then(resume, (cause: unknown) => {
+          pausing = false
+          fail(cause)
         })
       }
       const isOver = stopped() || (held === 0 && released.length === 0 && next === count)

@@ -56,6 +56,13 @@ describe('createBatchPost', () => {
     expect([await postAll('ab'), await postAll('cd')]).toEqual([[refused, refused], [refused, refused]]) // prettier-ignore
     expect(calls).toEqual(['[ab]', '[cd]'])
   })
+
+  it('gives every record of a batch an unknown outcome where its call fails in a way that nobody foresaw', async () => {
+    const { postAll } = start({}, () => {
+      throw new RangeError('Maximum call stack size exceeded')
+    })
+    expect(await postAll('abc')).toEqual(Array<PostOutcome>(3).fill(named('unreadableReply')))
+  })
 })
 
 describe('createBatchCapability', () => {

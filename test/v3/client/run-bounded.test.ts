@@ -139,4 +139,19 @@ describe('runBounded', () => {
     last.resolve(undefined)
     await failed
   })
+
+  it.each([['holdOf'], ['pause']] as const)(
+    'fails, and does not wait for ever, where %s rejects',
+    async (what) => {
+      const started: number[] = []
+      const whole = runBounded({
+        count: 3,
+        concurrency: 1,
+        start: async (index) => void started.push(index),
+        [what]: (index?: number) => (index === 0 ? undefined : Promise.reject(new Error('no'))),
+      })
+      await expect(whole).rejects.toThrow('no')
+      expect(started).toEqual([0])
+    },
+  )
 })
