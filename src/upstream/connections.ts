@@ -4,6 +4,7 @@ import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
+import { readOverContinue } from './read-over-continue.ts'
 
 /** A call that left for the upstream, up to its status line. */
 export interface UpstreamCall {
@@ -27,26 +28,38 @@ export interface UpstreamTimeouts {
 }
 
 const BODY_MS = 20_000
+const IDLE_MS = 4_000
 /** How long a request with a client waits for a connection. */
 const ACQUIRE_MS = 10_000
 
 /**
  * The options of every connection to an upstream: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
  * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
- * request whose outcome is unknown.
+ * request whose outcome is unknown. A server that names a longer time does not extend it: it knows nothing of what is between it and here.
+ * `onOpened` is called with each socket.
  */
-export function toClientOptions({
-  connectMs,
-  headersMs,
-  bodyMs = BODY_MS,
-}: UpstreamTimeouts): Client.Options {
+export function toClientOptions(
+  { connectMs, headersMs, bodyMs = BODY_MS }: UpstreamTimeouts,
+  onOpened?: (socket: Socket) => void,
+): Client.Options {
+  const connect = buildConnector({ allowH2: false, timeout: connectMs })
   return {
     pipelining: 1,
     allowH2: false,
-    connect: { timeout: connectMs },
+    connect: (target, done) =>
+      connect(target, (...[error, socket]) => {
+        if (error !== null) {
+          done(error, null)
+          return
+        }
+        readOverContinue(socket)
+        onOpened?.(socket)
+        done(null, socket)
+      }),
     headersTimeout: headersMs,
     bodyTimeout: bodyMs,
-    keepAliveTimeout: 4_000,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
   }
 }
 
@@ -194,16 +207,10 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
 }
 
 function openConnection(origin: string, timeouts: UpstreamTimeouts): Connection {
-  const connect = buildConnector({ allowH2: false, timeout: timeouts.connectMs })
   let socket: Socket | undefined
-  const client = new Client(origin, {
-    ...toClientOptions(timeouts),
-    connect: (target, done) =>
-      connect(target, (...[error, opened]) => {
-        socket = opened ?? undefined
-        if (error === null) done(null, opened)
-        else done(error, null)
-      }),
-  })
+  const client = new Client(
+    origin,
+    toClientOptions(timeouts, (opened) => (socket = opened)),
+  )
   return { client, wasReset: () => (socket?.errored ?? null) !== null }
 }

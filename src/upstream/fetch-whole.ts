@@ -59,7 +59,7 @@ export async function fetchJson(
   options: WholeRequest,
   timeoutMs: number,
 ): Promise<{ readonly status: number; readonly json: unknown }> {
-  const agent = new Agent()
+  const agent = new Agent(toClientOptions({ connectMs: timeoutMs, headersMs: timeoutMs }))
   try {
     const { status, body } = await fetchWhole(agent, url, options, timeoutMs, MAX_JSON_BYTES)
     return { status, json: parseJson(body?.toString('utf8') ?? '', MAX_RECORD_NODES) }

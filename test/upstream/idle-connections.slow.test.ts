@@ -1,0 +1,29 @@
+import { expect, it, onTestFinished } from 'vitest'
+
+import { systemClock } from '../../src/clock.ts'
+import { createConnections } from '../../src/upstream/connections.ts'
+import { CallGroup, sendCall } from '../../src/upstream/index.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+it('drops an idle connection by its own time where the server names a longer one', async () => {
+  const { promise: closed, resolve: onClose } = Promise.withResolvers<number>()
+  const { url } = await startRawUpstream((socket) => {
+    const idleFromMs = performance.now()
+    socket.once('end', () => onClose(performance.now() - idleFromMs))
+    socket.write(
+      'HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75, max=1000\r\n\r\n',
+    )
+  })
+  const connections = createConnections(url, {
+    connections: 1,
+    timeouts: { connectMs: 10_000, headersMs: 10_000 },
+    clock: systemClock,
+  })
+  onTestFinished(() => connections.close())
+  const group = new CallGroup(systemClock, () => 20_000)
+  const request = { path: '/', method: 'GET', headers: [] as string[] } as const
+  const end = await sendCall(connections, request, {}, { clock: systemClock, group, maxBytes: 1_000 })
+  expect(end.status).toBe(204)
+  // Well below the 75 s of the server: how busy the machine is decides nothing.
+  expect(await closed).toBeLessThan(60_000)
+})
