@@ -334,9 +334,7 @@ function createReservedSlots(
         reserved.push({ atMs: nowMs + waitMs, untilMs: nowMs + waitMs + slackMs })
       onKnown()
     }
-    slots
-      .reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE)))
-      .then(known, () => known(undefined))
+    slots.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then(known, () => known(undefined))
   }
   return {
     waitMs: (wanted) => {
