@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
+import { AdapterError } from '../errors.ts'
 import { type AddressList, plainAddress } from '../http/address.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
@@ -18,9 +19,17 @@ const hopByHopHeaders: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** The names in a `Connection` header, in lower case: they end at this hop too (RFC 9110 7.6.1). */
-function connectionOptions(connection: string): string[] {
-  return connection.split(',').map((name) => name.trim().toLowerCase())
+/** Clients name two or three; each is compared with every field. */
+const MAX_CONNECTION_OPTIONS = 100
+
+/** Refuses a request whose `Connection` names more options than any client needs. Error: `ADP_HEADER`. */
+export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const options = headers.connection?.split(',', MAX_CONNECTION_OPTIONS + 1) ?? []
+  if (options.length > MAX_CONNECTION_OPTIONS)
+    throw new AdapterError(
+      'ADP_HEADER',
+      `The header Connection names more than ${MAX_CONNECTION_OPTIONS} options. Nothing was sent. Name the fields of this connection only.`,
+    )
 }
 
 /**
@@ -28,17 +37,13 @@ function connectionOptions(connection: string): string[] {
  * although `Connection` names them.
  */
 function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
-  const fields: string[] = []
-  let named: string[] = []
+  // The names in `Connection` end at this hop too (RFC 9110 7.6.1).
+  const named = new Set<string>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    const [name = '', value = ''] = [raw[at], raw[at + 1]]
-    const lower = name.toLowerCase()
-    if (lower === 'connection') named = [...named, ...connectionOptions(value)]
-    else if (!hopByHopHeaders.has(lower)) fields.push(name, value)
+    if (raw[at]?.toLowerCase() !== 'connection') continue
+    for (const name of (raw[at + 1] ?? '').split(',')) named.add(name.trim().toLowerCase())
   }
-  if (named.length === 0) return fields
-  const endsHere = (name = ''): boolean => named.includes(name.toLowerCase()) && !kept.has(name.toLowerCase())
-  return fields.filter((_part, at) => !endsHere(fields[at - (at % 2)]))
+  return passing(raw, (name) => !hopByHopHeaders.has(name) && (!named.has(name) || kept.has(name)))
 }
 
 const NONE: ReadonlySet<string> = new Set()

@@ -16,7 +16,7 @@ import type { ProxyContext } from './context.ts'
 import { copyExchange } from './copy-exchange.ts'
 import { sendError } from './error-reply.ts'
 import { type Exchange, type Handle, observeAll, type Received } from './exchange.ts'
-import { replaceForwarding } from './forwarded-fields.ts'
+import { checkConnectionOptions, replaceForwarding } from './forwarded-fields.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import {
   handleReadCount,
@@ -180,6 +180,7 @@ export function createProxyApp(
     const receivedMs = context.nowMs()
     checkHost(request)
     checkTransferCoding(request)
+    checkConnectionOptions(request)
     const { target, marker } = response.locals
     const exact = respelt(operations, target.path)
     if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)

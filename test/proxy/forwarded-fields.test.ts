@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest'
 
 import { createAddressList } from '../../src/http/address.ts'
-import { replaceForwarding, toUpstreamFields } from '../../src/proxy/forwarded-fields.ts'
+import {
+  checkConnectionOptions,
+  replaceForwarding,
+  toUpstreamFields,
+} from '../../src/proxy/forwarded-fields.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
 const trusted = createAddressList(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
@@ -114,4 +118,12 @@ describe('toUpstreamFields', () => {
       ...own,
     })
   })
+})
+
+it('refuses a request whose Connection names more than 100 options', () => {
+  const naming = (count: number) =>
+    incomingMessage({ headers: { connection: Array(count).fill('x-a').join() } })
+  expect(() => checkConnectionOptions(naming(100))).not.toThrow()
+  expect(() => checkConnectionOptions(incomingMessage({}))).not.toThrow()
+  expect(() => checkConnectionOptions(naming(101))).toThrow(expect.objectContaining({ code: 'ADP_HEADER' }))
 })

@@ -84,6 +84,8 @@ const heads: readonly [name: string, status: number, make: () => readonly Outsid
   ['1,900 headers', 431, () => [get(`${SET}?$filter=${WEEK}`, Object.fromEntries(times(1_900, (n) => [`x-${n}`, 'y'])))]],
   ['an Accept of 60,000 types', 200, () => [get(`${SET}?$filter=${WEEK}`, { Accept: 'a/b,'.repeat(30_000) })]],
   ['a Prefer of 60,000 blanks', 200, () => [get(`${SET}?$filter=${WEEK}`, { Prefer: ` ${'odata.maxpagesize= '.repeat(6_000)}x` })]],
+  ['a Connection of 40,000 options and 900 fields', 400, () => [get('/V3/LearnerPersonals', { ...Object.fromEntries(times(900, (n) => [`x-${n}`, 'y'])), Connection: times(40_000, () => 'x').join() })]],
+  ['a Connection of 100 options and 900 fields', 200, () => [get('/V3/LearnerPersonals', { ...Object.fromEntries(times(900, (n) => [`x-${n}`, 'y'])), Connection: times(100, (n) => `x-${n}`).join() })]],
   ['a Forwarded of 60,000 commas', 200, () => [get(`${SET}?$filter=${WEEK}`, { 'X-Forwarded-For': '1,'.repeat(60_000), Forwarded: 'for=1;' })]],
 ] // prettier-ignore
 
