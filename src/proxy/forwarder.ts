@@ -36,6 +36,8 @@ export interface ForwardCall {
   readonly budget?: CallBudget
   /** Paths below the upstream's address, and where absolute links to them lead in JSON replies; the last one has the empty path. */
   readonly links?: readonly LinkRewriting[] | undefined
+  /** See `ReplyOptions.queryRewritten`; default false. */
+  readonly queryRewritten?: boolean
   /** Credentials that the client must not learn from the reply. */
   readonly withheld?: readonly string[]
   /** The body where it was read already: the bytes as they came, without decoding. Any other is sent on as it comes. */
@@ -155,7 +157,7 @@ export function createForwarder(options: ForwarderOptions) {
         const trace = options.trace?.()
         const fields = toUpstreamFields(request, {
           credentials,
-          identity: links !== undefined,
+          identity: links !== undefined || call.queryRewritten === true,
           added: trace?.fields,
         })
         const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
@@ -242,9 +244,17 @@ class ForwardedRequest implements ReplySink {
     const { promise, resolve } = Promise.withResolvers<ForwardOutcome>()
     this.outcome = promise
     this.settle = resolve
-    const { links, withheld = [], captureBytes = 0, onReplyEnd: onWhole } = call
+    const { links, queryRewritten = false, withheld = [], captureBytes = 0, onReplyEnd: onWhole } = call
     const onDrain = (): void => this.call?.resume()
-    this.writer = new ReplyWriter(response, { links, withheld, captureBytes, held, onWhole, onDrain })
+    this.writer = new ReplyWriter(response, {
+      links,
+      queryRewritten,
+      withheld,
+      captureBytes,
+      held,
+      onWhole,
+      onDrain,
+    })
   }
 
   /** Ends the call when its client goes. */

@@ -186,7 +186,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
     { from: '/V3', to: root },
   ]
   request.url = `${resource}${query === '' ? '' : `?${query}`}`
-  await passThrough.handle(request, response, authorisation, links)
+  await passThrough.handle(request, response, authorisation, links, true)
   await observer.replied({ kind: 'read', reply: undefined })
 }
 

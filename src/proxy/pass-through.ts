@@ -74,7 +74,8 @@ export function createPassThrough(options: PassThroughOptions) {
     },
     /**
      * Serves an authorised request under its rate limit, GET and HEAD as reads, others as writes. `links` turns paths of V3 into
-     * addresses of the adapter, the first that fits; by default a link keeps its path. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
+     * addresses of the adapter, the first that fits; by default a link keeps its path. `queryRewritten`: the query is not as the client
+     * wrote it, so an error names no place in it. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
      * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
      */
     handle: async (
@@ -82,6 +83,7 @@ export function createPassThrough(options: PassThroughOptions) {
       response: ServerResponse,
       authorisation: Authorisation,
       links: readonly LinkRewriting[] = [],
+      queryRewritten = false,
     ): Promise<void> => {
       if (methodsOf(request) === undefined)
         throw new AdapterError(
@@ -124,6 +126,7 @@ export function createPassThrough(options: PassThroughOptions) {
           credentials,
           withheld,
           checkBody,
+          queryRewritten,
           links: options.rewriteLinks ? [...links, { from: '', to: serviceRoot(request, '') }] : undefined,
           intercepts401: partner.subscriptionKey !== undefined || partner.tokens !== undefined,
           onReplyHead: ({ status, fields }) => {

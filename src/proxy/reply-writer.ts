@@ -4,12 +4,15 @@ import type { WireReply } from '../compare/wire-exchange.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import type { HeldBytes } from './byte-budget.ts'
 import { holdsCredential, toClientFields } from './forwarded-fields.ts'
+import { withoutPlaces } from '../translate/index.ts'
 import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
 
 /** How a reply is sent on. */
 export interface ReplyOptions {
   /** Absolute links to change in JSON bodies; undefined: they stay as they are. */
   readonly links: readonly LinkRewriting[] | undefined
+  /** The query is not as the client wrote it: an error of the upstream names no place in it. */
+  readonly queryRewritten: boolean
   /** Credentials that the adapter has lent the client: a field that holds one stays behind. Bodies are not searched. */
   readonly withheld: readonly string[]
   /** Bytes of a body that a copy of the reply may have; 0: no copy is made. */
@@ -32,7 +35,7 @@ export class ReplyWriter {
   private readonly response: ServerResponse
   private readonly options: ReplyOptions
   private head = { status: 0, reason: '', fields: [] as string[] }
-  private rewriter: LinkRewriter | undefined
+  private rewriter: Pick<LinkRewriter, 'write'> | undefined
   /** A body whose links change, in the turn of the event loop in which its head came: one that ends in it keeps a length. */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
@@ -48,7 +51,7 @@ export class ReplyWriter {
   /** Throws Node's error for a status line or a field that cannot be sent. */
   start(head: ReplyHead): void {
     const { response } = this
-    const { links, withheld, captureBytes } = this.options
+    const { links, queryRewritten, withheld, captureBytes } = this.options
     if (head.status < 200) throw new RangeError('The status of the reply is not a final one.')
     validateHeaderValue('reason', head.reason)
     const fields = toClientFields(head, withheld)
@@ -57,10 +60,14 @@ export class ReplyWriter {
     if (captureBytes > 0) this.copy = []
     // Only fields of the upstream go to the client.
     response.sendDate = false
-    if (links !== undefined && isPlainJson(head)) {
-      this.rewriter = new LinkRewriter(links)
-      this.whole = []
-    } else this.writeHead()
+    const leavesOutPlaces = queryRewritten && head.status >= 400
+    if (leavesOutPlaces) this.rewriter = createPlaceRemover()
+    else if (links !== undefined) this.rewriter = new LinkRewriter(links)
+    if (this.rewriter !== undefined && isPlainJson(head)) this.whole = []
+    else {
+      this.rewriter = undefined
+      this.writeHead()
+    }
     // A body that has arrived with the head goes out with it, in one write.
     queueMicrotask(() => this.flush())
   }
@@ -150,6 +157,22 @@ export class ReplyWriter {
     if (bytes.length === 0 || response.destroyed || response.write(bytes) || this.waitsForDrain) return
     this.waitsForDrain = true
     response.once('drain', () => this.drop())
+  }
+}
+
+/** The bodies of errors are short; a longer one passes as it is. */
+const MAX_ERROR_BYTES = 65_536
+
+function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
+  let held: Buffer = NO_BYTES
+  return {
+    write: (chunk, isLast = false) => {
+      const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      const isHeld = !isLast && bytes.length <= MAX_ERROR_BYTES
+      held = isHeld ? bytes : NO_BYTES
+      if (isHeld) return NO_BYTES
+      return bytes.length > MAX_ERROR_BYTES ? bytes : Buffer.from(withoutPlaces(bytes.toString('utf8')))
+    },
   }
 }
 

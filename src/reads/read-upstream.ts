@@ -1,4 +1,5 @@
 import { AdapterError, type ErrorDetail } from '../errors.ts'
+import { withoutPlaces } from '../translate/index.ts'
 import { type CallBudget, overloaded, type QueueKey, retryWaitMs } from '../upstream/index.ts'
 import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/index.ts'
 
@@ -86,14 +87,15 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
 }
 
 function refusalOf({ status, entries }: UpstreamError): AdapterError {
-  const text = entries[0]?.message.slice(0, 2_000) ?? ''
+  const textOf = (message: string): string => withoutPlaces(message.slice(0, 2_000))
+  const text = textOf(entries[0]?.message ?? '')
   if (status === 401 || status === 403) {
     const message = text === '' ? `The service denied the credentials (${status}).` : text
     return new AdapterError(status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
   }
   const details = entries.map(({ code, message, target }): ErrorDetail => ({
     code: code ?? 'ADP_UPSTREAM_REFUSED',
-    message: message.slice(0, 2_000),
+    message: textOf(message),
     ...(target === undefined ? {} : { target }),
   }))
   return new AdapterError('ADP_UPSTREAM_REFUSED', text === '' ? `The service answered ${status}.` : text, {

@@ -20,20 +20,26 @@ export interface ErrorMappingRule {
 
 const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
-const MISSING = /not exist|not found|unknown|invalid|no such/i
+/** A missing property is a fault of the record's form, whatever resource it belongs to. */
+const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|element|attribute|column)\b)[^]*`
+const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
 /**
  * The errors that service.md 7 names, by code, by target, then by text; anything else passes through. Where V3 gives `details`, each of them
- * is matched alone, and the code and the message around them are not.
+ * is matched alone, and so is the error around them, which is left out where no rule fits it.
  */
 export const v2ErrorRules: readonly ErrorMappingRule[] = [
   { code: /^ATT_VAL_2$/i, to: NO_EVENT },
   { code: /^ATT_VAL_3$/i, to: NO_CODE },
-  { target: /^\/?Event\b/, message: MISSING, to: NO_EVENT },
-  { target: /^\/?AttendanceCode\b/, message: MISSING, to: NO_CODE },
-  { message: /\b(?:attendable ?event|event|session)\b[^.]{0,80}(?:not exist|not found)/i, to: NO_EVENT },
-  { message: /\battendance ?code\b[^.]{0,80}(?:not exist|not found)/i, to: NO_CODE },
+  { target: /^\/?Event(?:\/ExternalID)?$/, message: MISSING, to: NO_EVENT },
+  { target: /^\/?AttendanceCode(?:\/ExternalID)?$/, message: MISSING, to: NO_CODE },
+  { message: aboutMissing('(?:attendable ?event|event|session)'), to: NO_EVENT },
+  { message: aboutMissing('attendance ?code'), to: NO_CODE },
 ]
+
+function aboutMissing(resource: string): RegExp {
+  return new RegExp(`${OF_RESOURCE}\\b${resource}\\b[^.]{0,80}(?:not exist|not found)`, 'i')
+}
 
 /** The V2 answer for a record that was not accepted: the status of its part and the entries of its array. */
 interface V2Failure {
@@ -62,7 +68,11 @@ export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappi
 /** Maps an upstream's refusal: 401 and 403 keep their status, every other is the 400 of a V2 part (service.md 7). */
 export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMappingRule[]): V2Failure {
   const status = error.status === 401 || error.status === 403 ? error.status : 400
-  const errors = error.entries.map((entry) => mapEntry(error.status, entry, mapping))
+  const errors = error.entries.map(
+    (entry) => mapByRule(error.status, entry, mapping) ?? passOn(error.status, entry),
+  )
+  const outer = error.outer && mapByRule(error.status, error.outer, mapping)
+  if (outer !== undefined) errors.unshift(outer)
   if (errors.length === 0)
     return { ...own('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
   // Two upstream entries may mean the same V2 error.
@@ -70,22 +80,39 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   return { status, errors: [...distinct.values()] }
 }
 
-function mapEntry(status: number, entry: UpstreamErrorEntry, mapping: readonly ErrorMappingRule[]): V2Error {
-  const message = entry.message.slice(0, 2_000)
-  const rule = mapping.find(
+function mapByRule(
+  status: number,
+  entry: UpstreamErrorEntry,
+  mapping: readonly ErrorMappingRule[],
+): V2Error | undefined {
+  const message = entry.message.slice(0, MAX_MESSAGE)
+  return mapping.find(
     (candidate) =>
       (candidate.status === undefined || candidate.status === status) &&
       (candidate.code === undefined || candidate.code.test(entry.code ?? '')) &&
       (candidate.message === undefined || candidate.message.test(message)) &&
       (candidate.target === undefined || candidate.target.test(entry.target ?? '')),
-  )
-  if (rule !== undefined) return rule.to
-  const { code } = entry
+  )?.to
+}
+
+function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
+  const message = text.slice(0, MAX_MESSAGE)
   return {
     // OData services without a code send an empty one.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
     message: message === '' ? `The service answered ${status}.` : message,
   }
+}
+
+const MAX_MESSAGE = 2_000
+
+/** "at position 15", "line 1, column 5" and the like, in texts of services. */
+const PLACE =
+  /(?:,[ ]?| )?\b(?:at or near |at |in |near )?(?:(?:character|char) )?(?:position|offset|index|column|line|character|char)[ :]{1,2}\d+/gi
+
+/** The message of a service about a query without the places that it names: the adapter has rewritten the query, so they are none in the client's. */
+export function withoutPlaces(message: string): string {
+  return message.replace(PLACE, '').replaceAll(/ ?\(\)/g, '')
 }
 
 const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {

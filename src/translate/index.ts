@@ -6,6 +6,7 @@ export {
   type FailedOutcome,
   toV2Failure,
   toV2Refusal,
+  withoutPlaces,
 } from './errors.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export {

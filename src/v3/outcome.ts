@@ -33,7 +33,7 @@ export type UnknownReason =
   | 'stillTried'
 
 /**
- * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx). `notApplied`: it never
+ * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx, 501). `notApplied`: it never
  * left, or the service said that it did not take it up (429, 503). `unknown`: it may have been applied or not; it must
  * never be reported as a failure (product contract, "no outcome guessed").
  */
@@ -68,6 +68,8 @@ export interface UpstreamError {
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
   /** In the upstream's order; empty for an unreadable body. */
   readonly entries: readonly UpstreamErrorEntry[]
+  /** The error around `entries` where these are its `details`: one more error, or only their heading. */
+  readonly outer?: UpstreamErrorEntry
 }
 
 const text = z.string().catch('')
@@ -86,8 +88,9 @@ export function readUpstreamError(status: number, body: string): UpstreamError {
   const asOData = odata.safeParse(json)
   if (asOData.success) {
     const { details, ...outer } = asOData.data.error
-    const entries = details === undefined || details === null || details.length === 0 ? [outer] : details
-    return { status, form: 'odata', entries: entries.map(toEntry) }
+    if (details === undefined || details === null || details.length === 0)
+      return { status, form: 'odata', entries: [toEntry(outer)] }
+    return { status, form: 'odata', entries: details.map(toEntry), outer: toEntry(outer) }
   }
   const asGateway = gateway.safeParse(json)
   if (asGateway.success) {
@@ -125,6 +128,11 @@ export function readUnavailable(
   return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
 }
 
+/** True for 4xx, and for 501: a service that does not have what was asked for has not done it, and never will (RFC 9110 15.6.2). */
+export function isRefusal(status: number): boolean {
+  return (status >= 400 && status < 500) || status === 501
+}
+
 /**
  * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
  * shows that something happened, not what. 500, 502 and 504 may come after the write was applied.
@@ -142,7 +150,7 @@ export function parsePostReply(
   }
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
-  if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
+  if (isRefusal(status)) return { kind: 'refused', error: readUpstreamError(status, body) }
   // The answer to what was done is elsewhere (RFC 9110 15.4.4).
   if (status === 303) return { kind: 'unknown', reason: 'unreadableReply' }
   // A redirect is never followed: its target was not configured.

@@ -164,14 +164,14 @@ export const exceptions: readonly Exception[] = [
     },
   },
   {
-    name: 'place in an expand list',
+    name: 'place in a query of registrations',
     example: () => ({ path: '/V2/LearnerRegistations', options: query(['expand', 'Enrolments,Enrolments']) }),
     settle: (pair, read) => {
       if (!/learnerregist/i.test(unescape(read.path)) || codeOf(pair.adapter) !== 'InvalidQuery')
         return undefined
       const cut = (pages: Pages): Pages =>
-        pages.map((page) => ({ ...page, body: page.body.replaceAll(/\$expand, character \d+/g, '$expand') }))
-      return { ...pair, legacy: cut(pair.legacy), adapter: cut(pair.adapter) }
+        pages.map((page) => ({ ...page, body: page.body.replaceAll(/, character \d+/g, '') }))
+      return { ...pair, legacy: cut(pair.legacy) }
     },
   },
   {

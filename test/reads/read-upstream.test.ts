@@ -97,6 +97,16 @@ describe('readUpstream', () => {
     ]) // prettier-ignore
   })
 
+  it("leaves out the places that the service's words name in a query that the client has not written", async () => {
+    const entries = [{ code: 'X', message: 'Expected "eq" at position 15.', target: undefined }]
+    const seen = await read([{ kind: 'refused', error: { status: 501, form: 'odata', entries } }])
+    expect(seen.result).toEqual([
+      'ADP_UPSTREAM_REFUSED',
+      'Expected "eq".',
+      [{ code: 'X', message: 'Expected "eq".' }],
+    ])
+  })
+
   it('asks a service that gives no answer three times', async () => {
     const seen = await read([unavailable('notConnected')])
     expect([times(seen), seen.result]).toEqual([

@@ -6,7 +6,9 @@ import {
   toV2Failure,
   toV2Refusal,
   type FailedOutcome,
+  withoutPlaces,
 } from '../../src/translate/index.ts'
+import { readUpstreamError } from '../../src/v3/outcome.ts'
 import type { UpstreamErrorEntry } from '../../src/v3/index.ts'
 
 function codesOf(
@@ -27,6 +29,15 @@ describe('toV2Refusal', () => {
     [{ target: 'AttendanceCode', message: 'is INVALID' }, 'ATT_VAL_3'],
     [{ target: 'Event', message: 'is closed' }, 'ADP_UPSTREAM_REFUSED'],
     [{ target: 'EventType', message: 'not found' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ target: 'Event/Type', message: 'Unknown value' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ target: 'Event', message: 'Invalid property "Kind"' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ target: 'AttendanceCode/ExternalID', message: 'The field does not exist' }, 'ADP_UPSTREAM_REFUSED'],
+    [{ code: '400', message: 'Property "Kind" of "Event" does not exist' }, '400'],
+    [
+      { message: "The property 'Event' does not exist on type 'Svc.AttendanceRecord'." },
+      'ADP_UPSTREAM_REFUSED',
+    ],
+    [{ message: 'AttendanceCode: member Kind not found' }, 'ADP_UPSTREAM_REFUSED'],
     [{ message: 'The attendable event with this id does not exist.' }, 'ATT_VAL_2'],
     [{ message: 'Session was not found' }, 'ATT_VAL_2'],
     [{ message: 'AttendanceCode could not be resolved: not found' }, 'ATT_VAL_3'],
@@ -89,6 +100,42 @@ describe('toV2Refusal', () => {
       errors: [{ code: 'ADP_UPSTREAM_REFUSED', message: `The service answered ${status}.` }],
     })
   })
+})
+
+describe('an error with details', () => {
+  const codes = (outer: Partial<UpstreamErrorEntry>, ...details: Partial<UpstreamErrorEntry>[]): string[] => {
+    const error = readUpstreamError(400, JSON.stringify({ error: { message: 'm', ...outer, details } }))
+    return toV2Refusal(error, v2ErrorRules).errors.map(({ code }) => code)
+  }
+  it('counts as well where a rule fits it, once', () => {
+    expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
+    expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
+      'ATT_VAL_2',
+      'ATT_VAL_3',
+    ])
+    expect(codes({ message: 'The event was not found' }, { code: 'OWN', message: 'x' })).toEqual([
+      'ATT_VAL_2',
+      'OWN',
+    ])
+  })
+
+  it('is left out where it is only the heading of its details', () => {
+    expect(codes({ code: 'MULTIPLE_ERRORS' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
+      'ATT_VAL_2',
+      'ATT_VAL_3',
+    ])
+  })
+})
+
+it.each([
+  ['Parsing URL failed at position 15: Expected "eq"', 'Parsing URL failed: Expected "eq"'],
+  ['The operand is no text ($filter, character 12)', 'The operand is no text ($filter)'],
+  ['Syntax error (character 3)', 'Syntax error'],
+  ['Syntax error at line 1, column 55 of the filter', 'Syntax error of the filter'],
+  ["Syntax error: character 'x' is not valid at position: 8", "Syntax error: character 'x' is not valid"],
+  ['5 rows at most, 90 days', '5 rows at most, 90 days'],
+])('leaves out places in a query that the client has not written: %s', (message, expected) => {
+  expect(withoutPlaces(message)).toBe(expected)
 })
 
 describe('toV2Failure', () => {

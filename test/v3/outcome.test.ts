@@ -19,13 +19,13 @@ const entry = (
 })
 
 describe('readUpstreamError', () => {
-  const rows: [name: string, body: unknown, form: UpstreamError['form'], entries: UpstreamError['entries']][] = [
+  const rows: [name: string, body: unknown, form: UpstreamError['form'], entries: UpstreamError['entries'], outer?: UpstreamError['outer']][] = [
     ['OData', { error: { code: 'a', message: 'b', target: 'c' } }, 'odata', [entry('a', 'b', 'c')]],
     ['OData with nothing in it', { error: {} }, 'odata', [entry(undefined, '')]],
     ['OData with members of other types', { error: { code: 1, message: [], target: {}, details: 'x' } }, 'odata', [entry(undefined, '')]],
     ['OData with nulls', { error: { code: null, message: 'b', target: null, details: null } }, 'odata', [entry(undefined, 'b')]],
     ['OData with empty details', { error: { code: 'a', message: 'b', details: [] } }, 'odata', [entry('a', 'b')]],
-    ['OData with details', { error: { code: 'a', message: 'b', details: [{ code: 'd', message: 'e' }, { message: 'f', target: 'g' }] } }, 'odata', [entry('d', 'e'), entry(undefined, 'f', 'g')]],
+    ['OData with details', { error: { code: 'a', message: 'b', details: [{ code: 'd', message: 'e' }, { message: 'f', target: 'g' }] } }, 'odata', [entry('d', 'e'), entry(undefined, 'f', 'g')], entry('a', 'b')],
     ['the gateway', { statusCode: 401, message: 'denied' }, 'gateway', [entry(undefined, 'denied')]],
     ['the V2 array', [{ Message: 'm', ErrorCode: 'c', ResourceIdentifier: '', SequenceID: 's' }, {}], 'array', [entry('c', 'm', ''), entry(undefined, '')]],
     ['an error that is text', { error: 'invalid_token' }, 'unreadable', []],
@@ -34,8 +34,8 @@ describe('readUpstreamError', () => {
     ['another object', { Message: 'm' }, 'unreadable', []],
     ['null', null, 'unreadable', []],
   ] // prettier-ignore
-  it.each(rows)('reads %s', (_name, body, form, entries) => {
-    expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries })
+  it.each(rows)('reads %s', (_name, body, form, entries, outer) => {
+    expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries, outer })
   })
 
   it('reads no body that is longer than any error', () => {
@@ -75,18 +75,18 @@ describe('parsePostReply', () => {
     [400, '', refused(400)], [401, '', refused(401)], [403, reply, refused(403)], [404, '', refused(404)], [409, '', refused(409)], [499, '', refused(499)],
     [408, '', notApplied('unavailable')], [503, reply, notApplied('unavailable')], [429, '', notApplied('throttled')],
     [429, '{"statusCode":429,"message":"Rate limit is exceeded. Try again in 7 seconds."}', notApplied('throttled', 7_000)],
-    [500, reply, serverError], [501, '', serverError], [502, '', serverError], [504, '', serverError], [599, '', serverError],
+    [500, reply, serverError], [501, reply, refused(501)], [502, '', serverError], [504, '', serverError], [599, '', serverError],
     [600, '', serverError], [999, reply, serverError], [100, '', serverError], [0, '', serverError],
   ] // prettier-ignore
   it.each(rows)('%i with %j', (status, body, outcome) => {
     expect(parsePostReply(status, body, undefined, now)).toEqual(outcome)
   })
 
-  it('no status above 499 or below 200 is ever told as accepted or refused', () => {
+  it('no status above 499 but 501, or below 200, is ever told as accepted or refused', () => {
     for (const status of Array.from({ length: 1_000 }, (_, index) => index)) {
       const { kind } = parsePostReply(status, reply, undefined, now)
       const known = status >= 200 && status < 300 ? 'accepted' : 'refused'
-      const sure = status >= 200 && status < 500 && status !== 303
+      const sure = (status >= 200 && status < 500 && status !== 303) || status === 501
       expect(sure ? [known, 'notApplied'] : ['unknown', 'notApplied']).toContain(kind)
     }
   })

@@ -12,7 +12,7 @@ import {
   type Refusal,
   sendCall,
 } from '../../upstream/index.ts'
-import { readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
+import { isRefusal, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
@@ -116,7 +116,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
 function toFailure(status: number, body: string, retryAfter: string | undefined, nowMs: number): ReadOutcome {
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'unavailable', ...unavailable }
-  if (status >= 400 && status < 500) return { kind: 'refused', error: readUpstreamError(status, body) }
+  if (isRefusal(status)) return { kind: 'refused', error: readUpstreamError(status, body) }
   return { kind: 'broken', status }
 }
 
