@@ -20,6 +20,8 @@ function printLiteral({ type, value }: Literal): string {
   if (type === 'Edm.String') return quote(value)
   if (type === 'Edm.Duration') return `duration'${value}'`
   if (type === 'Edm.Binary') return `binary'${value}'`
+  // A guid is written in lower case and read in any (RFC 9562 4): some services compare it as text.
+  if (type === 'Edm.Guid') return value.toLowerCase()
   return value
 }
 

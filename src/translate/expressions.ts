@@ -53,7 +53,9 @@ export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   const distinct = [...new Map(marks.map((mark) => [historyKey(mark), mark])).values()]
   const queries: string[] = []
   for (let at = 0; at < distinct.length; at += MARKS_PER_QUERY) {
-    const conditions = distinct.slice(at, at + MARKS_PER_QUERY).map(isOfMark)
+    const conditions = distinct
+      .slice(at, at + MARKS_PER_QUERY)
+      .map(({ Learner, AttendableEvent }) => isOfMark(Learner, AttendableEvent))
     queries.push(printQuery({ filter: joined('or', conditions) }))
   }
   return queries
@@ -78,8 +80,9 @@ const readState = createRowReader({
   histories: false,
 })
 
-function isOfMark({ Learner, AttendableEvent }: FlatReply): Expr {
+/** The condition of the marks of one learner and event in V3. */
+export function isOfMark(learner: string, event: string): Expr {
   const isId = (reference: string, id: string): Expr =>
     compare(member(reference, 'ExternalID'), 'eq', literal('Edm.Guid', id))
-  return joined('and', [isId('Attendee', Learner), isId('Event', AttendableEvent)])
+  return joined('and', [isId('Attendee', learner), isId('Event', event)])
 }

@@ -160,7 +160,7 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
-    toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases),
+    toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
   // The added conditions are siblings of the client's: one level less for a service that limits the depth.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
@@ -282,8 +282,11 @@ function toV3Expression(node: Expr, aliases: Aliases): Expr {
       return { ...node, items: node.items.map(inner) }
     case 'and':
     case 'or':
-      return { ...node, operands: node.operands.map(inner) }
-    case 'not':
+      return { ...node, operands: node.operands.map((operand) => toCondition(inner(operand))) }
+    case 'not': {
+      const operand = inner(node.operand)
+      return operand.kind === 'path' ? toCondition(operand, 'false') : { ...node, operand }
+    }
     case 'negate':
       return { ...node, operand: inner(node.operand) }
     case 'binary':
@@ -301,6 +304,11 @@ function toV3Expression(node: Expr, aliases: Aliases): Expr {
     case 'path':
       return toV3Path(node, aliases)
   }
+}
+
+/** A condition that is a field alone, as a comparison: some services read no other form. */
+function toCondition(node: Expr, value: 'true' | 'false' = 'true'): Expr {
+  return node.kind === 'path' ? compare(node, 'eq', literal('Edm.Boolean', value)) : node
 }
 
 const COMPARISONS: readonly BinaryOperator[] = ['eq', 'ne', 'gt', 'ge', 'lt', 'le', 'in']

@@ -1,6 +1,8 @@
+import { printFilter } from '../odata/index.ts'
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import type { V3Record, V3Reply } from '../v3/record.ts'
 import type { Echo, EchoProfile } from './echo-profile.ts'
+import { isOfMark } from './expressions.ts'
 import { createRowReader } from './read-rules.ts'
 import {
   isCutComment,
@@ -43,9 +45,9 @@ export interface ReadBackFacts {
   readonly byV2: boolean
 }
 
-/** The query that reads one learner and event; without a leading `?`, not encoded. */
-export function toReadBackFilter({ Attendee, Event }: V3Record): string {
-  return `Attendee/ExternalID eq ${Attendee.ExternalID} and Event/ExternalID eq ${Event.ExternalID}`
+/** The filter that reads one learner and event, not encoded. */
+export function toReadBackFilter(posted: V3Record): string {
+  return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
 // A default mark has no RecordedBy, and a mark of the adapter may not have one either: every code counts here.

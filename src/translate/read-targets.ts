@@ -21,7 +21,7 @@ export function hasKey(segment: string): boolean {
 
 /**
  * The guid in the key predicate at the end of a decoded path: `Set(<guid>)` or `Set(ExternalID=<guid>)`, with blanks in the
- * parentheses and with the guid in apostrophes or not, as the legacy service accepts it. Undefined for any other key.
+ * parentheses and with the guid in apostrophes or not, as the legacy service accepts it; in lower case. Undefined for any other key.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
@@ -32,7 +32,7 @@ export function readGuidKey(path: string): string | undefined {
     if (part === undefined || others.length > 0 || (part.name ?? 'ExternalID') !== 'ExternalID')
       return undefined
     const { value } = part
-    return value.kind === 'literal' && isGuid(value.value) ? value.value : undefined
+    return value.kind === 'literal' && isGuid(value.value) ? value.value.toLowerCase() : undefined
   } catch (error) {
     if (error instanceof QueryError) return undefined
     throw error

@@ -75,10 +75,10 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** V3 to V2, the reply form: the service's id and echoed values; a member that the service leaves out or shows as null keeps the posted value. */
+/** V3 to V2, the reply form: the service's id and echoed values; a member that the service leaves out or shows as null keeps the posted value, an id its case. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
-    reply[name]?.ExternalID ?? posted[name].ExternalID
+    shownId(posted[name], reply[name]) ?? posted[name].ExternalID
   return {
     ExternalID: reply.ExternalID,
     Present: reply.Present ?? posted.Present,
@@ -86,7 +86,7 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
     RecordedOn: reply.RecordedOn ?? posted.RecordedOn ?? null,
     ChangeProcessName: reply.ChangeProcessName ?? posted.ChangeProcessName ?? null,
     AttendableEventStart: reply.AttendableEventStart ?? posted.AttendableEventStart ?? null,
-    RecordedBy: reply.RecordedBy?.ExternalID ?? posted.RecordedBy?.ExternalID ?? null,
+    RecordedBy: shownId(posted.RecordedBy, reply.RecordedBy) ?? null,
     Learner: idOf('Attendee'),
     AttendableEvent: idOf('Event'),
     SchoolAttendanceCode: idOf('AttendanceCode'),
@@ -95,13 +95,18 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   }
 }
 
+/** The id that the service shows, as the client wrote it if it is the posted one: it was posted in lower case. */
+function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): string | undefined {
+  const own = posted?.ExternalID
+  const shown = reply?.ExternalID ?? own
+  return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
+}
+
 /** False if the reply is about another learner or event than the posted record: then it is not an answer to it. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
-  const isSame = ({ ExternalID: id }: V3Reference, own: V3Reply['Event']): boolean => {
-    const shown = own?.ExternalID ?? id
-    return shown === id || shown.toLowerCase() === id.toLowerCase()
-  }
-  return isSame(posted.Attendee, reply.Attendee) && isSame(posted.Event, reply.Event)
+  const isSame = (name: 'Attendee' | 'Event'): boolean =>
+    shownId(posted[name], reply[name]) === posted[name].ExternalID
+  return isSame('Attendee') && isSame('Event')
 }
 
 /** A record may have a thousand, and a batch thousands of such records: the reply must not be many times as large. */

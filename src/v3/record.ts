@@ -57,12 +57,18 @@ export interface V3Reply {
 /** Which members a write body has: all of service.md 2.10, or the published minimum (service-facts 6). */
 export type BodyProfile = 'full' | 'minimal'
 
-/** The JSON body of a V3 POST; the members are in the service's order, whatever the order in the record. */
+/**
+ * The JSON body of a V3 POST; the members are in the service's order, whatever the order in the record. Ids are in lower case (RFC 9562 4):
+ * a service may compare them as text.
+ */
 export function encodeRecord(record: V3Record, profile: BodyProfile): string {
-  const { Attendee, Event, AttendanceCode, Qualifier } = record
+  const { Qualifier } = record
+  const Attendee = inLowerCase(record.Attendee)
+  const Event = inLowerCase(record.Event)
+  const AttendanceCode = inLowerCase(record.AttendanceCode)
   if (profile === 'minimal') return JSON.stringify({ Attendee, Event, AttendanceCode, Qualifier })
-  const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy } =
-    record
+  const { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart } = record
+  const RecordedBy = record.RecordedBy && inLowerCase(record.RecordedBy)
   return JSON.stringify({
     ExternalID,
     Present,
@@ -76,6 +82,10 @@ export function encodeRecord(record: V3Record, profile: BodyProfile): string {
     AttendanceCode,
     Qualifier,
   })
+}
+
+function inLowerCase({ ExternalID, Type }: V3Reference): V3Reference {
+  return { ExternalID: ExternalID.toLowerCase(), Type }
 }
 
 const INT32 = 2_147_483_648

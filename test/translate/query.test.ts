@@ -18,11 +18,14 @@ describe('the V3 query of a V2 read', () => {
   it.each([
     [`Learner eq ${guid}`, `Attendee/ExternalID eq ${guid}`],
     [`AttendableEvent ne ${guid}`, `Event/ExternalID ne ${guid}`],
+    ['Learner in (ABCDEF01-0000-4000-8000-00000000000F)', 'Attendee/ExternalID in (abcdef01-0000-4000-8000-00000000000f)'],
+    ['Present', 'Present eq true'],
+    ['not (Present)', 'Present eq false'],
     [`SchoolAttendanceCode in (${guid},${guid})`, `AttendanceCode/ExternalID in (${guid},${guid})`],
     ['RecordedBy eq null', 'RecordedBy/ExternalID eq null'],
     ['MinutesLate gt 5 or not (Comment eq null)', 'Qualifier/MinutesLate gt 5 or not (Qualifier/Comment eq null)'],
     ["contains(tolower(Comment),'a b')", "contains(tolower(Qualifier/Comment),'a b')"],
-    ['$it/Present eq true and Absent', 'Present eq true and Absent'],
+    ['$it/Present eq true and Absent', 'Present eq true and Absent eq true'],
     ['-MinutesLate add 1 lt -3', '-Qualifier/MinutesLate add 1 lt -3'],
     ["cast(MinutesLate,Edm.String) eq '5'", "cast(Qualifier/MinutesLate,Edm.String) eq '5'"],
     ["Comment eq 'Learner'", "Qualifier/Comment eq 'Learner'"],
@@ -34,7 +37,7 @@ describe('the V3 query of a V2 read', () => {
     ['isof(Comment,AttendanceService.Models.OData.AttendanceRecord)', 'false'],
     ['isof(AttendanceService.Models.OData.AttendanceRecord) and isof($it,AttendanceService.Models.OData.AttendanceRecord)', 'true and true'],
     ['isof($it,Edm.String) or isof(Edm.String)', 'false or false'],
-    ['RecordedBy ne null and (Present or not Absent)', 'RecordedBy/ExternalID ne null and (Present or not Absent)'],
+    ['RecordedBy ne null and (Present or not Absent)', 'RecordedBy/ExternalID ne null and (Present eq true or Absent eq false)'],
     // V3 refuses a date alone (service-facts 8).
     ['AttendableEventStart ge 2026-03-02 and 2026-03-09 gt AttendableEventStart', 'AttendableEventStart ge 2026-03-02T00:00:00Z and 2026-03-09T00:00:00Z gt AttendableEventStart'],
     [
@@ -63,6 +66,7 @@ describe('the V3 query of a V2 read', () => {
 
   it.each([
     ['the value of each', `Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`, `Attendee/ExternalID eq ${guid} and Present eq true`],
+    ['a field alone as a comparison', 'Present and @p&@p=not Absent', 'Present eq true and Absent eq false'],
     ['the value through another one', "@a eq 'x'&@a=@b&@b=Comment", "Qualifier/Comment eq 'x'"],
     ['a date as a time', 'AttendableEventStart ge @day&@day=2026-03-02', 'AttendableEventStart ge 2026-03-02T00:00:00Z'],
     // OData URL conventions 5.3
@@ -73,7 +77,7 @@ describe('the V3 query of a V2 read', () => {
 
   it('asks V3 to leave out rows without a mark', () => {
     expect(filtered('Present or Absent', { needsRecordedBy: true, unmarkedCodes: [guid] })).toEqual([
-      `$filter=(Present or Absent) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
+      `$filter=(Present eq true or Absent eq true) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
     ])
   })
 

@@ -283,4 +283,8 @@ it('asks for the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
   )
+  const id = 'ABCDEF01-0000-4000-8000-000000000001'
+  expect(toReadBackFilter({ ...posted, Attendee: { ExternalID: id } })).toContain(
+    `eq ${id.toLowerCase()} and`,
+  )
 })

@@ -271,6 +271,12 @@ describe('toFlatReply', () => {
     expect(isReplyTo(posted, reply)).toBe(true)
   }) // prettier-ignore
 
+  it('gives the client its ids as it wrote them', () => {
+    const upper = { ...nested, Attendee: { ExternalID: A.toUpperCase() }, RecordedBy: { ExternalID: B.toUpperCase() } }
+    const reply = { ExternalID: id, Attendee: { ExternalID: A }, RecordedBy: { ExternalID: B } }
+    expect(toFlatReply(upper, reply)).toMatchObject({ Learner: A.toUpperCase(), RecordedBy: B.toUpperCase() })
+  }) // prettier-ignore
+
   it('fills a qualifier that was echoed in part', () => {
     expect(toFlatReply(posted, { ExternalID: id, Qualifier: { MinutesLate: 9 } })).toMatchObject({
       MinutesLate: 9,

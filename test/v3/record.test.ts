@@ -115,6 +115,18 @@ describe('encodeRecord', () => {
     )
   })
 
+  it('RFC 9562 4: writes ids in lower case', () => {
+    const upper = { ExternalID: id, Type: 'T' }
+    const record = { ...whole, RecordedBy: upper, Attendee: upper, Event: upper, AttendanceCode: upper }
+    for (const profile of ['full', 'minimal'] as const) {
+      const text = encodeRecord(record, profile)
+      expect([text.includes(id), text.split(id.toLowerCase()).length]).toEqual([
+        false,
+        profile === 'full' ? 5 : 4,
+      ])
+    }
+  })
+
   const changes: [name: string, change: Partial<V3Record>][] = [
     ['nulls', { RecordedOn: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: null }],
     ['missing members', { RecordedOn: undefined, ChangeProcessName: undefined, AttendableEventStart: undefined, RecordedBy: undefined }],
