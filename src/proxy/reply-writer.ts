@@ -166,7 +166,7 @@ const MAX_ERROR_BYTES = 65_536
 function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
   let held: Buffer = NO_BYTES
   return {
-    write: (chunk, isLast = false) => {
+    write: (chunk, isLast) => {
       const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       const isHeld = !isLast && bytes.length <= MAX_ERROR_BYTES
       held = isHeld ? bytes : NO_BYTES
