@@ -11,7 +11,7 @@ const allowed = {
   upstream: ['http', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   v3: ['upstream', 'http', 'odata', 'model', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   translate: ['v2/record', 'v3/record', 'v3/outcome', 'odata', 'model', 'errors', 'npm:zod'],
-  journal: ['clock', 'errors', 'npm:kysely', 'npm:pg'],
+  journal: ['http/address', 'http/connection-error', 'clock', 'errors', 'npm:kysely', 'npm:pg'],
   rollout: ['errors', 'clock', 'journal', 'observability/events', 'npm:kysely', 'npm:zod'],
   partners: ['v3', 'v2/record', 'upstream', 'translate', 'rollout', 'http', 'errors'],
   writes: [
@@ -91,7 +91,6 @@ const allowed = {
     'npm:busboy',
     'npm:helmet',
     'npm:kysely',
-    'npm:pg',
     'npm:preact',
     'npm:preact-render-to-string',
   ],

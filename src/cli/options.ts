@@ -42,7 +42,7 @@ export const readPercent = readAs(
 /** Reads the base address of a service. */
 export const readBase = readAs(
   httpUrl,
-  'It must be an http or https address without user, password, query or fragment.',
+  'It must be an http or https address without user, password, query or fragment, and without @ in its path (%40 stands for one).',
 )
 
 /** The flags that name a configuration and a journal, and how a result is printed. */

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
+import { hideUsers } from '../http/address.ts'
 import { formatGivenLines, formatHints } from './text.ts'
 import { version } from './version.ts'
 
@@ -130,6 +131,8 @@ export async function createProgram(
     .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
     .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
+    // Such an error quotes what was given.
+    .configureOutput({ outputError: (text, write) => write(hideUsers(text)) })
     .addHelpText('after', statuses)
     .exitOverride()
   await addCommands(program, commands, argv, exitWith)

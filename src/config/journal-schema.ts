@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 import { key, keySecret, timeWithin } from './values.ts'
 
@@ -10,7 +11,7 @@ const url = z
     [z.string().meta({ pattern: URL_PATTERN }), z.instanceof(Secret)],
     'must be sqlite:<file>, postgres://… or none, or { env: NAME } or { file: path } with such an address',
   )
-  .refine(isAddress, 'must be sqlite:<file>, postgres://<host>/<database> or none')
+  .refine(isAddress, JOURNAL_ADDRESS)
   // Printing the configuration shows no password, wherever it came from.
   .transform((address) =>
     typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
@@ -59,7 +60,7 @@ export const journalSchema = z
       context.addIssue({ code: 'custom', path: [path].flat(), message })
     for (const [index, { id, key: own }] of journal.keys.entries())
       if (own === undefined && id !== PLAINTEXT) refuse(['keys', index, 'key'], 'is required')
-    if (journal.stateDir !== undefined && !isPostgres(journalUrlOf(journal)))
+    if (journal.stateDir !== undefined && !isPostgresAddress(journalUrlOf(journal)))
       refuse('stateDir', 'is for a PostgreSQL journal: an SQLite journal keeps its state beside its file')
     if (journal.keepRecordsMs < journal.replayForMs)
       refuse('keepRecordsMs', 'must not be shorter than replayForMs')
@@ -92,15 +93,11 @@ export function acceptsPlaintext({ keys }: Pick<JournalConfig, 'keys'>): boolean
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
   if (address instanceof Secret && text === '') return true
-  return text === 'none' || /^sqlite:(?!:memory:$)./.test(text) || isPostgres(text)
-}
-
-function isPostgres(text: string): boolean {
-  return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text)
+  return text === 'none' || /^sqlite:(?!:memory:$)./.test(text) || isPostgresAddress(text)
 }
 
 function hasPassword(text: string): boolean {
-  if (!isPostgres(text)) return false
+  if (!isPostgresAddress(text)) return false
   const { password, search } = new URL(text)
   return password !== '' || /password/i.test(search)
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 
+import { hasWholeHost } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 
 /** A key of the file with its meaning: one sentence, which the JSON schema and docs/configuration.md show beside its default. */
@@ -46,8 +47,9 @@ export const httpUrl = z
   )
   .transform((text) => new URL(text))
   .refine(
-    (url) => url.username === '' && url.password === '' && url.search === '' && url.hash === '',
-    'must have no user, password, query or fragment',
+    (url) =>
+      url.username === '' && url.password === '' && url.search === '' && url.hash === '' && hasWholeHost(url),
+    'must have no user, password, query or fragment, and no @ in its path (%40 stands for one)',
   )
 
 /** A secret is never written into the file: loading resolves `{ env: NAME }` or `{ file: path }` to one. */

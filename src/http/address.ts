@@ -80,3 +80,26 @@ export function createAddressList(ranges: readonly string[]): AddressList {
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
+
+/**
+ * True where nothing of a user or password stands behind the host of an address. An unencoded `/`, `?` or `#` in a password ends the host
+ * early (RFC 3986 3.2), and the rest of the password would be shown as part of the path.
+ */
+export function hasWholeHost({ pathname, search, hash }: URL): boolean {
+  return !`${pathname}${search}${hash}`.includes('@')
+}
+
+/** What the address of a journal has to be, as the end of a sentence; it repeats nothing of one. */
+export const JOURNAL_ADDRESS =
+  'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
+  'have to be percent-encoded (/ as %2F, @ as %40)'
+
+/** True for the address of a PostgreSQL database. */
+export function isPostgresAddress(text: string): boolean {
+  return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
+}
+
+/** Returns a text without what an address in it has before its host: up to the last `@` of a line, since a password may hold anything. */
+export function hideUsers(text: string): string {
+  return text.replace(/(:\/\/).*@/g, '$1')
+}

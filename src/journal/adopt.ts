@@ -7,7 +7,7 @@ import { AdapterError } from '../errors.ts'
 import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
 import { replaceMark } from './high-water.ts'
 import { findKeyDamage, type KeyDamage } from './keys.ts'
-import { openStore, sqlitePathOf } from './open-store.ts'
+import { openStore, sqlitePathOf, toOpeningError } from './open-store.ts'
 import { readAge } from './retention.ts'
 import {
   countAnew,
@@ -74,7 +74,7 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
     if (error instanceof AdapterError && error.code === 'ADP_CONFIGURATION') throw error
     const storeError = store.toStoreError(error)
     if (storeError.kind === 'damaged' || store.dialect === 'sqlite') return unusable(storeError.message)
-    throw error
+    throw toOpeningError(store, error)
   } finally {
     await store.close()
   }

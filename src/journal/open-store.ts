@@ -2,6 +2,7 @@ import type { Kysely, RawBuilder } from 'kysely'
 
 import { backgroundClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
+import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { type Availability, createAvailability } from './availability.ts'
 import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
 import type { HighWaterMark } from './high-water.ts'
@@ -19,7 +20,7 @@ import {
 import type { JournalKey } from './seal.ts'
 import { createSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
-import { damagedStore } from './store-error.ts'
+import { damagedStore, damageOf, unopenedStore } from './store-error.ts'
 
 interface StoreOptions {
   /** How long `begin` waits in all: no single try may take longer. */
@@ -41,10 +42,10 @@ export function openStore(url: string, options: StoreOptions): Store {
   const path = sqlitePathOf(url)
   if (path !== undefined && path !== ':memory:')
     return createSqliteStore({ path, existing, busyMs: timeoutMs, wallMs })
-  if (/^postgres(?:ql)?:\/\//.test(url)) return createPostgresStore({ url, timeoutMs, markFile })
+  if (isPostgresAddress(url)) return createPostgresStore({ url, timeoutMs, markFile })
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    'The address of a journal is sqlite:<file> or postgres://<user>:<password>@<host>/<database>.',
+    `The address of the journal ${JOURNAL_ADDRESS}. Nothing was opened. Correct journal.url or --journal.`,
   )
 }
 
@@ -145,14 +146,12 @@ export async function openExisting<Opened>(
   }
 }
 
-/** The error of opening a journal that should be there. */
-function toOpeningError(store: Store, error: unknown): AdapterError {
+/** The error of a journal that cannot be opened, from any error that opening it ends with. */
+export function toOpeningError(store: Store, error: unknown): AdapterError {
+  const damage = damageOf(error)
+  if (damage !== undefined) return damagedStore(store.place, damage, error)
   if (error instanceof AdapterError) return error
   const storeError = store.toStoreError(error)
   if (storeError.kind === 'damaged') return damagedStore(store.place, storeError.message, error)
-  return new AdapterError(
-    'ADP_JOURNAL_UNAVAILABLE',
-    `There is no journal at ${store.place}: ${storeError.message}.`,
-    { cause: error },
-  )
+  return unopenedStore(store.place, storeError, error)
 }

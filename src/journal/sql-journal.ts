@@ -14,7 +14,7 @@ import { checkKeys, openMacKey } from './keys.ts'
 import { createKnownMarks } from './known-marks.ts'
 import { takeLease } from './lease.ts'
 import { readMeta, writeMeta } from './schema.ts'
-import { openStore, openTables } from './open-store.ts'
+import { openStore, openTables, toOpeningError } from './open-store.ts'
 import { createSharedRateLimit, type SharedRateLimit } from './rate-slots.ts'
 import { readBatch } from './read-batch.ts'
 import {
@@ -29,7 +29,6 @@ import {
 import { purge } from './retention.ts'
 import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
-import { damagedStore, damageOf } from './store-error.ts'
 import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } from './take-over.ts'
 
 /** Events of a journal while it runs; texts hold no value of a record. */
@@ -116,13 +115,7 @@ export async function openJournalOn(
     return await createJournal(store, options)
   } catch (error) {
     await store.close()
-    const damage = damageOf(error)
-    if (damage !== undefined) throw damagedStore(store.place, damage, error)
-    if (error instanceof AdapterError) throw error
-    const { kind, message } = store.toStoreError(error)
-    if (kind === 'damaged') throw damagedStore(store.place, message, error)
-    const text = `The journal ${store.place} cannot be opened: ${message}.`
-    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', text, { cause: error })
+    throw toOpeningError(store, error)
   }
 }
 

@@ -13,6 +13,8 @@ export interface StoreError {
   readonly cause?: unknown
   /** True: others were in the way, and the store itself is well. */
   readonly contended?: boolean
+  /** What an operator can do about it, as sentences, where more is known than the message says. */
+  readonly remedy?: string
 }
 
 /** Why a group was rolled back whose gate was closed. */
@@ -29,6 +31,14 @@ export function damagedStore(place: string, what: string, cause?: unknown): Adap
       'Restore the journal with the files beside it, or list the consequences of accepting the loss: markbridge journal adopt.',
     { cause },
   )
+}
+
+/** The error of a journal that cannot be opened now: why, that nothing was written, and the remedy. */
+export function unopenedStore(place: string, { message, remedy }: StoreError, cause: unknown): AdapterError {
+  const text = `The journal ${place} cannot be opened: ${message}. Nothing was written.`
+  return new AdapterError('ADP_JOURNAL_UNAVAILABLE', remedy === undefined ? text : `${text} ${remedy}`, {
+    cause,
+  })
 }
 
 /** The error for a request that met a damaged journal. `what` holds no value. */
@@ -61,14 +71,14 @@ export function damageOf(error: unknown): string | undefined {
   return typeof damage === 'string' ? damage : undefined
 }
 
-type Meaning = readonly [kind: StoreError['kind'], message: string]
+export type Meaning = readonly [kind: StoreError['kind'], message: string]
 
-const REFUSES = 'the database refuses it'
+export const REFUSES = 'the database refuses it'
 const sqliteMistake: Meaning = ['internal', 'internal error: SQLite does not take a statement']
 const sqliteRefusal: Meaning = ['refused', REFUSES]
 
 /** What the result codes of SQLite mean (sqlite.org/rescode.html), an extended one before its primary one. */
-const sqliteMeanings: Readonly<Record<number, Meaning>> = {
+const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: string]>> = {
   // ERROR, MISUSE, RANGE: the statement or its parameters do not fit the tables, or this version of node:sqlite.
   1: sqliteMistake,
   21: sqliteMistake,
@@ -78,7 +88,11 @@ const sqliteMeanings: Readonly<Record<number, Meaning>> = {
   8: ['transient', 'the file cannot be written'],
   10: ['transient', 'the disk cannot be read or written'],
   13: ['transient', 'the disk is full'],
-  14: ['transient', 'the file cannot be opened'],
+  14: [
+    'transient',
+    'the file cannot be opened',
+    'Check its path, and that the user of the adapter may write its folder; serve creates a journal that is not there.',
+  ],
   // Neither room nor time repairs these: the content of the file is not SQLite's.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
@@ -95,9 +109,14 @@ export function toSqliteError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
   const code = sqliteCode(error)
-  const [kind, message] = sqliteMeanings[code] ??
+  const [kind, message, remedy] = sqliteMeanings[code] ??
     sqliteMeanings[code & 0xff] ?? [error instanceof TypeError ? 'refused' : 'transient', REFUSES]
-  return { kind, message: kind === 'internal' ? `${message} (${code & 0xff})` : message, cause: error }
+  return {
+    kind,
+    message: kind === 'internal' ? `${message} (${code & 0xff})` : message,
+    cause: error,
+    ...(remedy === undefined ? {} : { remedy }),
+  }
 }
 
 /**
@@ -115,46 +134,7 @@ export const isSqliteBusy = (error: unknown): boolean => (sqliteCode(error) & 0x
 
 const sqliteCode = (error: unknown): number => Number(memberOf(error, 'errcode') ?? 0)
 
-/** What SQLSTATE classes and codes mean (PostgreSQL, appendix A); the first that fits counts. */
-const postgresMeanings: readonly (readonly [prefix: string, ...Meaning])[] = [
-  ['53100', 'transient', 'the disk of the database is full'],
-  ['53300', 'transient', 'the database has too many connections'],
-  ['25006', 'transient', 'the database is read only'],
-  ['3D000', 'transient', 'there is no such database'],
-  // What an operator can cause and undo: a missing privilege, and a table that is not there, or not yet.
-  ['42501', 'transient', 'the database denies this user the tables'],
-  ['42P01', 'transient', REFUSES],
-  ['42', 'internal', 'internal error: PostgreSQL does not take a statement'],
-  // Data that it cannot take, and a constraint.
-  ['22', 'refused', REFUSES],
-  ['23', 'refused', REFUSES],
-  ['28', 'transient', 'the database denies this user'],
-  ['08', 'transient', 'the database cannot be reached'],
-  ['57', 'transient', 'the database is shutting down or takes too long'],
-  // A deadlock, or a transaction that could not be put in order.
-  ['40', 'transient', 'other transactions were in the way'],
-  ['XX000', 'transient', REFUSES],
-  ['XX00', 'damaged', 'the database is damaged'],
-]
-
-/** What an error of `pg` means. */
-export function toPostgresError(error: unknown): StoreError {
-  const damage = damageOf(error)
-  if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
-  const code = memberOf(error, 'code')
-  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code))
-    return { kind: 'transient', message: 'the database cannot be reached', cause: error }
-  const known = postgresMeanings.find(([prefix]) => code.startsWith(prefix))
-  const [, kind, message] = known ?? ['', 'transient', REFUSES]
-  const isExplained = kind === 'transient' && message !== REFUSES
-  return {
-    kind,
-    message: isExplained ? message : `${message} (${code})`,
-    cause: error,
-    ...(code.startsWith('40') ? { contended: true } : {}),
-  }
-}
-
-function memberOf(error: unknown, name: string): unknown {
+/** The member of an error, which another thread or library may have made. */
+export function memberOf(error: unknown, name: string): unknown {
   return typeof error === 'object' && error !== null ? Reflect.get(error, name) : undefined
 }

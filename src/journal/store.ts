@@ -47,7 +47,10 @@ export interface Store {
   readonly exclusively: Exclusively
   /** Where its mark file is; undefined: the mark is kept in memory alone. */
   readonly markFile: MarkFilePlace | undefined
-  /** What is wrong with the database's file, as far as it shows without reading all of it; undefined: nothing. To be asked before `db` is used. */
+  /**
+   * What is wrong with the database's file, as far as it shows without reading all of it; undefined: nothing. To be asked before `db` is
+   * used. Error: `ADP_CONFIGURATION` where its connections cannot keep what the journal sets.
+   */
   findDamage(): Promise<string | undefined>
   /** As `findDamage`, and reads all of a file. */
   checkIntegrity(): Promise<string | undefined>

@@ -130,7 +130,7 @@ test.each([
   [
     ['ls', '--journal', 'sqlite:/nowhere/x.db'],
     1,
-    'There is no journal at sqlite:/nowhere/x.db: the file cannot be opened.',
+    'The journal sqlite:/nowhere/x.db cannot be opened: the file cannot be opened. Nothing was written. Check its path',
   ],
   [['ls', '--config', '/nowhere.yaml'], 2, 'cannot be read'],
 ])('journal %j exits %i: %s', async (args, status, text) => {

@@ -4,7 +4,8 @@ import { journalKeysOf, journalUrlOf, parseConfig, Secret } from '../../src/conf
 import { printConfig } from '../../src/config/yaml.ts'
 import { faultsOf, upstreams } from './faults.ts'
 
-const badUrl = 'journal.url: must be sqlite:<file>, postgres://<host>/<database> or none'
+const badUrl =
+  'journal.url: must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password have to be percent-encoded (/ as %2F, @ as %40)'
 
 describe('journal', () => {
   it.each([

@@ -7,27 +7,35 @@ import { createCommitGate, type Operation } from '../../src/journal/group-commit
 import { createHighWater } from '../../src/journal/high-water.ts'
 import { openJournal } from '../../src/journal/index.ts'
 import { ownIdentity, processOf } from '../../src/journal/process-identity.ts'
-import { connect, createCommit, placeOf } from '../../src/journal/postgres/store.ts'
-import { toPostgresError } from '../../src/journal/store-error.ts'
+import { connectPostgres, placeOf } from '../../src/journal/postgres/connections.ts'
+import { toPostgresError } from '../../src/journal/postgres/failures.ts'
+import { createCommit } from '../../src/journal/postgres/store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, createJournalEvents } from './open-sqlite.ts'
 
 const timeouts = { timeoutMs: 1_000, settleTimeoutMs: 20_000, leaseMs: 60_000 }
 
+const failure = (message: string, members: object = {}): Error => Object.assign(new Error(message), members)
+
 it.each([
-  [{ code: '53100' }, 'transient', 'the disk of the database is full'],
-  [{ code: '57P01' }, 'transient', 'the database is shutting down or takes too long'],
-  [{ code: '42P01' }, 'transient', 'the database refuses it (42P01)'],
-  [{ code: '42501' }, 'transient', 'the database denies this user the tables'],
-  [{ code: '42703' }, 'internal', 'internal error: PostgreSQL does not take a statement (42703)'],
-  [{ code: '42601' }, 'internal', 'internal error: PostgreSQL does not take a statement (42601)'],
-  [{ code: 'XX001' }, 'damaged', 'the database is damaged (XX001)'],
-  [{ code: '22021' }, 'refused', 'the database refuses it (22021)'],
-  [{ code: 'ECONNREFUSED' }, 'transient', 'the database cannot be reached'],
-  ['Connection terminated', 'transient', 'the database cannot be reached'],
-])('%j is %s: %s', (cause, kind, message) => {
-  expect(toPostgresError(cause)).toEqual({ kind, message, cause })
+  [failure('', { code: '53100' }), 'transient', 'the disk of the database is full', /Make room/],
+  [failure('', { code: '57P01' }), 'transient', 'the database is shutting down or takes too long', undefined],
+  [failure('', { code: '42P01' }), 'transient', 'the database refuses it (42P01)', undefined],
+  [failure('', { code: '42501' }), 'transient', 'the database denies this user the tables', /owner|grant/],
+  [failure('', { code: '42703' }), 'internal', 'internal error: PostgreSQL does not take a statement (42703)', undefined], // prettier-ignore
+  [failure('', { code: '42601' }), 'internal', 'internal error: PostgreSQL does not take a statement (42601)', undefined], // prettier-ignore
+  [failure('', { code: 'XX001' }), 'damaged', 'the database is damaged (XX001)', undefined],
+  [failure('', { code: '22021' }), 'refused', 'the database refuses it (22021)', undefined],
+  [failure('', { code: 'ECONNREFUSED' }), 'transient', 'the database cannot be reached: nothing listens there (ECONNREFUSED)', /listen_addresses/], // prettier-ignore
+  [failure('', { code: 'EPIPE' }), 'transient', 'the database cannot be reached: EPIPE', /listen_addresses/],
+  [failure('Connection terminated'), 'transient', 'the database cannot be reached', /listen_addresses/],
+  [failure('Query read timeout'), 'transient', 'the database cannot be reached: no answer came in time', /firewall/], // prettier-ignore
+])('%j is %s: %s', (cause, kind, message, remedy) => {
+  const found = toPostgresError(cause)
+  expect(found).toMatchObject({ kind, message, cause })
+  if (remedy === undefined) expect(found).not.toHaveProperty('remedy')
+  else expect(found.remedy).toMatch(remedy)
 })
 
 const beginning = (name: string): Operation => ({
@@ -44,7 +52,7 @@ const groupOf = (operation: Operation) => ({
 
 /** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
 function cutAtCommit(url: string, written: boolean): Pool {
-  const pool = connect(url, 5_000)
+  const pool = connectPostgres(url, { timeoutMs: 5_000 })
   onTestFinished(() => pool.end())
   let broken = 0
   return new Proxy(pool, {

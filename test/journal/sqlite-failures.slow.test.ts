@@ -172,7 +172,7 @@ describe('an SQLite journal that cannot be written', () => {
         await mkdir(file)
       },
       'ADP_JOURNAL_UNAVAILABLE',
-      /^The journal sqlite:.*journal\.db cannot be opened: the file cannot be opened\.$/,
+      /^The journal sqlite:.*journal\.db cannot be opened: the file cannot be opened\. Nothing was written\. Check its path/,
     ],
     [
       'is not a database',

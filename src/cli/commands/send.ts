@@ -8,9 +8,10 @@ import * as z from 'zod'
 import { SEALED } from '../../compare/recording/sealed-file.ts'
 import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError, errorCodeOf } from '../../errors.ts'
+import { hasWholeHost } from '../../http/address.ts'
+import { describeConnection, isCertificate, remedyOf } from '../../http/connection-error.ts'
 import { isLoopback } from '../../http/address.ts'
 import { type Batch, decodeBatch, noBatchLimits, openReplyDecoding, type ReplyPart } from '../../v2/index.ts'
-import { describeConnection, isCertificate, remedyOf } from '../probe.ts'
 import { untilSignal } from '../signals.ts'
 import { showProgress } from '../progress.ts'
 import { contentTypeOf, kindOf, openRecording } from '../recordings/open-recording.ts'
@@ -63,6 +64,10 @@ function readAddress(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
     throw new InvalidArgumentError('It must be an http or https address.')
   const url = new URL(text)
+  if (url.username !== '' || url.password !== '' || !hasWholeHost(url))
+    throw new InvalidArgumentError(
+      'It must have no user or password, and no @ behind its host (%40 stands for one).',
+    )
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }

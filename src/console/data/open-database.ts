@@ -3,9 +3,8 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { pathToFileURL } from 'node:url'
 
 import { Kysely, PostgresDialect, type RawBuilder, sql, SqliteDialect } from 'kysely'
-import { Pool, TypeOverrides, types } from 'pg'
 
-import { type JournalTables, sqlitePathOf } from '../../journal/index.ts'
+import { connectPostgres, type JournalTables, sqlitePathOf } from '../../journal/index.ts'
 import { type Db, type Dialect, prepareTables } from './schema.ts'
 
 /** The tables of the console, and those of the journal beside them. */
@@ -84,22 +83,10 @@ function openSqlite(journal: string) {
 }
 
 function openPostgres(url: string) {
-  const parsers = new TypeOverrides()
-  // Counts, hashes and times are below 2^53.
-  parsers.setTypeParser(types.builtins.INT8, Number)
-  // As for the journal: plans that are made while the tables are empty must not read whole tables later. A question takes one processor, and a commit waits for no disk.
-  const plans = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off'
-  const pool = new Pool({
-    connectionString: url,
-    max: CONNECTIONS,
-    application_name: 'markbridge console',
-    connectionTimeoutMillis: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-    idle_in_transaction_session_timeout: TIMEOUT_MS * 2,
-    options: `${plans} -c jit=off -c max_parallel_workers_per_gather=0 -c synchronous_commit=off`,
-    types: parsers,
-  })
-  pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
+  // A question takes one processor, and a commit waits for no disk: what a crash loses is written anew.
+  const settings = { max_parallel_workers_per_gather: 0, synchronous_commit: 'off' }
+  const own = { timeoutMs: TIMEOUT_MS, connections: CONNECTIONS, name: 'markbridge console', settings }
+  const pool = connectPostgres(url, own)
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
   return toDatabase(db, 'postgres', sql`select pg_advisory_xact_lock(7238519462)`)
 }

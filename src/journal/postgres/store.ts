@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
@@ -7,8 +7,10 @@ import { type Committed, type Operation, type OperationResult, passGate } from '
 import { createHighWater, type HighWater, markerOf, openMarkFile, slotOf } from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
-import { gaveUp, type StoreError, toPostgresError } from '../store-error.ts'
+import { gaveUp, type StoreError } from '../store-error.ts'
 import type { JournalTables } from '../schema.ts'
+import { connectPostgres, expectSessions, placeOf } from './connections.ts'
+import { toPostgresError } from './failures.ts'
 
 interface PostgresOptions {
   readonly url: string
@@ -18,65 +20,13 @@ interface PostgresOptions {
   readonly markFile: string | undefined
 }
 
-/** Connections of one instance: groups, and questions. */
-const MAX_CONNECTIONS = 8
-
-/** Settings of each connection, whatever the defaults of its role say. */
-const SETTINGS = {
-  // A commit is on the disk before it returns.
-  synchronous_commit: 'on',
-  // A connection keeps the plans of its statements, and makes them when the tables are nearly empty. Then whole tables are planned to be
-  // read, row by row or into a hash, which takes longer with every batch until the server analyses them. All that the journal asks
-  // often has an index.
-  enable_seqscan: 'off',
-  enable_hashjoin: 'off',
-  enable_mergejoin: 'off',
-  // What is planned in spite of that counts as expensive, and would be compiled.
-  jit: 'off',
-}
-
 /** The lock under which all instances change batches and records: their order is the order of batch numbers and of commits. */
 const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
-/**
- * The pool of a journal. Nothing waits longer than `timeoutMs` for one statement; the server ends a transaction whose client
- * went away, since it may hold the lock that all change batches under.
- */
-export function connect(url: string, timeoutMs: number): Pool {
-  const parsers = new TypeOverrides()
-  // Counts, numbers and times are far below 2^53; pg gives bigint as text.
-  parsers.setTypeParser(types.builtins.INT8, Number)
-  const pool = new Pool({
-    connectionString: url,
-    max: MAX_CONNECTIONS,
-    application_name: 'markbridge',
-    connectionTimeoutMillis: timeoutMs,
-    query_timeout: timeoutMs,
-    idle_in_transaction_session_timeout: timeoutMs * 2,
-    keepAlive: true,
-    // The statements of a group go to the server without waiting for each other.
-    pipeline: true,
-    options: Object.entries(SETTINGS)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
-    types: parsers,
-  })
-  // A connection that breaks is replaced; its user learns of it by the query. One in use may break between two queries.
-  pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
-  return pool
-}
-
-/** The address without its password. */
-export function placeOf(url: string): string {
-  if (!URL.canParse(url)) return 'postgres'
-  const { hostname, port, pathname } = new URL(url)
-  return `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
-}
-
 /** Creates the store of a PostgreSQL database, which several instances may share. Needs PostgreSQL 13. */
 export function createPostgresStore({ url, timeoutMs, markFile: path }: PostgresOptions): Store {
-  const pool = connect(url, timeoutMs)
+  const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
   // An instance on a machine of its own begins without a file: there is nothing to compare the journal with yet.
   const markFile = path === undefined ? undefined : { path, required: false }
@@ -87,12 +37,18 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
     place: placeOf(url),
     db,
     exclusively: (work) =>
-      db.transaction().execute(async (transaction) => {
-        await sql.raw(LOCK).execute(transaction)
-        return work(transaction)
-      }),
+      db
+        .transaction()
+        .setIsolationLevel('read committed')
+        .execute(async (transaction) => {
+          await sql.raw(LOCK).execute(transaction)
+          return work(transaction)
+        }),
     markFile,
-    findDamage: () => Promise.resolve(undefined),
+    findDamage: async () => {
+      await expectSessions(pool)
+      return undefined
+    },
     checkIntegrity: () => Promise.resolve(undefined),
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
@@ -146,7 +102,7 @@ export function createCommit(
   }
   const commitOn = async (client: PoolClient, group: Group): Promise<Committed> => {
     const run = runOn(client)
-    const begun = client.query(`begin; ${LOCK}`)
+    const begun = client.query(`begin isolation level read committed; ${LOCK}`)
     begun.catch(() => undefined)
     if (doubt !== undefined) {
       await begun

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { connect } from '../../../src/journal/postgres/store.ts'
+import { connectPostgres } from '../../../src/journal/postgres/connections.ts'
+import { type DurableJournal, openInspector, openJournal } from '../../../src/journal/index.ts'
+import { missingPooler, startPooler } from '../../support/postgres/start-pooler.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
+import { batchOf, beginNew } from '../batches.ts'
 
 describe.skipIf(missingPostgres() !== undefined)('the connections of a journal', () => {
   let postgres: TestPostgres
@@ -13,7 +16,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
   afterAll(() => postgres.close())
 
   test('break between two statements: the next statement fails, and the process lives on', async () => {
-    const pool = connect(url, 5_000)
+    const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
@@ -28,5 +31,73 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
     client.release(true)
     expect(stray).toEqual([])
     expect((await pool.query<{ one: number }>('select 1 as one')).rows).toEqual([{ one: 1 }])
+  })
+
+  const ownSettings = ['synchronous_commit', 'default_transaction_isolation', 'enable_seqscan', 'jit']
+  const readSettings = async (address: string): Promise<unknown> => {
+    const pool = connectPostgres(address, { timeoutMs: 5_000 })
+    onTestFinished(() => pool.end())
+    const found = ownSettings.map(async (name) => {
+      const { rows } = await pool.query<Record<string, string>>(`show ${name}`)
+      return rows[0]?.[name]
+    })
+    return Promise.all(found)
+  }
+
+  test('have the settings of the journal, whatever its address, database and role say', async () => {
+    const database = await postgres.createDatabase()
+    const { pathname } = new URL(database)
+    const pool = connectPostgres(database, { timeoutMs: 5_000 })
+    for (const name of ownSettings)
+      await pool.query(
+        `alter database ${pathname.slice(1)} set ${name} to ${name.startsWith('default') ? "'serializable'" : name === 'synchronous_commit' ? 'off' : 'on'}`,
+      )
+    await pool.end()
+    const address = new URL(database)
+    address.searchParams.set('options', '-c synchronous_commit=off -c enable_seqscan=on')
+    address.searchParams.set('query_timeout', '1')
+    for (const one of [database, address.href])
+      expect(await readSettings(one)).toEqual(['on', 'read committed', 'off', 'off'])
+  })
+
+  test('let two instances take different batch numbers where the database begins transactions as repeatable read', async () => {
+    const database = await postgres.createDatabase()
+    const pool = connectPostgres(database, { timeoutMs: 5_000 })
+    await pool.query(
+      `alter database ${new URL(database).pathname.slice(1)} set default_transaction_isolation to 'repeatable read'`,
+    )
+    await pool.end()
+    const journals = [await openJournal({ url: database }), await openJournal({ url: database })]
+    onTestFinished(async () => void (await Promise.all(journals.map((journal) => journal.close()))))
+    const numbers: number[] = []
+    const send = async (journal: DurableJournal, name: string): Promise<void> => {
+      for (let count = 0; count < 50; count += 1)
+        numbers.push(await beginNew(journal, batchOf(['a'], { name: `${name} ${count}` })))
+    }
+    await Promise.all(
+      journals.flatMap((journal, index) => ['x', 'y'].map((one) => send(journal, `${one} ${index}`))),
+    )
+    expect(new Set(numbers).size).toBe(200)
+  })
+
+  describe.skipIf(missingPooler() !== undefined)('through a pooler', () => {
+    test.each(['transaction', 'statement'] as const)('are refused where it pools by %s', async (mode) => {
+      const through = await startPooler(await postgres.createDatabase(), mode)
+      for (const open of [openJournal({ url: through }), openInspector(through)])
+        await expect(open).rejects.toMatchObject({
+          code: 'ADP_CONFIGURATION',
+          message: expect.stringMatching(
+            /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
+          ) as unknown,
+        })
+    })
+
+    test('have the settings of the journal where it pools by session', async () => {
+      const through = await startPooler(await postgres.createDatabase(), 'session')
+      expect(await readSettings(through)).toEqual(['on', 'read committed', 'off', 'off'])
+      const journal = await openJournal({ url: through })
+      expect(await beginNew(journal, batchOf(['a']))).toBe(1)
+      await journal.close()
+    })
   })
 })

@@ -2,7 +2,7 @@ import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { openJournal } from '../../../src/journal/index.ts'
-import { connect } from '../../../src/journal/postgres/store.ts'
+import { connectPostgres } from '../../../src/journal/postgres/connections.ts'
 import { createStatements } from '../../../src/journal/sql.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 
@@ -53,7 +53,7 @@ describe.skipIf(missingPostgres() !== undefined)('the plans of a connection, mad
     postgres = await startPostgres()
     const url = await postgres.createDatabase()
     await (await openJournal({ url })).close()
-    pool = connect(url, 20_000)
+    pool = connectPostgres(url, { timeoutMs: 20_000 })
   })
   afterAll(async () => {
     await pool.end()

@@ -1,0 +1,59 @@
+/** Why an address was not reached, and what to do where that is not to check the address. */
+const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
+  ECONNREFUSED: ['nothing listens there'],
+  ENOTFOUND: ['the name of the host is not known'],
+  EAI_AGAIN: ['the name of the host cannot be looked up now'],
+  EHOSTUNREACH: ['there is no way to the host'],
+  ENETUNREACH: ['there is no way to the network'],
+  ABORT_ERR: ['no answer came in 5 s'],
+  ETIMEDOUT: ['no answer came in time'],
+  UND_ERR_CONNECT_TIMEOUT: ['no connection came about in time'],
+  ECONNRESET: ['the connection was closed without an answer'],
+  EPROTO: [
+    'what answers there speaks no TLS, or none that this program speaks',
+    'Check the port, and whether the address begins with http: rather than https:.',
+  ],
+  CERT_HAS_EXPIRED: [
+    'its certificate has expired',
+    'Have its operator renew the certificate, if the clock of this machine is right.',
+  ],
+  CERT_NOT_YET_VALID: [
+    'its certificate is not valid yet',
+    'Check the clock of this machine, else tell the operator of the service.',
+  ],
+  ERR_TLS_CERT_ALTNAME_INVALID: [
+    'its certificate is for another host',
+    'Use the name that the certificate is for in the address, or have its operator replace it.',
+  ],
+}
+
+/** True for a certificate that is not trusted, and for a handshake that failed. */
+export const isCertificate = (code: string): boolean =>
+  /CERT|SELF_SIGNED|^UNABLE_TO_VERIFY|^ERR_(?:TLS|SSL)/.test(code)
+
+/** Why an address was not reached, as a clause with the code of the error. */
+export function describeConnection(cause: unknown): string {
+  const code = connectionCode(cause)
+  const [known] = causes[code] ?? [isCertificate(code) ? 'its certificate is not trusted' : undefined]
+  return known === undefined ? code : `${known} (${code})`
+}
+
+const remedies = {
+  untrusted: 'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.',
+  unreachable: 'Check the address, the firewall and the proxy, and whether the service runs.',
+}
+
+/** What to do about it; `own` has the remedies of the kind of service for a certificate that is not trusted and for all that has none of its own. */
+export function remedyOf(cause: unknown, own: typeof remedies = remedies): string {
+  const code = connectionCode(cause)
+  const [, remedy] = causes[code] ?? []
+  return remedy ?? (isCertificate(code) ? own.untrusted : own.unreachable)
+}
+
+/** The code of the error of a connection; the name of an error without one. */
+export function connectionCode(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'unknown cause'
+  // A host with several addresses.
+  const [first] = cause instanceof AggregateError ? (cause.errors as unknown[]) : []
+  return 'code' in cause ? String(cause.code) : first === undefined ? cause.name : connectionCode(first)
+}

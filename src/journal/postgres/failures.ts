@@ -1,0 +1,117 @@
+import { connectionCode, describeConnection, remedyOf } from '../../http/connection-error.ts'
+import { damageOf, type Meaning, memberOf, REFUSES, type StoreError } from '../store-error.ts'
+
+const UNREACHABLE = 'the database cannot be reached'
+const PARAMETERS =
+  'Check the parameters of journal.url, such as options, against the server, and against a pooler in front of it.'
+
+/** What SQLSTATE classes and codes mean (PostgreSQL, appendix A); the first that fits counts. */
+const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string])[] = [
+  ['53100', 'transient', 'the disk of the database is full', 'Make room on its disk.'],
+  [
+    '53300',
+    'transient',
+    'the database has too many connections',
+    'Raise its max_connections: each instance of the adapter has up to 8.',
+  ],
+  ['25006', 'transient', 'the database is read only', 'Name the primary server in journal.url.'],
+  [
+    '3D000',
+    'transient',
+    'there is no such database',
+    'Create it (createdb), or correct its name in journal.url.',
+  ],
+  // What an operator can cause and undo: a missing privilege, and a table that is not there, or not yet.
+  [
+    '42501',
+    'transient',
+    'the database denies this user the tables',
+    'Make the user the owner of the database and of its tables, or grant it CONNECT on the database and CREATE and USAGE on the schema.',
+  ],
+  ['42P01', 'transient', REFUSES],
+  ['42', 'internal', 'internal error: PostgreSQL does not take a statement'],
+  // Data that it cannot take, and a constraint.
+  ['22', 'refused', REFUSES],
+  ['23', 'refused', REFUSES],
+  [
+    '28P01',
+    'transient',
+    'the database denies this user: its password is wrong',
+    'Correct user and password of journal.url.',
+  ],
+  [
+    '28',
+    'transient',
+    'the database denies this user, or this user from this host or without TLS',
+    'Check the user of journal.url and pg_hba.conf of the server; sslmode=verify-full in journal.url turns TLS on.',
+  ],
+  ['08P01', 'transient', 'the start of the connection is refused', PARAMETERS],
+  ['08', 'transient', UNREACHABLE],
+  ['57', 'transient', 'the database is shutting down or takes too long'],
+  // A deadlock, or a transaction that could not be put in order.
+  ['40', 'transient', 'other transactions were in the way'],
+  ['XX000', 'transient', REFUSES],
+  ['XX00', 'damaged', 'the database is damaged'],
+]
+
+/** Causes that have no code, by what the driver says. */
+const causes: readonly (readonly [words: RegExp, message: string, remedy: string])[] = [
+  [
+    /does not support SSL|establishing an SSL connection/,
+    'the server offers no TLS',
+    'Turn ssl on in its postgresql.conf; or, where nobody can listen on the way to it, take sslmode out of journal.url.',
+  ],
+  [
+    /password must be a string/,
+    'the database asks for a password, and journal.url has none',
+    'Add it: postgres://<user>:<password>@<host>/<database>, best as { env: NAME } or { file: path }.',
+  ],
+  [
+    /timeout/i,
+    `${UNREACHABLE}: no answer came in time`,
+    'Check host and port of journal.url, the firewall, and whether the server runs.',
+  ],
+]
+
+/** What an error of `pg` means. */
+export function toPostgresError(error: unknown): StoreError {
+  const damage = damageOf(error)
+  if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
+  const code = memberOf(error, 'code')
+  // EPIPE is no SQLSTATE.
+  if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
+  // The server ends a connection at its start for a parameter that it does not know, or a value that it does not take.
+  if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
+    return {
+      kind: 'transient',
+      message: `the database does not take a parameter of the connection (${code})`,
+      cause: error,
+      remedy: PARAMETERS,
+    }
+  const known = meanings.find(([prefix]) => code.startsWith(prefix))
+  const [, kind, message, remedy] = known ?? ['', 'transient', REFUSES]
+  const isExplained = kind === 'transient' && message !== REFUSES
+  return {
+    kind,
+    message: isExplained ? message : `${message} (${code})`,
+    cause: error,
+    ...(code.startsWith('40') ? { contended: true } : {}),
+    ...(remedy === undefined ? {} : { remedy }),
+  }
+}
+
+const remedies = {
+  untrusted: 'Name the certificate of its authority in journal.url: sslmode=verify-full&sslrootcert=<file>.',
+  unreachable:
+    'Check host and port of journal.url, the firewall, and whether PostgreSQL runs and listens there (listen_addresses).',
+}
+
+/** The meaning of an error that does not come from the server. */
+function toConnectionError(error: unknown): StoreError {
+  const words = error instanceof Error ? error.message : ''
+  const [, told, remedy] = causes.find(([pattern]) => pattern.test(words)) ?? []
+  const code = connectionCode(error)
+  const message =
+    told ?? (/^[A-Z_]+$/.test(code) ? `${UNREACHABLE}: ${describeConnection(error)}` : UNREACHABLE)
+  return { kind: 'transient', message, cause: error, remedy: remedy ?? remedyOf(error, remedies) }
+}
