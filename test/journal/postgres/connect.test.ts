@@ -68,7 +68,9 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
     )
     await pool.end()
     const journals = [await openJournal({ url: database }), await openJournal({ url: database })]
-    onTestFinished(async () => void (await Promise.all(journals.map((journal) => journal.close()))))
+    onTestFinished(async () => {
+      for (const journal of journals) await journal.close()
+    })
     const numbers: number[] = []
     const send = async (journal: DurableJournal, name: string): Promise<void> => {
       for (let count = 0; count < 50; count += 1)
