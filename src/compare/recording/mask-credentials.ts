@@ -21,9 +21,14 @@ const keptHeaders: ReadonlySet<string> = new Set([
 ])
 
 /** Query options whose values are kept: those of OData, which hold no credentials; V2 also takes them without `$` (service.md 1.1). */
-const keptOption = /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|skiptoken)$/i
+const keptOption =
+  /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|levels|compute|skiptoken)$/i
+/** Parameters of kept headers whose values are kept. */
+const keptParameter =
+  /^(?:boundary|charset|msgtype|type|version|q|return|wait|maxpagesize|continue-on-error|ieee754compatible|(?:odata\.)?[\w.]*(?:metadata|streaming))$/i
 
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:/
+/** Also one that is indented, or whose name is on the line before: either is read as part of the header before it. */
+const HEADER = /^[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*)?:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
  * A token of JWT form, with what stands right before it, and what follows the word bearer: neither belongs into any text. It starts where a run
@@ -73,9 +78,9 @@ function maskLines(text: string): string {
   return text
     .split(/(\r\n|\n|\r)/)
     .map((line, n) => {
-      if (n % 2 === 1) return line
-      // A folded line goes on with the header before (RFC 9112 5.2).
-      if (isMasked && /^[ \t]+\S/.test(line)) return maskValue(line)
+      // A folded line, also one of blanks alone, continues the header before it (RFC 9112 5.2).
+      if (n % 2 === 1 || line === '') return line
+      if (isMasked && /^[ \t]/.test(line)) return maskValue(line)
       const found = maskLine(line)
       isMasked = found.isMasked
       return found.shown
@@ -83,13 +88,24 @@ function maskLines(text: string): string {
     .join('')
 }
 
+const PARAMETER = /(?<![\w.-])([\w.-]+)([ \t]*=[ \t]*)("[^"]*"|[^\s;,"]+)/g
+
+/** Masks the values of parameters that kept headers do not have. */
+function maskParameters(text: string): string {
+  return text.replaceAll(PARAMETER, (found, name: string, is: string, value: string) =>
+    keptParameter.test(name) ? found : `${name}${is}${maskValue(value)}`,
+  )
+}
+
 /** A line as it is shown; `isMasked`: it is a header of which the value is not. */
 function maskLine(line: string): { readonly shown: string; readonly isMasked: boolean } {
-  const name = HEADER.exec(line)?.[1]
-  if (name !== undefined && !isKeptHeader(name)) {
+  const header = HEADER.exec(line)
+  if (header !== null && !isKeptHeader(header[1] ?? '')) {
     const value = line.indexOf(':') + 1
     return { shown: line.slice(0, value) + maskValue(line.slice(value)), isMasked: true }
   }
+  if (header !== null || /^[ \t]/.test(line))
+    return { shown: maskTokens(maskParameters(line)), isMasked: false }
   const request = REQUEST.exec(line)
   if (request === null) return { shown: maskTokens(line), isMasked: false }
   const shown = `${request[1] ?? ''}${maskTarget(request[2] ?? '')}${request[3] ?? ''}`
@@ -138,10 +154,25 @@ function maskQuery(query: string): string {
       const at = option.indexOf('=')
       if (at === -1) return keptOption.test(option) ? option : maskValue(option)
       return keptOption.test(option.slice(0, at))
-        ? maskTokensAlone(option)
+        ? option.slice(0, at + 1) + maskTokensAlone(maskInner(option.slice(at + 1)))
         : `${option.slice(0, at + 1)}${maskValue(option.slice(at + 1))}`
     })
     .join('')
+}
+
+/** An option within the value of another: behind a separator that some server may know, or by the name of a credential. */
+const INNER_OPTION =
+  /((?:^|[;(?]|%3B|%26|%28|%3F) *)((?:(?!%3D|%3B)[^=;&()\s'"])*)(=|%3D)((?:(?!%3B|%26)[^;&)'"\s])*)/gi
+const CREDENTIAL =
+  /((?:subscription-key|authorization)["']?[ \t]*(?:[=:]|%3[AD]))((?:(?!%3B|%26|%2[27])[^;&'"\s])+)/gi
+
+/** Masks the values of options within the value of an OData option (`$expand=A($top=1)` has some) that are not OData's. */
+function maskInner(value: string): string {
+  return value
+    .replaceAll(INNER_OPTION, (found, before: string, name: string, is: string, inner: string) =>
+      keptOption.test(name) || /^[^\w$%]*$/.test(inner) ? found : `${before}${name}${is}${maskValue(inner)}`,
+    )
+    .replaceAll(CREDENTIAL, (_all, name: string, inner: string) => name + maskValue(inner))
 }
 
 const maskValue = (value: string): string => value.replaceAll(/\S+/g, ({ length }) => 'x'.repeat(length))

@@ -33,9 +33,11 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
   for (let at = 0; at < text.length;) {
     const feed = text.indexOf('\n', at)
     const next = feed === -1 ? text.length : feed + 1
-    const line = text.slice(at, next).trimEnd()
+    const whole = text.slice(at, next)
+    const line = whole.trimEnd()
     at = next
-    if (isHead && line === '') {
+    // A line of blanks continues the header before it (RFC 9112 5.2).
+    if (isHead && /^\r?\n$/.test(whole)) {
       const end = endOfContent(text, next, names)
       yield { isFraming: true, bytes: body.subarray(from, next) }
       yield { isFraming: false, bytes: body.subarray(next, end) }
