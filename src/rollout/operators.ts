@@ -5,8 +5,11 @@ import { AdapterError } from '../errors.ts'
 /** What a person may do to stages. */
 export type OperatorRole = 'operator' | 'approver' | 'viewer'
 
-/** `set` is a step forward or a change at once, `back` the kill switch, `approve` the second pair of eyes. */
-export type RolloutAction = 'look' | 'set' | 'approve' | 'back'
+/**
+ * `set` is a step forward or a change at once, `back` the kill switch, `approve` the second pair of eyes. `dismiss` declares a lost instance off,
+ * which lets steps forward go on.
+ */
+export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
 /** A person of the configuration. */
 export interface ListedOperator {
@@ -35,7 +38,7 @@ const SYSTEM = 'os:'
 
 /** Who may do what. `back` is the kill switch, so it is open to everybody who may do more than look. */
 const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
-  operator: ['look', 'set', 'approve', 'back'],
+  operator: ['look', 'set', 'dismiss', 'approve', 'back'],
   approver: ['look', 'approve', 'back'],
   viewer: ['look'],
 }

@@ -46,11 +46,11 @@ describe('identifyOperator', () => {
 
 describe('expectAllowed', () => {
   it.each<[OperatorRole, string[]]>([
-    ['operator', ['look', 'set', 'approve', 'back']],
+    ['operator', ['look', 'set', 'dismiss', 'approve', 'back']],
     ['approver', ['look', 'approve', 'back']],
     ['viewer', ['look']],
   ])('lets %s do %j', (role, actions) => {
-    const all = ['look', 'set', 'approve', 'back'] as const
+    const all = ['look', 'set', 'dismiss', 'approve', 'back'] as const
     expect(all.filter((action) => refusal(() => expectAllowed({ name: 'x', role }, action)) === '')).toEqual(
       actions,
     )

@@ -105,7 +105,7 @@ function changeWarnings(
 /** Takes the operator's word that a lost instance is off. */
 export async function dismissInstance(instance: number, options: ChangeOptions): Promise<Answer> {
   const config = await loadTarget(options)
-  const { name: by } = expectMay(config, 'set')
+  const { name: by } = expectMay(config, 'dismiss')
   const result = await useStore(config, (store) => store.dismiss(instance, by, options.reason ?? ''))
   const message =
     result.kind === 'dismissed'

@@ -1,6 +1,6 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
-import { formatSetting } from '../stage.ts'
+import { formatSetting, type StageSetting } from '../stage.ts'
 import type { Change, ProposedChange, Undrained } from './changes.ts'
 import type { RolloutSnapshot } from './read-snapshot.ts'
 import type { RolloutStore } from './rollout-store.ts'
@@ -44,7 +44,15 @@ export async function driveForward(
 ) {
   const needsApproval = approvalForMs !== undefined
   const forMs = approvalForMs ?? options.drainMs + SLACK_MS
-  const proposed = await store.propose({ ...change, forMs, needsApproval })
+  const proposed = await askAgain(
+    store,
+    `the change of ${change.partner} was proposed`,
+    () => store.propose({ ...change, forMs, needsApproval }),
+    ({ partners }) => {
+      const pending = partners.get(change.partner)?.pending
+      return isOwn(change, pending) ? { kind: 'proposed' as const, revision: pending.revision } : undefined
+    },
+  )
   if (proposed.kind !== 'proposed') return proposed
   const { revision } = proposed
   if (needsApproval) return { kind: 'needsApproval' as const, revision }
@@ -59,7 +67,17 @@ export async function driveApproved(
 ) {
   const { partner, revision, by } = driven
   const forMs = options.drainMs + SLACK_MS
-  const approved = await store.approve(partner, revision, { by, reason, forMs })
+  const approved = await askAgain(
+    store,
+    `change ${revision} was approved`,
+    () => store.approve(partner, revision, { by, reason, forMs }),
+    ({ partners }) => {
+      const { state, pending } = partners.get(partner) ?? {}
+      const isApproved = pending?.revision === revision && !pending.needsApproval
+      // The drive below finds what was committed meanwhile.
+      return isApproved || state?.revision === revision ? { kind: 'approved' as const } : undefined
+    },
+  )
   if (approved.kind !== 'approved') return approved
   return drain(store, driven, options)
 }
@@ -136,36 +154,57 @@ function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep
   return `not drained in time: ${texts.join(', ')}`
 }
 
-/**
- * Changes a stage at once, as `apply` does. Where the answer was lost, the change may have been made: it is asked for again, which waits for
- * the first one, and then the store says which of the two it was. Errors: those of the store; after `ADP_JOURNAL_UNAVAILABLE` the message
- * says that the outcome is not known.
- */
-export async function applyChange(
+/** Changes a stage at once, as `apply` does. Errors: those of the store, and of `askAgain`. */
+export function applyChange(
   store: Pick<RolloutStore, 'apply' | 'snapshot'>,
   change: Change,
   action: 'set' | 'back',
 ) {
+  return askAgain(
+    store,
+    `the change of ${change.partner} was made`,
+    () => store.apply(change, action),
+    ({ partners }) => {
+      const state = partners.get(change.partner)?.state
+      return isOwn(change, state) ? { kind: 'applied' as const, revision: state.revision } : undefined
+    },
+  )
+}
+
+/**
+ * Asks the store for something. Where the answer was lost, it may have been done: it is asked for again, which waits for the first request,
+ * and `findDone` says by the stages whether a refusal of the second one means that the first one was carried out. Errors: those of the store;
+ * after `ADP_JOURNAL_UNAVAILABLE` the message says that the outcome is not known.
+ */
+async function askAgain<Result extends { readonly kind: string }>(
+  store: Pick<RolloutStore, 'snapshot'>,
+  what: string,
+  ask: () => Promise<Result>,
+  findDone: (snapshot: RolloutSnapshot) => Result | undefined,
+): Promise<Result> {
   try {
-    return await store.apply(change, action)
+    return await ask()
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
   }
   try {
-    const second = await store.apply(change, action)
-    if (second.kind !== 'stale') return second
-    const state = (await store.snapshot()).partners.get(change.partner)?.state
-    const isOwn =
-      state !== undefined &&
-      state.by === change.by &&
-      state.reason === change.reason &&
-      formatSetting(state) === formatSetting(change.to)
-    return isOwn ? { kind: 'applied' as const, revision: state.revision } : second
+    const second = await ask()
+    return findDone(await store.snapshot()) ?? second
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    const message = `Whether the change of ${change.partner} was made is not known: ${cause.message}`
-    throw new AdapterError(cause.code, message, { cause })
+    throw new AdapterError(cause.code, `Whether ${what} is not known: ${cause.message}`, { cause })
   }
+}
+
+function isOwn<Kept extends StageSetting & Pick<Change, 'by' | 'reason'>>(
+  change: Change,
+  kept: Kept | undefined,
+): kept is Kept {
+  return (
+    kept?.by === change.by &&
+    kept.reason === change.reason &&
+    formatSetting(kept) === formatSetting(change.to)
+  )
 }
 
 const isUnavailable = (error: unknown): error is AdapterError =>

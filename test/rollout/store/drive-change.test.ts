@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
 import { AdapterError } from '../../../src/errors.ts'
-import { applyChange, driveForward } from '../../../src/rollout/store/drive-change.ts'
+import { applyChange, driveApproved, driveForward } from '../../../src/rollout/store/drive-change.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { eachDatabase } from '../../support/each-database.ts'
 import { ScriptedStore } from '../live/scripted-store.ts'
@@ -25,7 +25,50 @@ describe.each(databases)('a forward change in %s', (_name, { test }) => {
     }
     expect(await driveForward(store, change, options)).toEqual({ kind: 'gone' })
   })
+
+  for (const when of ['before', 'after'] as const)
+    test(`is proposed and approved once where the answers to its proposal and its approval are lost ${when} they are stored`, async (url) => {
+      const { store } = await serve(url)
+      const losing = losesFirst(store, 'propose', when)
+      const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
+      expect(proposed).toEqual({ kind: 'needsApproval', revision: 1 })
+      const approval = { partner: 'acme', revision: 1, by: 'bob', reason: 'seen' }
+      // The only instance never acknowledges the step, so it goes as far as to wait for that.
+      const approving = losesFirst(store, 'approve', when)
+      expect(await driveApproved(approving, approval, { ...options, drainMs: 0 })).toMatchObject({
+        kind: 'undrained',
+      })
+      const trail = await store.history({ partner: 'acme' })
+      expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
+    })
+
+  test('is not taken for proposed where the answer was lost and another operator has proposed the same step', async (url) => {
+    const { store } = await serve(url)
+    const approved = { ...change, approvalForMs: 60_000 }
+    await driveForward(store, { ...approved, by: 'bob' }, options)
+    expect(await driveForward(losesFirst(store, 'propose', 'before'), approved, options)).toMatchObject({
+      kind: 'pending',
+    })
+  })
 })
+
+/** Wraps a store so that the first answer of one method is lost, before or after the database has stored the change. */
+function losesFirst(
+  store: RolloutStore,
+  method: 'propose' | 'approve',
+  when: 'before' | 'after',
+): RolloutStore {
+  let isFirst = true
+  const lose = async <Result>(ask: () => Promise<Result>): Promise<Result> => {
+    if (!isFirst) return ask()
+    isFirst = false
+    if (when === 'after') await ask()
+    throw lost()
+  }
+  return method === 'propose'
+    ? { ...store, propose: (wanted) => lose(() => store.propose(wanted)) }
+    : { ...store, approve: (...given) => lose(() => store.approve(...given)) }
+}
 
 const lost = (): AdapterError => new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The connection was lost.')
 const back = changeTo(legacy, { expectedRevision: 1, from: shadow, by: 'test', reason: 'test' })
