@@ -1,5 +1,5 @@
 import { AdapterError } from '../errors.ts'
-import type { ReadPlan, ReadRow } from '../translate/index.ts'
+import { type ReadPlan, readNextLink, type ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
 
 /** The start of a page in V3's reply: V3's own page and its rows before the start, so that any instance can continue there. */
@@ -94,19 +94,14 @@ interface Collection {
   readonly link: string | undefined
 }
 
-/**
- * Reads a V3 page. Of its link only the query counts: the host may be another than the one that was called (service-facts
- * 14). Error: `ADP_UPSTREAM_PROTOCOL`.
- */
+/** Reads a V3 page. Error: `ADP_UPSTREAM_PROTOCOL`, also for a page that has a link to more rows in a form that is not known. */
 export function readCollection(json: unknown): Collection {
-  const page = typeof json === 'object' && json !== null ? json : {}
-  const rows = 'value' in page ? page.value : undefined
+  const page = typeof json === 'object' && json !== null ? (json as Readonly<Record<string, unknown>>) : {}
+  const rows = page['value']
   if (!Array.isArray(rows)) throw brokenAnswer('is not a collection')
-  const link = '@odata.nextLink' in page ? page['@odata.nextLink'] : undefined
-  if (link === undefined || link === null) return { rows, link: undefined }
-  const at = typeof link === 'string' ? link.indexOf('?') : -1
-  if (typeof link !== 'string' || at < 0) throw brokenAnswer('has a next link without a query')
-  return { rows, link: link.slice(at + 1).split('#', 1)[0] }
+  const next = readNextLink(page)
+  if (next.kind === 'broken') throw brokenAnswer(next.fault)
+  return { rows, link: next.kind === 'next' ? next.query : undefined }
 }
 
 function brokenAnswer(fault: string): AdapterError {

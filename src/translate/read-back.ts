@@ -4,6 +4,7 @@ import type { V3Record, V3Reply } from '../v3/record.ts'
 import type { Echo, EchoProfile } from './echo-profile.ts'
 import { isOfMark } from './expressions.ts'
 import { createRowReader } from './read-rules.ts'
+import { readNextLink } from './next-link.ts'
 import {
   isCutComment,
   isSameComment,
@@ -274,8 +275,8 @@ function toReply(row: FlatReply): V3Reply {
 /** Undefined: not a page, or one of several: the mark that stands may be on another. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
   if (!isObject(answer)) return undefined
-  const { value, '@odata.nextLink': link = null } = answer
-  if (link !== null) return undefined
+  const { value } = answer
+  if (readNextLink(answer).kind !== 'none') return undefined
   return Array.isArray(value) ? value : undefined
 }
 

@@ -158,6 +158,7 @@ async function getWhole(
     'ocp-apim-subscription-key': credentials.subscriptionKey,
     accept: accept === '' ? 'application/json' : accept,
     ...(prefer !== '' && side === 'v2' && { prefer }),
+    ...(side === 'v3' && { 'odata-maxversion': '4.0' }),
   }
   const reply = await whole.get(url, headers, Math.min(CALL_MS, budget.leftMs()))
   onCall(client, side, reply?.status)

@@ -1,5 +1,6 @@
 import { waitFor } from '../../clock.ts'
 import type { Side } from '../../rollout/stage.ts'
+import { readNextLink } from '../../translate/index.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { comparePair } from '../diff/compare-pair.ts'
 import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
@@ -148,5 +149,4 @@ function optionsOf(query: string): ReadonlySet<string> {
   return new Set([...new URLSearchParams(query).keys()].map((name) => name.toLowerCase()))
 }
 
-const hasNext = (page: unknown): boolean =>
-  isMembers(page) && (page['@odata.nextLink'] ?? page['__next'] ?? null) !== null
+const hasNext = (page: unknown): boolean => isMembers(page) && readNextLink(page).kind !== 'none'

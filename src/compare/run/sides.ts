@@ -2,7 +2,7 @@ import { AdapterError } from '../../errors.ts'
 import type { Authorisation } from '../../partners/partner.ts'
 import type { ReadContext } from '../../reads/read-request.ts'
 import { type ReadSession, readUpstream } from '../../reads/read-upstream.ts'
-import { toV3RegistrationQuery } from '../../translate/index.ts'
+import { readNextLink, toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
 import { type AskedRead, failureOf, MARKS_PATH, readAsClient, type SideAnswer } from '../live/ask-sides.ts'
 
@@ -98,18 +98,9 @@ export function readSidePage(json: unknown): SidePage {
   const rows = page['value'] ?? page['results']
   if (!Array.isArray(rows)) throw brokenPage('is not a collection')
   if (!rows.every(isMembers)) throw brokenPage('has a row that is not an object')
-  const link = page['@odata.nextLink'] ?? page['__next']
-  if (link === undefined || link === null) return { rows, next: undefined }
-  const query = typeof link === 'string' ? queryOf(link) : ''
-  if (query === '') throw brokenPage('has a next link without a query')
-  return { rows, next: query }
-}
-
-/** The query of a link, as it goes into a request line. */
-function queryOf(link: string): string {
-  const at = link.indexOf('?')
-  const query = at < 0 ? '' : (link.slice(at + 1).split('#', 1)[0] ?? '')
-  return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)
+  const next = readNextLink(page)
+  if (next.kind === 'broken') throw brokenPage(next.fault)
+  return { rows, next: next.kind === 'next' ? next.query : undefined }
 }
 
 function brokenPage(fault: string): AdapterError {

@@ -207,6 +207,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
               headers: [
                 ...['content-type', contentType, 'accept', accept],
                 ...BATCH_FIELDS,
+                ...['odata-maxversion', BATCH_VERSIONS[format]],
                 ...credentialFields,
               ],
               options: optionsOf('batch', MAX_REPLY_BYTES + records.length * MAX_PART_BYTES),
@@ -297,11 +298,14 @@ function lossOf(failure: Error): UnknownReason {
 const RECORD_FIELDS = [
   'content-type', 'application/json',
   'accept', 'application/json',
+  'odata-maxversion', '4.0',
   'prefer', 'return=representation',
 ] // prettier-ignore
 
 const BATCH_FIELDS = [
   // The name of 4.01 and that of 4.0: without it the service stops at the first record that it refuses.
   'prefer', 'continue-on-error, odata.continue-on-error',
-  'odata-maxversion', '4.01',
 ] // prettier-ignore
+
+/** The JSON format of batches is one of 4.01. */
+const BATCH_VERSIONS = { multipart: '4.0', json: '4.01' } as const

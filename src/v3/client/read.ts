@@ -24,6 +24,9 @@ const MAX_WHOLE_BYTES = 16_777_216
 /** A larger reply is joined and parsed in a turn of the event loop of its own. */
 const LARGE_BYTES = 65_536
 
+/** A link of HTTP to a next page (RFC 8288 3.3). */
+const NEXT_RELATION = /;\s{0,16}rel\s{0,16}=\s{0,16}"?(?:[^",;]{0,200}\s)?next\b/i
+
 /** The result of one GET. */
 export type ReadOutcome =
   | { readonly kind: 'read'; readonly json: unknown }
@@ -88,7 +91,8 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         method: 'GET' as const,
         path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
         headers: [
-          ...['accept', 'application/json', 'authorization', credentials.authorization],
+          ...['accept', 'application/json', 'odata-maxversion', '4.0'],
+          ...['authorization', credentials.authorization],
           ...['ocp-apim-subscription-key', credentials.subscriptionKey],
         ],
       }
@@ -105,6 +109,8 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
+      // Rows that only a field leads to would be left out.
+      if (NEXT_RELATION.test(fields.all('link').join())) return { kind: 'broken', status }
       if (status >= 200 && status < 300) return parse(status, bytes)
       return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
     },
