@@ -250,6 +250,7 @@ function compose(config: Config, overrides: AppOverrides) {
     slowClients: createSlowClients(config.tuning.slowClients, systemClock),
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
+    publicUrl: config.listen.publicUrl,
     clock: systemClock,
     nowMs,
     newId: randomUUID,

@@ -157,7 +157,7 @@ const listen = z.strictObject({
   ),
   port: key('TCP port; 0 selects a free one.', z.int().min(0).max(65_535).default(8080)),
   trustedProxies: key(
-    'Addresses or ranges (10.0.0.0/8) of proxies whose X-Forwarded-Proto and X-Forwarded-For are trusted.',
+    'Addresses or ranges (10.0.0.0/8) of proxies whose X-Forwarded-Proto, -Prefix and -For are trusted.',
     z
       .array(
         z
@@ -168,6 +168,10 @@ const listen = z.strictObject({
           ),
       )
       .default([]),
+  ),
+  publicUrl: key(
+    'Address that clients call, with the path that a proxy takes off; links and contexts begin with it.',
+    httpUrl.optional(),
   ),
   linkSecret: key(
     "Secret that signs next links instead of the journal's; 32 characters or more.",

@@ -59,6 +59,8 @@ export interface ProxyContext extends WriteContext {
   readonly inFlight: InFlight
   /** Proxies whose forwarding headers are believed. */
   readonly trustedProxies: AddressList
+  /** The address that clients call, where the configuration has it. */
+  readonly publicUrl: URL | undefined
 }
 
 /** The requests in flight, including those whose client has disconnected. */

@@ -55,6 +55,13 @@ const FORWARDING =
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
+/**
+ * Fields by which gateways tell a service behind them who calls, by which way, or what to show of themselves. V3 gets none of a client. V2
+ * gets them at the stages at which it serves, as before the adapter.
+ */
+const OF_GATEWAYS =
+  /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/
+
 /** Fields that no request takes along: those about its way, and those that override its method or path. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
@@ -69,15 +76,30 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
+/** Who is believed about the address that a client called, and that address where the configuration has it. */
+export interface ForwardingTrust {
+  readonly trustedProxies: AddressList
+  readonly publicUrl?: URL | undefined
+}
+
+/** A path before the adapter's own that a proxy takes off: plain segments. It becomes a part of links. */
+const PREFIX = /^(?:\/(?!\.)[\w.~!$&'()*+=:@%-]{1,128}){1,8}$/
+
 /**
- * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto` and
- * `X-Forwarded-Host`. Every other field of that kind goes, and so does every field that overrides the method or the path. Only
- * a peer in `trusted` is believed, about the scheme and about the addresses before it.
+ * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto`,
+ * `X-Forwarded-Host` and, for links, `X-Forwarded-Prefix`. Every other field of that kind goes, and so does every field that overrides the
+ * method or the path. Only a peer in `trustedProxies` is believed, about the scheme, the prefix, and the addresses before it. `publicUrl`
+ * takes the place of scheme, host and prefix.
  */
-export function replaceForwarding(request: IncomingMessage, trusted: AddressList): void {
+export function replaceForwarding(
+  request: IncomingMessage,
+  { trustedProxies: trusted, publicUrl }: ForwardingTrust,
+): void {
   const { headers, socket } = request
   const peer = plainAddress(socket.remoteAddress ?? '')
   const isTrusted = trusted.has(peer)
+  const claimed = isTrusted ? itemsOf(headers['x-forwarded-prefix']).at(-1) : undefined
+  const prefix = (publicUrl?.pathname ?? claimed ?? '').replace(/\/$/, '')
   const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
   const encrypted = 'encrypted' in socket && socket.encrypted === true
   const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
@@ -86,8 +108,11 @@ export function replaceForwarding(request: IncomingMessage, trusted: AddressList
   }
   headers['x-forwarded-for'] =
     hops.length === 0 ? peer : [...hops, peer].filter((hop) => hop !== '').join(', ')
-  headers['x-forwarded-proto'] = scheme === 'https' || encrypted ? 'https' : 'http'
-  headers['x-forwarded-host'] = headers.host ?? ''
+  const isSecure = publicUrl === undefined ? scheme === 'https' || encrypted : publicUrl.protocol === 'https:'
+  headers['x-forwarded-proto'] = isSecure ? 'https' : 'http'
+  headers['x-forwarded-host'] = publicUrl?.host ?? headers.host ?? ''
+  if (prefix !== '' && (publicUrl !== undefined || PREFIX.test(prefix)))
+    headers['x-forwarded-prefix'] = prefix
 }
 
 /** The hops behind the first one that is not trusted, and that one: earlier hops are claims of that one. */
@@ -108,7 +133,10 @@ function itemsOf(field: string | string[] | undefined): string[] {
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
 /** Set anew for the next hop; Node has answered `Expect`. `replaceForwarding` has set the forwarding fields. */
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
-const REPLACED: ReadonlySet<string> = new Set([...FORWARDED, 'x-forwarded-port', 'host', 'expect'])
+const REPLACED: ReadonlySet<string> = new Set([
+  ...FORWARDED,
+  ...['x-forwarded-port', 'x-forwarded-prefix', 'host', 'expect'],
+])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
 /** Of these Node reads the first alone: a service that read the last would serve another client, or other records, than are known here. */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
@@ -138,7 +166,7 @@ export function toUpstreamFields(
     // Fields that `replaceForwarding` has removed are not among the parsed ones any more.
     if (headers[name] === undefined || REPLACED.has(name)) return false
     if ((identity && name === 'accept-encoding') || added.includes(name)) return false
-    return credentials === undefined || !CREDENTIALS.has(name)
+    return credentials === undefined || !(CREDENTIALS.has(name) || isForeignToV3(name))
   })
   for (const name of FORWARDED) {
     const value = headers[name]
@@ -153,9 +181,16 @@ export function toUpstreamFields(
   return fields
 }
 
+/** True for a field of gateways, and for another spelling of a field that the adapter sets itself. */
+function isForeignToV3(name: string): boolean {
+  const plain = plainName(name)
+  if (OF_GATEWAYS.test(plain)) return true
+  return plain !== name && [CREDENTIALS, REPLACED, KEPT, ONCE, hopByHopHeaders].some((set) => set.has(plain))
+}
+
 /** The port that the client asked for. */
 function portOf({ headers }: IncomingMessage): string {
-  const port = /:(\d+)$/.exec(headers.host ?? '')?.[1]
+  const port = /:(\d+)$/.exec([headers['x-forwarded-host'] ?? headers.host].join())?.[1]
   return port ?? (headers['x-forwarded-proto'] === 'https' ? '443' : '80')
 }
 

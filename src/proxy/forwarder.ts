@@ -22,7 +22,7 @@ import type { V3Credentials } from '../v3/index.ts'
 import type { ByteBudget, HeldBytes } from './byte-budget.ts'
 import { isSafeMethod, lossOf, sendError, slowUploadOf, type UnknownOutcome } from './error-reply.ts'
 import { toUpstreamFields } from './forwarded-fields.ts'
-import type { LinkRewriting } from './link-rewriter.ts'
+import type { LinkRewriting, ReplyLinks } from './link-rewriter.ts'
 import { type ReplyOptions, ReplyWriter } from './reply-writer.ts'
 import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 
@@ -34,10 +34,12 @@ export interface ForwardCall {
   readonly credentials?: V3Credentials
   /** Limits the rate and the time; undefined: it waits for nothing but a connection. */
   readonly budget?: CallBudget
-  /** Paths below the upstream's address, and where absolute links to them lead in JSON replies; the last one has the empty path. */
+  /** Paths below the upstream's address, and where absolute links to them lead in replies; the last one has the empty path. */
   readonly links?: readonly LinkRewriting[] | undefined
   /** See `ReplyOptions.queryRewritten`; default false. */
   readonly queryRewritten?: boolean
+  /** False: only links in header fields change, and no byte of the body. Default true. */
+  readonly linksInBody?: boolean
   /** Credentials that the client must not learn from the reply. */
   readonly withheld?: readonly string[]
   /** The body where it was read already: the bytes as they came, without decoding. Any other is sent on as it comes. */
@@ -153,14 +155,17 @@ export function createForwarder(options: ForwarderOptions) {
         }
         if (isUpload) call.checkBody?.(peekBody(request))
         await budget?.take()
-        const links = call.links?.map((link) => ({ ...link, from: target + link.from }))
+        const links = call.links && {
+          rewritings: call.links.map((link) => ({ ...link, from: target + link.from })),
+          requested: target + (request.url ?? '/').replace(/\?.*$/s, ''),
+        }
         const trace = options.trace?.()
         const fields = toUpstreamFields(request, {
           credentials,
-          identity: links !== undefined || call.queryRewritten === true,
+          identity: (links !== undefined && call.linksInBody !== false) || call.queryRewritten === true,
           added: trace?.fields,
         })
-        const forwarded = new ForwardedRequest(request, response, { ...call, links }, held, options)
+        const forwarded = new ForwardedRequest(request, response, call, links, held, options)
         const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
         if (isUpload) {
           const { timeouts } = options
@@ -234,6 +239,7 @@ class ForwardedRequest implements ReplySink {
     request: IncomingMessage,
     response: ServerResponse,
     call: ForwardCall,
+    links: ReplyLinks | undefined,
     held: HeldBytes,
     options: ForwarderOptions,
   ) {
@@ -244,16 +250,12 @@ class ForwardedRequest implements ReplySink {
     const { promise, resolve } = Promise.withResolvers<ForwardOutcome>()
     this.outcome = promise
     this.settle = resolve
-    const { links, queryRewritten = false, withheld = [], captureBytes = 0, onReplyEnd: onWhole } = call
+    const { linksInBody = true, queryRewritten = false, withheld = [] } = call
+    const { captureBytes = 0, onReplyEnd: onWhole } = call
     const onDrain = (): void => this.call?.resume()
     this.writer = new ReplyWriter(response, {
-      links,
-      queryRewritten,
-      withheld,
-      captureBytes,
-      held,
-      onWhole,
-      onDrain,
+      ...{ links, linksInBody, queryRewritten, withheld },
+      ...{ captureBytes, held, onWhole, onDrain },
     })
   }
 

@@ -66,7 +66,9 @@ function toForwardCall(
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   return {
     queueKey: accepted.queueKey(client),
-    links: rewriteLinks && isRead ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
+    links: rewriteLinks ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
+    // The outcomes of a write reach its client as V2 wrote them.
+    linksInBody: isRead,
     onReplyHead: ({ status }) => {
       observer.served('v2')
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)

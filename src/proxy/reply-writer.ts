@@ -5,12 +5,14 @@ import type { ReplyHead } from '../upstream/index.ts'
 import type { HeldBytes } from './byte-budget.ts'
 import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import { withoutPlaces } from '../translate/index.ts'
-import { LinkRewriter, type LinkRewriting } from './link-rewriter.ts'
+import { LinkRewriter, type ReplyLinks, rewriteField } from './link-rewriter.ts'
 
 /** How a reply is sent on. */
 export interface ReplyOptions {
-  /** Absolute links to change in JSON bodies; undefined: they stay as they are. */
-  readonly links: readonly LinkRewriting[] | undefined
+  /** Absolute links to change in header fields and JSON bodies; undefined: they stay as they are. */
+  readonly links: ReplyLinks | undefined
+  /** False: links in bodies stay as they are. */
+  readonly linksInBody: boolean
   /** The query is not as the client wrote it: an error of the upstream names no place in it. */
   readonly queryRewritten: boolean
   /** Credentials that the adapter has lent the client: a field that holds one stays behind. Bodies are not searched. */
@@ -51,10 +53,11 @@ export class ReplyWriter {
   /** Throws Node's error for a status line or a field that cannot be sent. */
   start(head: ReplyHead): void {
     const { response } = this
-    const { links, queryRewritten, withheld, captureBytes } = this.options
+    const { links, linksInBody, queryRewritten, withheld, captureBytes } = this.options
     if (head.status < 200) throw new RangeError('The status of the reply is not a final one.')
     validateHeaderValue('reason', head.reason)
     const fields = toClientFields(head, withheld)
+    if (links !== undefined) rewriteFields(fields, links)
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }
     if (captureBytes > 0) this.copy = []
@@ -62,7 +65,7 @@ export class ReplyWriter {
     response.sendDate = false
     const leavesOutPlaces = queryRewritten && head.status >= 400
     if (leavesOutPlaces) this.rewriter = createPlaceRemover()
-    else if (links !== undefined) this.rewriter = new LinkRewriter(links)
+    else if (links !== undefined && linksInBody) this.rewriter = new LinkRewriter(links)
     if (this.rewriter !== undefined && isPlainJson(head)) this.whole = []
     else {
       this.rewriter = undefined
@@ -174,6 +177,16 @@ function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
       return bytes.length > MAX_ERROR_BYTES ? bytes : Buffer.from(withoutPlaces(bytes.toString('utf8')))
     },
   }
+}
+
+/** Fields with an address that a client may call (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
+const ADDRESS_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'odata-entityid'])
+
+/** Changes addresses in a list of names and values, in place. */
+function rewriteFields(fields: string[], links: ReplyLinks): void {
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    if (ADDRESS_FIELDS.has(fields[at]?.toLowerCase() ?? ''))
+      fields[at + 1] = rewriteField(links, fields[at + 1] ?? '') ?? fields[at + 1] ?? ''
 }
 
 /** A body that may have links: JSON that is not encoded. */

@@ -21,10 +21,11 @@ export function nextAddressOf(
   return serviceRoot(request, segment + readTarget(request.url ?? '').rawPath)
 }
 
-/** The address of the adapter as the client knows it, with `prefix`. The scheme is what `replaceForwarding` left. */
-export function serviceRoot(request: IncomingMessage, prefix: string): string {
-  const scheme = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
-  return `${scheme}://${request.headers.host ?? ''}${prefix}`
+/** The address of the adapter as the client knows it, with `path`. Scheme, host and prefix are what `replaceForwarding` left. */
+export function serviceRoot({ headers }: IncomingMessage, path: string): string {
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
+  const [host, prefix] = [headers['x-forwarded-host'] ?? headers.host, headers['x-forwarded-prefix']]
+  return `${scheme}://${[host ?? ''].join()}${[prefix ?? ''].join()}${path}`
 }
 
 /** The marker in front of the path of a next link: the side that issued the link also serves the page that it leads to. */

@@ -154,7 +154,7 @@ export function createProxyApp(
       await operation(request, response)
       return
     }
-    replaceForwarding(request, context.trustedProxies)
+    replaceForwarding(request, context)
     if (tracing === undefined) await serveOrRefuse(request, response)
     else await tracing.serve(request, response, () => serveOrRefuse(request, response))
   })

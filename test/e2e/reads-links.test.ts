@@ -13,7 +13,10 @@ const rowOf = (index: number): object => ({
 })
 
 /** A V3 service with nine rows in pages of three; `link` writes what a page has besides its rows, for the query of the next one. */
-async function startPages(link: (query: string) => object, headers: (query: string) => Record<string, string>) {
+async function startPages(
+  link: (query: string) => object,
+  headers: (query: string) => Record<string, string>,
+) {
   const upstream = await startUpstream((seen, response) => {
     const from = Number(/at=(\d)$/.exec(seen.url)?.[1] ?? 0)
     const value = [from, from + 1, from + 2].map(rowOf)

@@ -14,13 +14,14 @@ function replaced(
   peer: string | undefined,
   headers: Record<string, string>,
   encrypted?: boolean,
+  publicUrl?: URL,
 ): Record<string, unknown> {
   const request = incomingMessage({
     remoteAddress: peer,
     encrypted,
     headers: { host: 'a.test', ...headers },
   })
-  replaceForwarding(request, trusted)
+  replaceForwarding(request, { trustedProxies: trusted, publicUrl })
   return request.headers
 }
 
@@ -52,6 +53,31 @@ it.each(rows)('from %s with %j: for %s, by %s', (peer, headers, hops, scheme) =>
 it('takes the scheme of an encrypted connection', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
+})
+
+it.each([
+  ['192.0.2.1', '/markbridge', undefined],
+  ['10.1.2.3', '/markbridge', '/markbridge'],
+  ['10.1.2.3', '/a/b-c/', '/a/b-c'],
+  ['10.1.2.3', '/claimed, /own', '/own'],
+  ['10.1.2.3', 'https://other.test', undefined],
+  ['10.1.2.3', '//other.test', undefined],
+  ['10.1.2.3', '/a/../b', undefined],
+  ['10.1.2.3', '/a"b', undefined],
+  ['10.1.2.3', '/', undefined],
+])('from %s with the prefix %j, links have %j', (peer, claimed, prefix) => {
+  expect(replaced(peer, { 'x-forwarded-prefix': claimed })['x-forwarded-prefix']).toBe(prefix)
+})
+
+it('takes scheme, host and prefix from the public address, whatever a proxy says', () => {
+  const said = { 'x-forwarded-proto': 'http', 'x-forwarded-prefix': '/other', 'x-forwarded-for': '192.0.2.7' }
+  expect(replaced('10.1.2.3', said, false, new URL('https://marks.example:8443/pre%20fix/'))).toEqual({
+    host: 'a.test',
+    'x-forwarded-for': '192.0.2.7, 10.1.2.3',
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'marks.example:8443',
+    'x-forwarded-prefix': '/pre%20fix',
+  })
 })
 
 const removed = [
@@ -104,6 +130,33 @@ describe('toUpstreamFields', () => {
       cookie: 'a=1',
       ...own,
     })
+  })
+
+  const ofGateways = {
+    'client-ip': '1', 'X-ProxyUser-Ip': '1', 'X-MS-CLIENT-PRINCIPAL': '1', 'x-ms-client-principal-id': '1', 'X-MS-TOKEN-AAD-ACCESS-TOKEN': '1',
+    'Front-End-Https': 'on', 'Ocp-Apim-Trace': 'true', 'x-arr-clientcert': '1', 'remote-user': '1', 'x-scheme': 'https',
+    'X-Forwarded_For': '1', 'Client_IP': '1', 'X_ProxyUser_Ip': '1', 'X_MS-CLIENT_PRINCIPAL_NAME': '1', 'Front_End_Https': 'on', 'Ocp_Apim_Trace': 'true',
+    'Ocp_Apim_Subscription_Key': 'other', 'Transfer_Encoding': 'chunked', 'Content_Length': '9', 'Content_Type': 'text/plain', 'X_Forwarded-Prefix': '/x',
+  } // prettier-ignore
+
+  it.each(Object.entries(ofGateways))('sends V3 no %s of a client', (name, value) => {
+    const request = incomingMessage({ remoteAddress: '10.1.2.3', headers: { host: 'a.test', [name]: value } })
+    replaceForwarding(request, { trustedProxies: trusted })
+    const fields = toUpstreamFields(request, { credentials, identity: false })
+    expect(fields.map((text) => text.toLowerCase())).not.toContain(name.toLowerCase())
+  })
+
+  it('sends V2 the fields of gateways, as it got them before the adapter', () => {
+    const names = [
+      'client-ip',
+      'x-ms-client-principal',
+      'ocp-apim-trace',
+      'front-end-https',
+      'ocp_apim_subscription_key',
+    ]
+    const headers = Object.fromEntries(names.map((name) => [name, '1']))
+    const fields = toUpstreamFields(incomingMessage({ headers }), { credentials: undefined, identity: false })
+    expect(names.filter((name) => fields.includes(name))).toEqual(names)
   })
 
   it('keeps what frames the body and says who asks, whatever Connection names', () => {

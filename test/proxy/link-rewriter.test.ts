@@ -5,9 +5,10 @@ import { LinkRewriter } from '../../src/proxy/link-rewriter.ts'
 
 const from = 'https://v3.test/sims'
 const to = 'http://adapter.test'
+const requested = `${from}/V3/Sets`
 
 function rewrite(chunks: readonly (string | Buffer)[]): string {
-  const rewriter = new LinkRewriter([{ from, to }])
+  const rewriter = new LinkRewriter({ rewritings: [{ from, to }], requested })
   const pieces = chunks.map((chunk) => Buffer.from(rewriter.write(Buffer.from(chunk))))
   return Buffer.concat([...pieces, rewriter.write(Buffer.alloc(0), true)]).toString('utf8')
 }
@@ -18,6 +19,12 @@ describe('LinkRewriter', () => {
     [`{"@odata.context" : "${from}"}`, `{"@odata.context" : "${to}"}`],
     [`{"@odata.context":"${from}#x","a@odata.deltaLink":\n"${from}?y"}`, `{"@odata.context":"${to}#x","a@odata.deltaLink":\n"${to}?y"}`],
     [`[{"Contacts@odata.nextLink":"${from}/b"},{"Contacts@odata.nextLink":"${from}/c"}]`, `[{"Contacts@odata.nextLink":"${to}/b"},{"Contacts@odata.nextLink":"${to}/c"}]`],
+    [`{"odata.nextLink":"${from}/x","@nextLink":"${from}/y","odata.metadata":"${from}/$metadata"}`, `{"odata.nextLink":"${to}/x","@nextLink":"${to}/y","odata.metadata":"${to}/$metadata"}`],
+    [`{"d":{"results":[],"__next":"${from}/a?$skip=1"}}`, `{"d":{"results":[],"__next":"${to}/a?$skip=1"}}`],
+    [`{"@context":"${from}/$metadata","B@id":"${from}/B"}`, `{"@context":"${to}/$metadata","B@id":"${to}/B"}`],
+    [`{"@odata.nextLink":"${from.replaceAll('/', '\\/')}\\/a"}`, `{"@odata.nextLink":"${to}\\/a"}`],
+    ['{"@odata.nextLink":"http://inner.test:5000/V3/Sets?$skiptoken=1"}', `{"@odata.nextLink":"${to}/V3/Sets?$skiptoken=1"}`],
+    ['{"__next":"https://other.test/sims/v3/S%65ts?x"}', `{"__next":"${to}/V3/Sets?x"}`],
     [`{"@odata.id":"${from}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${from}/A(1)/B"}`, `{"@odata.id":"${to}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${to}/A(1)/B"}`],
   ] // prettier-ignore
   it.each(rows)('turns %s', (text, expected) => {
@@ -28,12 +35,14 @@ describe('LinkRewriter', () => {
     `{"@odata.context":"https://other.test/sims/$metadata"}`,
     `{"@odata.context":"${from}-two/$metadata"}`,
     `{"@odata.type":"${from}/x"}`,
-    `{"odata.nextLink":"${from}/x"}`,
+    `{"nextLink":"${from}/x","id":"${from}/x","context":"${from}/x"}`,
+    '{"@odata.nextLink":"http://inner.test/V3/SetsOther?x"}',
+    '{"@odata.nextLink":"http://inner.test/V3/Sets/1?x"}',
+    '{"@odata.context":"http://inner.test/V3/Sets"}',
     `{"Comment":"see ${from}/x"}`,
     `{"Comment":"\\"@odata.nextLink\\":\\"${from}/x\\""}`,
     `{"a":"@odata.nextLink","b":"${from}/x"}`,
     `{"@odata.nextLink":null,"b":"${from}/x"}`,
-    `{"@odata.nextLink":"${from}`,
     `{"@odata.nextLink":"${from.slice(0, -1)}`,
     '{"@odata.nextLink',
     '',
@@ -86,7 +95,7 @@ describe('LinkRewriter', () => {
   })
 
   it('rewrites a link as soon as its base is there, however long it is', () => {
-    const rewriter = new LinkRewriter([{ from, to }])
+    const rewriter = new LinkRewriter({ rewritings: [{ from, to }], requested })
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
     expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
   })
@@ -95,11 +104,12 @@ describe('LinkRewriter', () => {
     const links = [
       { from: `${from}/V3/Sets`, to: 'http://adapter.test/own' },
       { from: `${from}/V3`, to: 'http://adapter.test/root' },
+      { from, to: from },
     ]
     const text = `{"@odata.nextLink":"${from}/V3/Sets?x","@odata.context":"${from}/V3/SetsOther","@odata.id":"${from}/V4"}`
     const expected = '{"@odata.nextLink":"http://adapter.test/own?x","@odata.context":"http://adapter.test/root/SetsOther","@odata.id":"https://v3.test/sims/V4"}' // prettier-ignore
     for (let cut = 0; cut <= text.length; cut += 1) {
-      const rewriter = new LinkRewriter(links)
+      const rewriter = new LinkRewriter({ rewritings: links, requested })
       const parts = [text.slice(0, cut), text.slice(cut)].map((part) =>
         Buffer.from(rewriter.write(Buffer.from(part))),
       )

@@ -62,7 +62,7 @@ export async function startRelay(url: string, settings: RelaySettings = {}): Pro
   })
   const server = createServer((request, response) => {
     requests.push(request)
-    replaceForwarding(request, createAddressList([]))
+    replaceForwarding(request, { trustedProxies: createAddressList([]) })
     outcomes.push(relays.of(new URL(url)).forward(request, response, { queueKey: soleQueue, ...call }))
     for (const wake of waiting.splice(0)) wake()
   }).listen(0, '127.0.0.1')
