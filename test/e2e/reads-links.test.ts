@@ -60,7 +60,7 @@ describe('a V2 read of several pages of V3', () => {
     ['two links that differ', (query) => ({ '@nextLink': `a?${query}`, '@odata.nextLink': 'b?z' }), none],
     ['a field of the reply', () => ({}), () => ({ Link: '<http://x.test/y?at=3>; rel="prev next"' })],
   ])('is 502, and never a part of the rows, for a link in no known form: %s', async (_what, link, headers) => {
-    const { read } = await startPages(link, headers as (query: string) => Record<string, string>)
+    const { read } = await startPages(link, headers)
     const reply = await read()
     expect([reply.status, reply.text]).toEqual([502, expect.stringContaining('ADP_UPSTREAM_PROTOCOL')])
   })
