@@ -77,7 +77,7 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Who is believed about the address that a client called, and that address where the configuration has it. */
-export interface ForwardingTrust {
+interface ForwardingTrust {
   readonly trustedProxies: AddressList
   readonly publicUrl?: URL | undefined
 }
