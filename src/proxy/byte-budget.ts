@@ -24,7 +24,13 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
     open: (queueKey: QueueKey) => {
       const holder = holderOf(queueKey)
       let held = 0
+      const add = (count: number): void => {
+        quota.take(holder, count)
+        held += count
+      }
       return {
+        /** Counts bytes that are in memory whatever the budget has left. */
+        add,
         /** Takes bytes; error `ADP_OVERLOADED` when the budget, or the share of the client in it, is spent. */
         take: (count: number): void => {
           if (count === 0) return
@@ -35,8 +41,7 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
               'Too many bytes of this client, or of all clients, are being processed. Nothing was sent; try again later.',
             )
           }
-          quota.take(holder, count)
-          held += count
+          add(count)
         },
         /** Gives everything back; more than once changes nothing. */
         release: (): void => {

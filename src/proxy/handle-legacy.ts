@@ -25,7 +25,7 @@ import type { ProxyContext } from './context.ts'
 import { type Exchange, expectCurrent } from './exchange.ts'
 import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
-import { endReply, onceWritten, openReply, writeRequestOf } from './write-handler.ts'
+import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
 /** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
@@ -315,6 +315,7 @@ async function answerFromV3(
 ): Promise<void> {
   exchange.observer.served('v3')
   const authorisation = await context.authorise(exchange.request, exchange.client)
+  countReply(context, exchange, replyBytes(planned.request, planned.plan))
   const reply = openReply(exchange, planned.plan)
   const answered = await replayBatch(context, authorisation, batch, reply, planned.slices)
   if (answered === undefined) throw forgotten()

@@ -16,7 +16,7 @@ const MAX_CHARACTERS = 1_048_576
 /**
  * Streams a batch reply (batch-wire A7): parts are written in request order as soon as all before them are known, while
  * later records are still being posted. Parts that are settled shortly after each other leave in one write. A client that went away
- * changes nothing but that nothing is written. `timing` gives the value of `Server-Timing` at the time when the head is sent.
+ * changes nothing but that nothing is written; one that reads slowly has its parts encoded as it reads them. `timing` gives the value of `Server-Timing` at the time when the head is sent.
  */
 export function createBatchReply(
   response: ServerResponse,
@@ -28,6 +28,8 @@ export function createBatchReply(
   const parts = new Array<PartReply | undefined>(records.length).fill(undefined)
   let next = 0
   let hasBegun = false
+  let isEnding = false
+  let isBlocked = false
   let timer: NodeJS.Timeout | undefined
   /** The parts that are ready, as many as one turn of the event loop may write. */
   const takeReady = (): string => {
@@ -47,18 +49,27 @@ export function createBatchReply(
     if (value !== undefined) response.setHeader('Server-Timing', value)
     response.writeHead(200, { 'Content-Type': encoder.contentType })
   }
-  const write = (text: string): void => {
-    if (text === '' || response.destroyed || response.writableEnded) return
-    writeHead()
-    response.write(text, 'utf8')
+  const pump = (): void => {
+    timer = undefined
+    if (isBlocked || response.destroyed || response.writableEnded) return
+    const text = takeReady()
+    if (isEnding && parts[next] === undefined) {
+      writeHead()
+      response.end(text + encoder.close(changesets), 'utf8')
+    } else if (text !== '') {
+      writeHead()
+      isBlocked = !response.write(text, 'utf8')
+      if (isBlocked) response.once('drain', unblock)
+      else schedule()
+    }
+  }
+  const unblock = (): void => {
+    isBlocked = false
+    pump()
   }
   const schedule = (): void => {
-    if (timer !== undefined || parts[next] === undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      write(takeReady())
-      schedule()
-    }, COALESCE_MS)
+    if (isEnding) setImmediate(pump)
+    else if (!isBlocked && parts[next] !== undefined) timer ??= setTimeout(pump, COALESCE_MS)
   }
   return {
     begin: () => {
@@ -72,18 +83,12 @@ export function createBatchReply(
       observer.settled(index, part)
       if (hasBegun) schedule()
     },
-    end: async () => {
-      hasBegun = true
+    // Not awaited: the client may take its time over the rest.
+    end: () => {
+      hasBegun = isEnding = true
       clearTimeout(timer)
-      let text = takeReady()
-      while (parts[next] !== undefined) {
-        write(text)
-        await new Promise((resolve) => setImmediate(resolve))
-        text = takeReady()
-      }
-      text += encoder.close(changesets)
-      writeHead()
-      if (!response.destroyed) response.end(text, 'utf8')
+      pump()
+      return Promise.resolve()
     },
   }
 }

@@ -35,6 +35,7 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
     const form = writeRequestOf(exchange)
     const plan = await planWrites(form, body, partner, receivedMs, limits, slices)
     observer.decoded(plan)
+    held.take(replyBytes(form, plan))
     const planned = { request: form, body, receivedMs, plan, slices }
     const reply = openReply(exchange, plan)
     const mayBegin = (): void => expectCurrent(entry)
@@ -43,6 +44,17 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
   } finally {
     releaseAfterReply(held, response)
   }
+}
+
+/** JSON of a flat record without its context. */
+const RECORD_BYTES = 512
+
+/**
+ * Memory for the parts of a reply, which wait for their client to read them: taken before anything is posted, since the outcome of a
+ * record is not refused for lack of memory. Each record has the address of the request in its context.
+ */
+export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
+  return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
 }
 
 /** What decides the posts and the answer of a write, besides its body. */
@@ -67,17 +79,28 @@ export function openReply({ response, observer }: Exchange, plan: Plan): OpenRep
   }
 }
 
+/** Counts the bytes of a reply that is given whatever the budget has left: its batch was applied. */
+export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exchange, bytes: number): void {
+  const held = byteBudget.open(accepted.queueKey(exchange.client))
+  held.add(bytes)
+  releaseAfterReply(held, exchange.response)
+}
+
 /** Sends the reply that V2 gave, where that is the answer; notes the end of a write that was answered. */
 export async function endReply(
-  { journal }: ProxyContext,
-  { response, observer }: Exchange,
+  context: ProxyContext,
+  exchange: Exchange,
   planned: PlannedRequest,
   answered: Answered,
 ): Promise<void> {
+  const { response, observer } = exchange
   const { batch, kept } = answered
   // A single record has no ids that another one could use again.
-  if (planned.plan.ids !== undefined) onceWritten(response, () => journal.answered(batch))
-  if (kept !== undefined) sendKept(response, kept)
+  if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
+  if (kept !== undefined) {
+    countReply(context, exchange, kept.body.length)
+    sendKept(response, kept)
+  }
   await observer.replied({ kind: 'answered', planned, answered })
 }
 

@@ -155,7 +155,7 @@ describe('the request around a batch', () => {
   it('answers 503 with Retry-After when the bodies under way fill the budget', async () => {
     const upstream = await startUpstream(() => undefined)
     const { headers, body } = batchOf(flatRecords(4))
-    const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 5 } })
+    const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 12 } })
     const first = adapter.request('POST', batchPath, { headers, body }).catch(() => undefined)
     await upstream.arrived(4)
     const reply = await adapter.request('POST', batchPath, { headers, body })

@@ -79,6 +79,23 @@ describe('createBatchReply', () => {
     expect(await client.untilClosed()).toContain('[1]')
   })
 
+  it('encodes no more than a client has read, and gives it every part', async () => {
+    const records = 2_000
+    const { client, response, reply } = await openReply(records)
+    client.socket.pause()
+    reply.begin()
+    for (let n = 0; n < records; n += 1) reply.settle(n, { ...part(n), json: `["${'x'.repeat(10_000)}"]` })
+    await reply.end()
+    let most = 0
+    for (let turns = 0; turns < 100; turns += 1) {
+      await turn()
+      most = Math.max(most, response.writableLength)
+    }
+    expect([response.writableEnded, most < 3_000_000]).toEqual([false, true])
+    client.socket.resume()
+    expect(readReply(await client.untilClosed())).toHaveLength(records)
+  })
+
   it('goes on without a client', async () => {
     const { client, response, reply } = await openReply(2)
     reply.begin()

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { batchOf, batchPath, flatRecords, readBatchReply } from '../support/batch-request.ts'
+import { batchOf, type BatchText, batchPath, flatRecords, readBatchReply } from '../support/batch-request.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
-import { startAdapter } from '../support/start-adapter.ts'
+import { type Reply, startAdapter } from '../support/start-adapter.ts'
 import { client, crowd, metric, requestOf, timed } from './support/crowd.ts'
 
 const a = client('key-a')
@@ -118,6 +118,35 @@ describe('clients that do not read their replies', () => {
     expect(read.status).toBe(200)
     expect(await metric(adapter, 'in_flight_bytes')).toBeLessThan(22_000_000)
     await expect.poll(() => metric(adapter, 'in_flight_bytes'), { timeout: 60_000 }).toBe(0)
+  })
+})
+
+describe('the reply to a batch', () => {
+  const long = `/${'p'.repeat(1_950)}${batchPath.slice(batchPath.indexOf('/V2'))}`
+  const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
+  const many = batchOf(flatRecords(200))
+
+  it('counts before its records are posted, with the address that each of its records repeats', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    const upstream = await startUpstream(async (seen, response) => {
+      if (seen.index > 0) await released
+      void echoRecord(seen, response)
+    })
+    const limits = { maxInFlightBytes: 900_000 }
+    const adapter = await startAdapter(upstream.url, { ...nested, limits })
+    const post = ({ headers, body }: BatchText): Promise<Reply> =>
+      adapter.request('POST', long, { headers: { ...a, ...headers }, body })
+    await post(small)
+    const first = post(many)
+    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200 * 2_000)
+    const posted = upstream.seen.length
+    const second = await post(many)
+    expect([second.status, second.text]).toEqual([503, expect.stringContaining('ADP_OVERLOADED')])
+    expect(upstream.seen).toHaveLength(posted)
+    release(undefined)
+    const { status, text } = await first
+    expect([status, text.match(/^HTTP\/1\.1 201 /gm)?.length]).toEqual([200, 200])
+    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBe(0)
   })
 })
 
