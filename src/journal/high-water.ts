@@ -16,7 +16,7 @@ import {
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-import type { AdapterError } from '../errors.ts'
+import { AdapterError, describeFileError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
 /**
@@ -210,9 +210,18 @@ function readText(path: string): string | undefined {
     return readFileSync(path, 'latin1')
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined
-    throw error
+    throw unusableMark(path, error)
   }
 }
+
+/** The error of a mark file that the user of the adapter may not read or write, or whose place is none for a file. */
+export const unusableMark = (path: string, cause: unknown): AdapterError =>
+  new AdapterError(
+    'ADP_CONFIGURATION',
+    `The file ${path} cannot be read or written: ${describeFileError(cause)}. Nothing was written to the journal. Give the file and its folder to the ` +
+      'user of the adapter, or name another folder in journal.stateDir.',
+    { cause },
+  )
 
 const isErrno = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code

@@ -26,6 +26,7 @@ export {
   type JournalDatabase,
   openJournalDatabase,
   sqlitePathOf,
+  tryOpening,
 } from './open-store.ts'
 export {
   dismissLost,

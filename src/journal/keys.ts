@@ -5,7 +5,6 @@ import { type Kysely, sql } from 'kysely'
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './schema.ts'
 import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey, unseal as unsealBlob } from './seal.ts'
-import type { Exclusively } from './store.ts'
 import { damagedJournal, damagedRow } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -14,11 +13,11 @@ const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answer
 
 /**
  * Sees to it that everything that the journal keeps can be read with `keys`, and remembers the first, which encrypts from
- * now on. A key that nothing is encrypted with any longer is forgotten. Errors: `ADP_CONFIGURATION` naming the key's id;
+ * now on; to be called alone. A key that nothing is encrypted with any longer is forgotten. Errors: `ADP_CONFIGURATION` naming the key's id;
  * `ADP_JOURNAL_DAMAGED` for what `findKeyDamage` finds.
  */
 export async function checkKeys(
-  exclusively: Exclusively,
+  db: Kysely<JournalTables>,
   keys: readonly JournalKey[],
   salt: Uint8Array,
   plaintextAccepted: boolean,
@@ -26,24 +25,22 @@ export async function checkKeys(
   const wrong = keys.find(({ key }) => key.byteLength !== 32)
   if (wrong !== undefined)
     throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
-  await exclusively(async (db) => {
-    const found = await findKeyDamage(db, keys, salt)
-    if (found !== undefined) throw damagedJournal(found.damage)
-    const known = await readKnown(db)
-    if (known.length === 0 && keys.length > 0 && !plaintextAccepted) await refusePlaintext(db)
-    for (const { id } of known) {
-      if (keys.some((key) => key.id === id)) continue
-      for (const table of sealedTables) {
-        const { rows } = await sql`select 1 from ${sql.table(table)} where key_id = ${id} limit 1`.execute(db)
-        if (rows.length > 0) throw missingKey(id)
-      }
-      if (sealerOf(await readMeta(db, NAME)) === id) throw missingKey(id)
-      await sql`delete from journal_keys where id = ${id}`.execute(db)
+  const found = await findKeyDamage(db, keys, salt)
+  if (found !== undefined) throw damagedJournal(found.damage)
+  const known = await readKnown(db)
+  if (known.length === 0 && keys.length > 0 && !plaintextAccepted) await refusePlaintext(db)
+  for (const { id } of known) {
+    if (keys.some((key) => key.id === id)) continue
+    for (const table of sealedTables) {
+      const { rows } = await sql`select 1 from ${sql.table(table)} where key_id = ${id} limit 1`.execute(db)
+      if (rows.length > 0) throw missingKey(id)
     }
-    const [first] = keys
-    if (first === undefined || known.some(({ id }) => id === first.id)) return
-    await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
-  })
+    if (sealerOf(await readMeta(db, NAME)) === id) throw missingKey(id)
+    await sql`delete from journal_keys where id = ${id}`.execute(db)
+  }
+  const [first] = keys
+  if (first === undefined || known.some(({ id }) => id === first.id)) return
+  await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
 }
 
 /** The error for a key that something names and the configuration lacks: where the journal has never had one of this id, the name was changed. */
@@ -183,32 +180,30 @@ const BOUND = 'mac_key of the trail'
  * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. Where an older key has sealed them
  * they are sealed anew with the first. It is made for a trail that has not begun, and never later: a trail that was not begun under it has
  * one that is derived from the salt. Error: `ADP_CONFIGURATION` without the key that has sealed it. `forInstance`: without it nothing is
- * written, so that a command whose file has a key that no instance has read yet makes no MAC that they cannot check.
+ * written, so that a command whose file has a key that no instance has read yet makes no MAC that they cannot check. To be called alone.
  */
 export async function openMacKey(
-  exclusively: Exclusively,
+  db: Kysely<JournalTables>,
   keys: readonly JournalKey[],
   salt: Uint8Array,
   { forInstance }: { readonly forInstance: boolean },
 ): Promise<MacKey> {
   const unkeyed = createHmac('sha256', salt).update('markbridge stages').digest()
-  return exclusively(async (db) => {
-    const kept = await readMeta(db, NAME)
-    const first = forInstance ? keys[0] : undefined
-    const key =
-      kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, kept, keys)
-    if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
-    const text = first === undefined || sealerOf(kept) === first.id ? kept : await seal(key, first)
-    if (text !== undefined && text !== kept) await writeMeta(db, NAME, text)
-    return {
-      key,
-      unkeyed,
-      keyed: true,
-      restore: async (now) => {
-        if (text !== undefined && (await readMeta(now, NAME)) === undefined) await writeMeta(now, NAME, text)
-      },
-    }
-  })
+  const kept = await readMeta(db, NAME)
+  const first = forInstance ? keys[0] : undefined
+  const key =
+    kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, kept, keys)
+  if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
+  const text = first === undefined || sealerOf(kept) === first.id ? kept : await seal(key, first)
+  if (text !== undefined && text !== kept) await writeMeta(db, NAME, text)
+  return {
+    key,
+    unkeyed,
+    keyed: true,
+    restore: async (now) => {
+      if (text !== undefined && (await readMeta(now, NAME)) === undefined) await writeMeta(now, NAME, text)
+    },
+  }
 }
 
 /** Puts the end of a trail that has not begun under a key; undefined: it has begun. What is not under the key after that is forged. */

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+
 import type { Kysely, RawBuilder } from 'kysely'
 
 import { backgroundClock } from '../clock.ts'
@@ -6,7 +8,7 @@ import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { type Availability, createAvailability } from './availability.ts'
 import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
 import type { HighWaterMark } from './high-water.ts'
-import { type MacKey, openMacKey } from './keys.ts'
+import { checkKeys, type MacKey, openMacKey } from './keys.ts'
 import { createPostgresStore } from './postgres/store.ts'
 import {
   checkVersion,
@@ -16,6 +18,7 @@ import {
   migrate,
   readMeta,
   readSalt,
+  stateOf,
 } from './schema.ts'
 import type { JournalKey } from './seal.ts'
 import { createSqliteStore } from './sqlite/store.ts'
@@ -49,10 +52,18 @@ export function openStore(url: string, options: StoreOptions): Store {
   )
 }
 
+/** What a journal is opened with. */
+interface Unsealed {
+  readonly keys: readonly JournalKey[]
+  /** With keys: rows that are not encrypted are read. */
+  readonly plaintextAccepted: boolean
+}
+
 /** The facts of a journal whose tables are up to date. */
 interface OpenedTables {
   readonly salt: Uint8Array
   readonly mark: HighWaterMark
+  readonly macKey: MacKey
   /** Milliseconds since the epoch; 0: never. */
   readonly readBackUntilMs: number
   /** The age of the journal when what it may have lost was accepted, ms; undefined: nothing was. */
@@ -60,25 +71,75 @@ interface OpenedTables {
 }
 
 /**
- * Checks that the journal is the one of its mark and brings its tables up to date. Errors: `ADP_JOURNAL_DAMAGED` with nothing
- * changed; those of `migrate`.
+ * Checks that the journal is the one of its mark and of these keys, and brings its tables up to date. Errors: `ADP_JOURNAL_DAMAGED` with
+ * nothing changed; those of `migrate`, `checkKeys` and `openMacKey`.
  */
-export async function openTables(store: Store): Promise<OpenedTables> {
+export async function openTables(store: Store, sealing: Unsealed): Promise<OpenedTables> {
+  await expectUsable(store)
+  return store.exclusively((db) => bringUpToDate(store, db, sealing))
+}
+
+async function expectUsable(store: Store): Promise<void> {
   expectSound(store, await store.findDamage())
   expectSound(store, (await findUnreadable(store.db, store.dialect))?.damage)
-  return store.exclusively(async (db) => {
-    expectSound(store, await findContradiction({ ...store, db }))
-    await migrate(db, store.dialect)
-    await keepPlace(db, store.dialect, { anew: false })
-    const fromAge = await readMeta(db, 'read_back_from_age')
-    const mark = await readHighWater(db, store.dialect)
-    return {
-      salt: await readSalt(db),
-      mark: mark ?? { identity: '', commits: new Map() },
-      readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
-      readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
+}
+
+async function bringUpToDate(
+  store: Store,
+  db: Kysely<JournalTables>,
+  { keys, plaintextAccepted }: Unsealed,
+): Promise<OpenedTables> {
+  expectSound(store, await findContradiction({ ...store, db }))
+  await migrate(db, store.dialect)
+  await keepPlace(db, store.dialect, { anew: false })
+  const salt = await readSalt(db)
+  await checkKeys(db, keys, salt, plaintextAccepted)
+  const fromAge = await readMeta(db, 'read_back_from_age')
+  const mark = await readHighWater(db, store.dialect)
+  return {
+    salt,
+    mark: mark ?? { identity: '', commits: new Map() },
+    macKey: await openMacKey(db, keys, salt, { forInstance: true }),
+    readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
+    readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
+  }
+}
+
+/**
+ * Asks all that a start asks of a journal, also while it is served, and changes nothing: the tables are brought up to date in a transaction that
+ * is rolled back. Those of an earlier version are
+ * only read, since their change may take long; where there are none, serve creates them. Errors: those of `openJournal`.
+ */
+export async function tryOpening({
+  url,
+  markFile,
+  ...sealing
+}: DatabaseOptions & Unsealed): Promise<'current' | 'earlier' | 'new'> {
+  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
+  const tried = new AdapterError('ADP_INTERNAL', 'The start was tried.')
+  try {
+    const path = sqlitePathOf(url)
+    if (path !== undefined && !existsSync(path)) {
+      expectSound(store, await store.findDamage())
+      return 'new'
     }
-  })
+    await expectUsable(store)
+    const state = await stateOf(store.db, store.dialect)
+    if (state === 'earlier') return state
+    await store
+      .exclusively(async (db) => {
+        await bringUpToDate(store, db, sealing)
+        throw tried
+      })
+      .catch((cause: unknown) => {
+        if (cause !== tried) throw cause
+      })
+    return state
+  } catch (error) {
+    throw toOpeningError(store, error)
+  } finally {
+    await store.close()
+  }
 }
 
 function expectSound({ place }: Store, damage: string | undefined): void {
@@ -122,7 +183,8 @@ const TIMEOUT_MS = 10_000
 export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
   return openExisting(url, markFile, async (store, ask) => {
     const { db, dialect, exclusively } = store
-    const macKey = await openMacKey(exclusively, keys, await readSalt(db), { forInstance: false })
+    const salt = await readSalt(db)
+    const macKey = await exclusively((at) => openMacKey(at, keys, salt, { forInstance: false }))
     return { db, dialect, macKey, nowMs: () => store.nowMs(), ask, close: () => store.close() }
   })
 }
@@ -135,8 +197,7 @@ export async function openExisting<Opened>(
 ): Promise<Opened> {
   const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
   try {
-    expectSound(store, await store.findDamage())
-    expectSound(store, (await findUnreadable(store.db, store.dialect))?.damage)
+    await expectUsable(store)
     expectSound(store, await findContradiction(store))
     await checkVersion(store.db, store.dialect)
     return await open(store, createAvailability(store, backgroundClock, () => undefined).ask)

@@ -181,6 +181,16 @@ export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect):
   )
 }
 
+/** Whether the tables are those of this version, of an earlier one, or not there. Error: `ADP_CONFIGURATION` for those of a later version. */
+export async function stateOf(
+  db: Kysely<JournalTables>,
+  dialect: Dialect,
+): Promise<'current' | 'earlier' | 'new'> {
+  const version = await readVersion(db, dialect)
+  if (version === 0) return 'new'
+  return version < migrations.length ? 'earlier' : 'current'
+}
+
 /** The version of the tables; 0: there are none. */
 async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<number> {
   if (!(await hasTables(db, dialect))) return 0

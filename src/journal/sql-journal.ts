@@ -10,7 +10,6 @@ import { ownProcesses, type Processes, processOf } from './process-identity.ts'
 import type { Journal } from './journal.ts'
 import type { JournalDatabase } from './open-store.ts'
 import { createKeptBytes, type KeptLimits, keptLimits, tooMuchKept } from './kept-bytes.ts'
-import { checkKeys, openMacKey } from './keys.ts'
 import { createKnownMarks } from './known-marks.ts'
 import { takeLease } from './lease.ts'
 import { readMeta, writeMeta } from './schema.ts'
@@ -126,11 +125,10 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const keepRecordsMs = Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS)
   const unsealing = { keys, plaintextAccepted: options.plaintext === 'accept' }
   const { db } = store
-  const { salt, mark, readBackUntilMs, readBackFromAgeMs } = await openTables(store)
-  await checkKeys(store.exclusively, keys, salt, unsealing.plaintextAccepted)
+  const opened = await openTables(store, unsealing)
+  const { salt, mark, macKey, readBackUntilMs, readBackFromAgeMs } = opened
   await store.prepare({ salt, mark, key: keys[0], replayForMs, process: processOf(processes.own) })
   const hashKeys = createKeyHash(salt)
-  const macKey = await openMacKey(store.exclusively, keys, salt, { forInstance: true })
   const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
   const ageing = await openAgeing({ store, clock, replayForMs })
   /** A wall clock that is set forward does not end the time in which new records are read back. */

@@ -7,12 +7,20 @@ import type { Command } from 'commander'
 import { openSides } from '../../app/open-sides.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { systemClock } from '../../clock.ts'
-import { type Config, journalUrlOf, loadConfig, readEnvironment, warningsOf } from '../../config/index.ts'
+import {
+  acceptsPlaintext,
+  type Config,
+  journalKeysOf,
+  journalUrlOf,
+  loadConfig,
+  readEnvironment,
+  warningsOf,
+} from '../../config/index.ts'
 import { writeMarkQuery } from '../../compare/run/queries.ts'
 import { AdapterError } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
 import { describeConnection, remedyOf } from '../../http/connection-error.ts'
-import { openInspector, sqlitePathOf } from '../../journal/index.ts'
+import { openInspector, sqlitePathOf, tryOpening } from '../../journal/index.ts'
 import { configOption, expectConfig } from '../options.ts'
 import { probe } from '../probe.ts'
 import { describeCause } from '../run-text.ts'
@@ -160,40 +168,58 @@ function examineClock(aheadMs: number | undefined): Finding {
 async function examineJournal({ journal }: Config): Promise<readonly Finding[]> {
   const url = journalUrlOf(journal)
   if (url === 'none') return [['warning', 'none: a repeated batch is posted again', 'Set journal.url.']]
-  const path = sqlitePathOf(url)
-  if (path !== undefined && !existsSync(path))
-    return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
+  const markFile = markFileOf(journal)
   try {
-    const inspector = await openInspector(url, markFileOf(journal))
-    try {
-      const balances = await inspector.balances()
-      const letters = await inspector.deadLetters({ limit: 1_000 })
-      const wrong = balances.filter(({ holds }) => !holds).map(({ partner }) => partner)
-      if (wrong.length > 0)
-        return [
-          ['fails', `the balance of ${wrong.join(', ')} does not add up`, 'Run markbridge journal check.'],
-        ]
-      return letters.length === 0
-        ? [['ok', 'it can be read, and its balances add up']]
-        : [['warning', `${letters.length} dead letter(s)`, 'Run markbridge journal ls --dead-letters.']]
-    } finally {
-      await inspector.close()
-    }
+    const keys = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
+    const state = await tryOpening({ url, markFile, ...keys })
+    const path = sqlitePathOf(url)
+    if (state === 'new' && path !== undefined)
+      return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
+    if (state === 'new')
+      return [['ok', 'its database is empty, and its user may create the tables; serve does']]
+    if (state === 'earlier')
+      return [
+        [
+          'warning',
+          'its tables are those of an earlier version',
+          'Start serve, which brings them up to date.',
+        ],
+      ]
+    return await examineRecords(url, markFile)
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    return [
-      ['fails', cause.message, 'Check journal.url; docs/operations.md says what to do about a lost journal.'],
-    ]
+    // It says what to do.
+    return [['fails', cause.message]]
+  }
+}
+
+async function examineRecords(url: string, markFile: string | undefined): Promise<readonly Finding[]> {
+  const inspector = await openInspector(url, markFile)
+  try {
+    const balances = await inspector.balances()
+    const letters = await inspector.deadLetters({ limit: 1_000 })
+    const wrong = balances.filter(({ holds }) => !holds).map(({ partner }) => partner)
+    if (wrong.length > 0)
+      return [
+        ['fails', `the balance of ${wrong.join(', ')} does not add up`, 'Run markbridge journal check.'],
+      ]
+    return letters.length === 0
+      ? [['ok', 'it can be read, and its balances add up']]
+      : [['warning', `${letters.length} dead letter(s)`, 'Run markbridge journal ls --dead-letters.']]
+  } finally {
+    await inspector.close()
   }
 }
 
 /** The folder, or the nearest one above it that is there, has to be writable for this user. */
-async function examineFolder(folder: string, message = `${folder} can be written`): Promise<Finding> {
+async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
   const remedy = `Give it to the user of the adapter, or name another folder than ${folder}.`
+  if (!statSync(place).isDirectory()) return ['fails', `${place} is no folder`, remedy]
+  const state = place === resolve(folder) ? 'can be written' : 'does not exist yet; serve creates it'
   return access(place, constants.W_OK | constants.X_OK).then(
-    () => ['ok', message],
+    () => ['ok', message ?? `${folder} ${state}`],
     () => ['fails', `${place} cannot be written by this user`, remedy],
   )
 }

@@ -44,7 +44,7 @@ type SearchHash = (kind: HashedKind, id: string) => number
 export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealing): Promise<SearchHash> {
   const salt = await readSalt(db)
   const hashKeys = createKeyHash(salt)
-  const opening = openMacKey((read) => db.transaction().execute(read), keys, salt, { forInstance: false })
+  const opening = db.transaction().execute((at) => openMacKey(at, keys, salt, { forInstance: false }))
   const opened = await opening.catch((cause: unknown) => {
     if (cause instanceof AdapterError && cause.code === 'ADP_CONFIGURATION') return cause
     throw cause

@@ -1,10 +1,22 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
 
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
 import { type Committed, type Operation, type OperationResult, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, markerOf, openMarkFile, slotOf } from '../high-water.ts'
+import {
+  createHighWater,
+  type HighWater,
+  type HighWaterMark,
+  type MarkFile,
+  markerOf,
+  openMarkFile,
+  slotOf,
+  unusableMark,
+} from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
 import { gaveUp, type StoreError } from '../store-error.ts'
@@ -52,7 +64,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
     checkIntegrity: () => Promise.resolve(undefined),
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
-      highWater = createHighWater(secrets, path === undefined ? undefined : openMarkFile(path, secrets.mark))
+      highWater = createHighWater(secrets, path === undefined ? undefined : openStateFile(path, secrets.mark))
       commit = createCommit(pool, highWater, secrets)
       return Promise.resolve()
     },
@@ -66,6 +78,16 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
       highWater = undefined
       return db.destroy()
     },
+  }
+}
+
+/** Opens the mark file in `journal.stateDir`, which is made where it is not there. Error: `ADP_CONFIGURATION`. */
+function openStateFile(path: string, mark: HighWaterMark): MarkFile {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    return openMarkFile(path, mark)
+  } catch (cause) {
+    throw unusableMark(path, cause)
   }
 }
 
