@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
+import { toInternalError } from './app/background/calls.ts'
 import { toBackground } from './app/background/to-background.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { type OpenedConsoleData, openInstanceConsole } from './app/console/open-console-data.ts'
@@ -18,6 +19,7 @@ import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/live/exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address.ts'
+import { createFailureScope } from './http/failure-scope.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlicing } from './http/slices.ts'
 import { createSlowClients } from './http/slow-clients.ts'
@@ -88,6 +90,11 @@ export interface App {
    * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
    */
   close(): Promise<void>
+  /**
+   * Takes a failure that no code has handled: logs it, and fails the request or the run of records that it belongs to. To be called by
+   * the handlers of `unhandledRejection` and `uncaughtException`, which the program that runs the adapter installs.
+   */
+  readonly onUnhandled: (cause: unknown) => void
   /** What `/metrics` shows, as data. */
   metrics(): Promise<MetricsSnapshot>
   /** What the pages of the console ask; undefined before `listen`, and where no console or no journal is configured. */
@@ -140,6 +147,10 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     },
     reload: createReload(apply, report),
     close,
+    onUnhandled: (cause) => {
+      events.internalError(toInternalError(cause))
+      parts.exchange.failures.fail(cause)
+    },
     metrics: metrics.snapshot,
     consoleData: () => started?.console?.data,
   }
@@ -247,6 +258,7 @@ function compose(config: Config, overrides: AppOverrides) {
     onVisible: metrics.visible,
     active: createActiveRecords(),
     limits: () => batchLimits,
+    failures: createFailureScope(),
     slowClients: createSlowClients(config.tuning.slowClients, systemClock),
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),

@@ -14,6 +14,7 @@ import {
   unpackConfig,
 } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
+import { keepServing } from './last-handlers.ts'
 
 type Peer = Remote<WorkerCalls> & ReloadPeer
 
@@ -236,6 +237,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     })
     start(app)
     const { url } = await app.listen()
+    keepServing(app.onUnhandled)
     // Where the primary has gone, the channel closes, which ends this process.
     primary.call('ready', url).catch(() => undefined)
     await stopped

@@ -168,7 +168,7 @@ export function createProxyApp(
     const leave = [context.inFlight.enter()]
     watchClient(context, request, response)
     try {
-      await serve(request, response, leave)
+      await context.failures.run(() => serve(request, response, leave))
     } catch (cause) {
       answerFailure(cause, response, events)
     } finally {

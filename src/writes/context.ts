@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { FailureScope } from '../http/failure-scope.ts'
 import type { Slicing } from '../http/slices.ts'
 import type { Journal } from '../journal/index.ts'
 import type { Events } from '../observability/events.ts'
@@ -33,6 +34,8 @@ export interface WriteContext {
   /** The records that runs of this process work on. */
   readonly active: ActiveRecords
   readonly slicing: Slicing
+  /** Fails the run or the request that a failure belongs to which no code handles. */
+  readonly failures: FailureScope
   readonly events: Events
   /** Does work that no client waits for within a span; undefined: nothing is traced. */
   readonly traceWork?:

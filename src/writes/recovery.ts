@@ -134,8 +134,9 @@ export function createRecovery(
   }
 }
 
-/** How long a batch rests after a failure. */
+/** How long a batch rests after a failure; doubled after each further one, so that what fails for ever does not call V3 for ever. */
 const AFTER_FAILURE_MS = 5_000
+const LONGEST_REST_MS = 40_000
 
 /** True for due records, not for orphans. */
 const isDue = ({ positions }: Work): boolean => positions !== undefined
@@ -144,7 +145,7 @@ type Resting = ReturnType<typeof createResting>
 
 /** Creates the batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
-  const rests = new Map<number, Waiting | { readonly retryMs: number }>()
+  const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
     if (nowMs() >= untilMs) return false
     if (missing === 'partner') return true
@@ -159,7 +160,14 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   return {
     wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
     /** Lets a batch rest after a failure, so that others have their turn. */
-    failed: (batch: number): void => void rests.set(batch, { retryMs: clock.nowMs() + AFTER_FAILURE_MS }),
+    failed: (batch: number): void => {
+      const last = rests.get(batch)
+      const restMs =
+        last === undefined || 'missing' in last
+          ? AFTER_FAILURE_MS
+          : Math.min(last.restMs * 2, LONGEST_REST_MS)
+      rests.set(batch, { retryMs: clock.nowMs() + restMs, restMs })
+    },
     has: (batch: number): boolean => {
       const rest = rests.get(batch)
       if (rest === undefined || 'missing' in rest) return waiting(batch) !== undefined

@@ -61,7 +61,7 @@ export async function runRecords(
   run: Run,
   reply?: Reply,
 ): Promise<BatchTally> {
-  const { active, clock, journal, orphans, slicing, nowMs } = context
+  const { active, clock, failures, journal, orphans, slicing, nowMs } = context
   const { batch, lease, plan, clientWaits, receivedMs, replyContext } = run
   const { outcomesShown } = plan
   const wanted = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
@@ -85,7 +85,7 @@ export async function runRecords(
       maySend: () => journal.lease() === lease && !settler.hasFailed(),
       renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
     }
-    const denial = await session.postRecords(tasks, permission, (position, outcome) => {
+    const onOutcome: Parameters<RunSession['postRecords']>[2] = (position, outcome) => {
       const planned = plan.records[position]
       if (planned === undefined) return
       const part = toReplyPart(planned, outcome, replyContext)
@@ -93,7 +93,14 @@ export async function runRecords(
       if ('reason' in outcome) tally.reason = outcome.reason
       const followUp = { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }
       settler.settle(settlementOf(position, outcome, part, followUp), part)
-    })
+    }
+    const denial = await failures
+      .run(() => session.postRecords(tasks, permission, onOutcome))
+      .catch((cause: unknown) => {
+        // What is left of the run must neither send nor settle anything: recovery has the records now.
+        settler.fail()
+        throw cause
+      })
     await settler.flushed()
     if (denial === undefined) return tally
     if (run.isNew === true) {
@@ -229,13 +236,15 @@ function createSettler(
     if (flushing !== undefined || pending.length === 0) return
     flushing = flush()
     // `flushed` rejects with the same cause.
-    flushing.catch(() => {
-      failed = true
-      for (const release of successors.values()) release(false)
-    })
+    flushing.catch(fail)
+  }
+  const fail = (): void => {
+    failed = true
+    for (const release of successors.values()) release(false)
   }
   return {
     settle: (settled: Settled, part: PartReply): void => {
+      if (failed) return
       pending.push({ settled, part })
       left -= 1
       if (left <= 0 || successors.has(settled.position)) begin()
@@ -246,7 +255,9 @@ function createSettler(
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
-    /** True once the journal could not keep an outcome; it keeps no later one of this run either. */
+    /** Ends the run: no outcome is settled any more. */
+    fail,
+    /** True once the run has failed, or the journal could not keep an outcome; it keeps no later one of this run either. */
     hasFailed: (): boolean => failed,
     /** Resolves when every settled outcome is durable and reported; rejects when one cannot be kept. */
     flushed: async (): Promise<void> => {

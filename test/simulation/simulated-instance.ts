@@ -1,6 +1,7 @@
 import { toPartners } from '../../src/app/partners.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { AdapterError, errorRules } from '../../src/errors.ts'
+import { createFailureScope } from '../../src/http/failure-scope.ts'
 import type { Slicing } from '../../src/http/slices.ts'
 import type { BeginResult, DurableJournal } from '../../src/journal/index.ts'
 import type { Processes } from '../../src/journal/process-identity.ts'
@@ -193,6 +194,7 @@ export class SimulatedInstance {
       onVisible: () => undefined,
       active: createActiveRecords(),
       slicing,
+      failures: createFailureScope(),
       events,
       clock,
       nowMs: () => clock.wallMs(),

@@ -1,5 +1,6 @@
 import { systemClock } from '../../src/clock.ts'
 import { AdapterError } from '../../src/errors.ts'
+import { createFailureScope } from '../../src/http/failure-scope.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { createEvents } from '../../src/observability/events.ts'
@@ -30,6 +31,7 @@ export function createWriteContext(own: Partial<WriteContext> = {}): WriteContex
     onVisible: () => undefined,
     active: createActiveRecords(),
     slicing: createSlicing(),
+    failures: createFailureScope(),
     events: createEvents(createLogger('silent')),
     clock,
     nowMs: () => clock.nowMs(),

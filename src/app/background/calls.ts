@@ -110,9 +110,9 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/** An error of background work as the log has it: without its message, which may quote a value. */
+/** An unforeseen error as the log has it: without its message, which may quote a value. Without an error, a thread has ended. */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }
-    : { errorName: 'background thread ended', stack: [] }
+    : { errorName: cause === undefined ? 'background thread ended' : typeof cause, stack: [] }
 }

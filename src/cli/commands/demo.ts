@@ -17,6 +17,7 @@ import { stages } from '../../rollout/stage.ts'
 import { createSandbox } from '../../sandbox/index.ts'
 import { createLogger, openTextLines } from '../../observability/logger.ts'
 import { openConsole } from '../console/open-console.ts'
+import { keepServing } from '../last-handlers.ts'
 import { runUntilStopped } from '../signals.ts'
 import { ownCommand } from '../text.ts'
 import { readPercent, readPort } from '../options.ts'
@@ -161,6 +162,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   const app = createApp(config, { logger, tracing: await openConfiguredTracing() })
   onClose(() => app.close())
   const adapter = await app.listen()
+  keepServing(app.onUnhandled)
   console.log(`adapter ready ${adapter.url}`)
   const opened =
     config.console && (await openConsole(config.console, () => config, logger, app.consoleData(), url))

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { type Command, Option } from 'commander'
 
 import type { App } from '../../app.ts'
+import { toInternalError } from '../../app/background/calls.ts'
 import { createReload, type Reload } from '../../app/reload.ts'
 import { createWorkerWatch } from '../../app/watch-workers.ts'
 import { systemClock } from '../../clock.ts'
@@ -11,6 +12,7 @@ import { AdapterError } from '../../errors.ts'
 import { createEvents } from '../../observability/events.ts'
 import { createLogger, type Logger, openTextLines } from '../../observability/logger.ts'
 import { configOption, NO_CONFIG, readPort, readWhole } from '../options.ts'
+import { keepServing } from '../last-handlers.ts'
 import { runUntilStopped } from '../signals.ts'
 import { formatHints } from '../text.ts'
 import { openConfiguredTracing } from '../tracing.ts'
@@ -149,6 +151,7 @@ async function startHere(config: Config, logger: Logger): Promise<Adapter> {
   const { createApp } = await import('../../app.ts')
   const app = createApp(config, { logger, tracing: await openConfiguredTracing() })
   const { url } = await app.listen()
+  keepServing(app.onUnhandled)
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
@@ -156,6 +159,7 @@ async function startHere(config: Config, logger: Logger): Promise<Adapter> {
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
+  keepServing((cause) => createEvents(logger).internalError(toInternalError(cause)))
   const reload = createReload(workers.apply, watch.reloads)
   return { url: workers.url, stop: () => workers.stop(), reload, consoleData: undefined }
 }
