@@ -60,7 +60,8 @@ export function createRecovery(
         },
         (cause: unknown) => {
           failed(cause)
-          resting.failed(batch)
+          const hasCalled = !(cause instanceof AdapterError) || cause.code === 'ADP_OUTCOME_UNKNOWN'
+          resting.failed(batch, hasCalled)
         },
       )
       .finally(() => {
@@ -134,7 +135,7 @@ export function createRecovery(
   }
 }
 
-/** How long a batch rests after a failure; doubled after each further one, so that what fails for ever does not call V3 for ever. */
+/** How long a batch rests after a failure. What fails once it calls V3 rests twice as long each time: it may fail for ever. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
@@ -160,12 +161,10 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   return {
     wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
     /** Lets a batch rest after a failure, so that others have their turn. */
-    failed: (batch: number): void => {
+    failed: (batch: number, hasCalled = false): void => {
       const last = rests.get(batch)
-      const restMs =
-        last === undefined || 'missing' in last
-          ? AFTER_FAILURE_MS
-          : Math.min(last.restMs * 2, LONGEST_REST_MS)
+      const isAgain = hasCalled && last !== undefined && 'retryMs' in last
+      const restMs = isAgain ? Math.min(last.restMs * 2, LONGEST_REST_MS) : AFTER_FAILURE_MS
       rests.set(batch, { retryMs: clock.nowMs() + restMs, restMs })
     },
     has: (batch: number): boolean => {

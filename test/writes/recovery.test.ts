@@ -154,6 +154,22 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([1_000])
   })
 
+  it('lets a batch rest twice as long each time that its run fails, up to 40 s', async () => {
+    let loads = 0
+    const load = (): never => {
+      loads += 1
+      throw new RangeError('an odd reply')
+    }
+    const { clock, context } = startRecovery({ load }, () => Promise.resolve(here))
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
+    const counts: number[] = []
+    for (const ms of [4_500, 6_000, 11_000, 21_000, 41_000, 41_000, 41_000]) {
+      await clock.pass(ms)
+      counts.push(loads)
+    }
+    expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7])
+  })
+
   it('gives up after a day what there is no token for', async () => {
     const settled: unknown[] = []
     const day = 86_400_000
