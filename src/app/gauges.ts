@@ -57,7 +57,7 @@ export function addGauges(
  */
 export function addJournalGauges(
   { addGauge }: Gauges,
-  journal: Pick<Journal, 'balances' | 'isAvailable'>,
+  journal: Pick<Journal, 'balances' | 'deadLetters' | 'isAvailable'>,
   clock: Clock,
 ): void {
   // `journal_available` then shows the cause.
@@ -81,6 +81,15 @@ export function addJournalGauges(
         recordStates.map((state) => ({ partner: balance.partner, state, value: balance[state] })),
       ),
     { labels: ['partner', 'state'], shared: true },
+  )
+  addGauge(
+    'journal_dead_letters',
+    'Dead letters that no operator has dismissed yet.',
+    async () => {
+      const letters = await inTime(journal.deadLetters(), JOURNAL_MS, clock, late)
+      return (await balances()).map(({ partner }) => ({ partner, value: letters.get(partner) ?? 0 }))
+    },
+    { labels: ['partner'], shared: true },
   )
   addGauge('journal_available', 'Processes that can write to the journal.', () =>
     journal.isAvailable() ? 1 : 0,

@@ -150,12 +150,23 @@ export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, d
 /** Share of the offered records, in percent, that has to be compared: below it a run is inconclusive. */
 export const LEAST_COMPARED_PERCENT = 90
 
-/** The outcome of a run. A difference counts whatever else is in doubt: more records would not take it back. */
-export function outcomeOf(document: RunDocument): RunOutcome {
-  const { differs, onlyV2, onlyV3 } = document.verdicts
-  if (differs + onlyV2 + onlyV3 > 0) return 'differs'
+/** The advice on the next step of the partner of a live document (`rollout/advise`), as far as it is known. */
+export type StepAdvice = { readonly verdict: string; readonly missing: readonly string[] } | undefined
+
+/**
+ * The outcome of a run. A difference counts whatever else is in doubt: more records would not take it back. What live comparison has found is
+ * `ready` where the advice on the next step is, and only there.
+ */
+export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcome {
+  if (document.kind === 'live' && advice?.verdict === 'ready') return 'ready'
+  if (unlikeOf(document.verdicts) > 0) return 'differs'
+  if (document.kind === 'live') return 'inconclusive'
   return doubtsOf(document).some((doubt) => doubt !== 'expiredRules') ? 'inconclusive' : 'ready'
 }
+
+/** Records that are not the same on both sides. */
+export const unlikeOf = ({ differs, onlyV2, onlyV3 }: RunDocument['verdicts']): number =>
+  differs + onlyV2 + onlyV3
 
 /** What is in doubt about a run, the gravest first; empty where nothing is. */
 export function doubtsOf(document: RunDocument): readonly RunDoubt[] {

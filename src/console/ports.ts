@@ -1,5 +1,5 @@
 import type { TrendDay } from '../compare/evidence/read-evidence.ts'
-import type { RunDocument } from '../compare/run-document.ts'
+import type { RunDocument, StepAdvice } from '../compare/run-document.ts'
 import type { ListedRun, UnfinishedRun } from '../compare/run/read-runs.ts'
 import type { Actor } from '../rollout/operators.ts'
 import type { Stage, StageSetting } from '../rollout/stage.ts'
@@ -36,6 +36,8 @@ export interface ComparisonDesk {
 export interface LiveResult {
   readonly partner: string
   readonly document: RunDocument
+  /** That is judged by the document; undefined where none is. */
+  readonly advice: StepAdvice
   readonly trend: readonly TrendDay[]
 }
 
@@ -142,11 +144,17 @@ export type Step =
       readonly kind: 'set'
       readonly stage: Stage
       readonly despiteHold: boolean
+      readonly despiteAdvice: boolean
       readonly dryRun: boolean
       readonly reason: string
     })
   | { readonly kind: 'back'; readonly reason: string }
-  | { readonly kind: 'approve'; readonly despiteHold: boolean; readonly reason: string }
+  | {
+      readonly kind: 'approve'
+      readonly despiteHold: boolean
+      readonly despiteAdvice: boolean
+      readonly reason: string
+    }
 
 /** What became of a step: the answer of the command in words and, for programs, as its document. */
 export interface StepResult {

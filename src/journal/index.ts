@@ -41,7 +41,7 @@ export { connectPostgres } from './postgres/connections.ts'
 export { ownIdentity } from './process-identity.ts'
 export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
 export { type JournalTables, readMeta, readSalt } from './schema.ts'
-export { isDue, readBalances, settledAmong } from './read-records.ts'
+export { isDue, readBalances, readDeadLetters, settledAmong } from './read-records.ts'
 export {
   createKeyHash,
   decrypt,

@@ -294,6 +294,8 @@ export interface Journal {
   balances(): Promise<readonly Balance[]>
   /** How many records of each partner that V3 serves are open or due; a partner without one is left out. */
   unsettled(): Promise<ReadonlyMap<string, number>>
+  /** How many dead letters each partner has; a partner without one is left out. */
+  deadLetters(): Promise<ReadonlyMap<string, number>>
   /** A text that all instances keep under a name, without a value of a mark; undefined: none. */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>

@@ -98,6 +98,7 @@ function createLateJournal(
     due: (nowMs, limit) => ask((opened) => opened.due(nowMs, limit)),
     balances: () => ask((opened) => opened.balances()),
     unsettled: () => ask((opened) => opened.unsettled()),
+    deadLetters: () => ask((opened) => opened.deadLetters()),
     readNote: (name) => ask((opened) => opened.readNote(name)),
     writeNote: (name, text) => ask((opened) => opened.writeNote(name, text)),
     lease: () => journal?.lease(),

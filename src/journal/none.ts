@@ -188,6 +188,7 @@ export function createNoJournal(): Journal {
           [...totals].flatMap(([partner, counts]) => (counts.open > 0 ? [[partner, counts.open]] : [])),
         ),
       ),
+    deadLetters: () => Promise.resolve(new Map()),
     lease: () => LEASE,
     renewLease: () => Promise.resolve(LEASE),
     isAvailable: () => true,

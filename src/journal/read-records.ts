@@ -178,6 +178,14 @@ export async function readBalances(db: Kysely<JournalTables>): Promise<readonly 
   return rows
 }
 
+/** How many dead letters each partner has; a partner without one is left out. */
+export async function readDeadLetters(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await sql<{ partner: string; records: number | string }>`
+    select b.partner, count(*) as records from journal_records r
+    join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`.execute(db)
+  return new Map(rows.map(({ partner, records }) => [partner, Number(records)]))
+}
+
 /**
  * How many records of each partner that V3 serves are open, or are looked at again in the background; a partner without such a record is
  * left out.

@@ -23,6 +23,7 @@ import {
   readOlderOpen,
   readOlderUnsettled,
   readStillOpen,
+  readDeadLetters,
   readUnsettled,
 } from './read-records.ts'
 import { purge } from './retention.ts'
@@ -311,6 +312,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     writeNote: (name, text) => ask(() => writeMeta(db, NOTE + name, text)),
     balances: () => ask(() => readBalances(db)),
     unsettled: () => ask(() => readUnsettled(db)),
+    deadLetters: () => ask(() => readDeadLetters(db)),
     lease: () => (lease.holds() ? lease.instance() : undefined),
     renewLease: async () => {
       try {

@@ -9,7 +9,7 @@ import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollou
 
 const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
 
-const toCanary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first'] as const
+const toCanary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first', '--despite-advice'] as const
 
 /** Adds an instance of another machine that is cut off; gives its number. */
 async function addCutOff({ journal }: Serving): Promise<number> {
@@ -67,7 +67,16 @@ describe('the cool-down of a guard', () => {
     await goBack(store, { partner: 'acme', revision: 1, fileStage: undefined, reason: finding })
     return { store, config: await rolloutFile(url, { rollout: { resendWindowMs: 1_000, ...rollout } }) }
   }
-  const further = ['set', 'acme', 'canary', '--percent', '20', '--reason', 'more'] as const
+  const further = [
+    'set',
+    'acme',
+    'canary',
+    '--percent',
+    '20',
+    '--reason',
+    'more',
+    '--despite-advice',
+  ] as const
 
   it('refuses a step forward with what the guard has found, until an operator confirms it', async () => {
     const { store, config } = await acted()
@@ -92,7 +101,7 @@ describe('the cool-down of a guard', () => {
     await expect.poll(() => rollout(...further, '--despite-hold')).toMatchObject({ status: 0 })
     expect((await store.history({ partner: 'acme' })).at(-1)).toMatchObject({
       action: 'commit',
-      reason: 'more (despite the guard)',
+      reason: expect.stringMatching(/^more \(despite the guard; despite the advice: .*\)$/) as unknown,
     })
     // Nor is taking a school off V3.
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
@@ -100,7 +109,7 @@ describe('the cool-down of a guard', () => {
 
   it('names --never and until when a step is early only for a step to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
-    expect((await rollout('set', 'acme', 'canary', '--reason', 'x')).stderr).toContain(
+    expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'acme: a canary of 0 % serves no unit on V3: name --percent or --always.',
     )
     const both =
@@ -123,6 +132,9 @@ describe('the cool-down of a guard', () => {
     const propose = async (): Promise<string> => (await ann(...further, '--despite-hold')).stderr
     await expect.poll(propose).toMatch(/waits 24 h for the approval/)
     expect((await bert('approve', 'acme')).stderr).toMatch(/a guard acted/)
-    expect(await bert('approve', 'acme', '--despite-hold')).toMatchObject({ status: 0 })
+    const refused = await bert('approve', 'acme', '--despite-hold', '--json')
+    expect(JSON.parse(refused.stdout)).toMatchObject({ result: 'notReady' })
+    const despite = ['--despite-hold', '--despite-advice']
+    expect(await bert('approve', 'acme', ...despite)).toMatchObject({ status: 0 })
   })
 })

@@ -57,7 +57,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
       source: 'store',
       since: time,
       by: me,
-      reason: 'begin',
+      reason: 'begin (advice: ready)',
       advice: { verdict: 'inconclusive', missing: expect.arrayContaining([]) as unknown },
     })
     const skipped = await rollout('set', 'acme', 'v3', '--reason', 'too fast')
@@ -66,7 +66,18 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
       stdout: '',
       stderr: 'markbridge: acme: Forward goes one stage at a time: after shadow comes canary, not v3.\n',
     })
-    const canary = ['set', 'acme', 'canary', '--percent', '5', '--never', 'b,a', '--reason', 'first'] as const
+    const canary = [
+      'set',
+      'acme',
+      'canary',
+      '--percent',
+      '5',
+      '--never',
+      'b,a',
+      '--reason',
+      'first',
+      '--despite-advice',
+    ] as const
     expect(await later(() => rollout(...canary, '--dry-run'))).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(
@@ -97,7 +108,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
       ),
     )
     expect((await rollout('show', 'acme')).stdout).toMatch(
-      /^acme: canary with 5 % of the units on V3\nrevision \d+, since \S+Z, by \S+: first\nnever on V3: b, a\n\nadvice on v3: inconclusive\n {2}- /,
+      /^acme: canary with 5 % of the units on V3\nrevision \d+, since \S+Z, by \S+: first \(despite the advice: inconclusive\. .*\)\nnever on V3: b, a\n\nadvice on v3: inconclusive\n {2}- /,
     )
     expect((await rollout('back', 'acme')).stdout).toMatch(
       /^acme: canary with 5 % of the units on V3 -> shadow \(revision \d+\)\.\n$/,
@@ -115,10 +126,14 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
       history.stdout.split('\n').map((line) => line.replace(/^\S+Z +/, '').replaceAll(/ +/g, ' ')),
     ).toEqual([
       'time by partner action from to revision reason',
-      `${me} acme propose legacy shadow 1 begin`,
-      `${me} acme commit legacy shadow 1 begin`,
-      expect.stringMatching(/ propose shadow canary 5 %, 2 never \d+ first$/),
-      expect.stringMatching(/ commit shadow canary 5 %, 2 never \d+ first$/),
+      `${me} acme propose legacy shadow 1 begin (advice: ready)`,
+      `${me} acme commit legacy shadow 1 begin (advice: ready)`,
+      expect.stringMatching(
+        / propose shadow canary 5 %, 2 never \d+ first \(despite the advice: inconclusive\. .*\)$/,
+      ),
+      expect.stringMatching(
+        / commit shadow canary 5 %, 2 never \d+ first \(despite the advice: inconclusive\. .*\)$/,
+      ),
       expect.stringMatching(/ back canary 5 %, 2 never shadow \d+$/),
       expect.stringMatching(/ back shadow legacy \d+ all the way$/),
       '',
@@ -198,7 +213,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     expect(json((await cleo?.('history', '--json')) ?? expect.fail())).toMatchObject({
       entries: [
         { action: 'propose', by: 'ann' },
-        { action: 'approve', by: 'bert', reason: 'seen' },
+        { action: 'approve', by: 'bert', reason: 'seen (advice: ready)' },
         { action: 'commit', by: 'ann' },
       ],
     })
@@ -234,7 +249,16 @@ describe('rollout', () => {
     await serve(url).then(answering)
     const rollout = rolloutWith(await rolloutFile(url, { rollout: { resendWindowMs: 900_000 } }))
     await rollout('set', 'acme', 'shadow', '--reason', 'begin')
-    const canary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first'] as const
+    const canary = [
+      'set',
+      'acme',
+      'canary',
+      '--percent',
+      '5',
+      '--reason',
+      'first',
+      '--despite-advice',
+    ] as const
     expect((await rollout(...canary)).stderr).toMatch(
       /^markbridge: acme: shadow -> canary with 5 % of the units on V3 is refused: .* Try again in 1[45] min \d+ s, at \S+Z\.\n$/,
     )
@@ -253,19 +277,21 @@ describe('rollout', () => {
     const shown = async (): Promise<unknown> =>
       (json(await rollout('history', '--limit', '1', '--json')) as { entries: { to: unknown }[] }).entries[0]
         ?.to
-    await rollout('set', 'acme', 'canary', '--reason', 'x')
+    await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: ['a'], never: [] })
-    await later(() => rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x'))
-    await rollout('set', 'acme', 'canary', '--never', 'b', '--reason', 'x')
-    expect(await shown()).toEqual({ stage: 'canary', percent: 50, always: ['a'], never: ['b'] })
-    expect((await rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x')).stdout).toBe(
-      'acme: canary with 50 % of the units on V3 already; nothing was changed.\n',
+    await later(() =>
+      rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x', '--despite-advice'),
     )
+    await rollout('set', 'acme', 'canary', '--never', 'b', '--reason', 'x', '--despite-advice')
+    expect(await shown()).toEqual({ stage: 'canary', percent: 50, always: ['a'], never: ['b'] })
+    expect(
+      (await rollout('set', 'acme', 'canary', '--percent', '50', '--reason', 'x', '--despite-advice')).stdout,
+    ).toBe('acme: canary with 50 % of the units on V3 already; nothing was changed.\n')
     await rollout('back', 'acme')
     expect((await rollout('show', 'acme')).stdout).toContain(
       '\nat canary always on V3: a\nat canary never on V3: b\n',
     )
-    await later(() => rollout('set', 'acme', 'canary', '--always', '', '--reason', 'x'))
+    await later(() => rollout('set', 'acme', 'canary', '--always', '', '--reason', 'x', '--despite-advice'))
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
   })
 
@@ -296,7 +322,9 @@ describe('rollout', () => {
     await run(db, `update rollout_stages set content = '{}'`)
     expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'damaged', source: 'store' })
     expect(await rollout('ls')).toMatchObject({ status: 1, stdout: expect.stringContaining('yaml replaces it') as unknown }) // prettier-ignore
-    expect((await rollout('set', 'acme', 'canary', '--reason', 'x')).stderr).toContain('it can only go back')
+    expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
+      'it can only go back',
+    )
     expect(await rollout('back', 'acme')).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(/^acme: damaged -> shadow \(revision \d+\)\.\n$/) as unknown,
@@ -392,7 +420,9 @@ describe('rollout', () => {
       expect.stringContaining('row 9 is not the one that was known before'),
     ])
     expect((await rollout('ls')).stderr).toContain('the audit trail is damaged')
-    expect(await rollout('set', 'acme', 'canary', '--percent', '1', '--reason', 'x')).toMatchObject({
+    expect(
+      await rollout('set', 'acme', 'canary', '--percent', '1', '--reason', 'x', '--despite-advice'),
+    ).toMatchObject({
       status: 1,
     })
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })

@@ -102,11 +102,11 @@ test('a step takes the way that it takes on the command line, for the people who
   const store = await openRolloutStore({ url })
   const history = await store.history({})
   expect(history.map(({ by, partner, action, reason }) => [by, partner, action, reason])).toEqual([
-    ['olga', 'acme', 'propose', 'compare'],
-    ['olga', 'acme', 'commit', 'compare'],
+    ['olga', 'acme', 'propose', 'compare (advice: ready)'],
+    ['olga', 'acme', 'commit', 'compare (advice: ready)'],
     ['anna', 'acme', 'back', 'V2 is enough'],
-    ['zoe', 'zenith', 'propose', 'compare'],
-    ['zoe', 'zenith', 'commit', 'compare'],
+    ['zoe', 'zenith', 'propose', 'compare (advice: ready)'],
+    ['zoe', 'zenith', 'commit', 'compare (advice: ready)'],
   ])
   await store.close()
 })

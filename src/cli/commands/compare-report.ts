@@ -2,11 +2,12 @@ import { type Command, Option } from 'commander'
 
 import { latestRuns } from '../../compare/evidence/read-evidence.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
-import type { RunDocument } from '../../compare/run-document.ts'
+import type { RunDocument, StepAdvice } from '../../compare/run-document.ts'
 import { isRunId, openRuns, readRunFile } from '../../compare/run/read-runs.ts'
 import { AdapterError } from '../../errors.ts'
 import { writeResult } from '../files.ts'
 import { configOption, type Target } from '../options.ts'
+import { adviceOn } from '../rollout/advice.ts'
 import { readStore } from '../rollout/open-store.ts'
 import { loadTarget } from '../target.ts'
 import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
@@ -67,7 +68,8 @@ async function runCompareReport(
       'ADP_USAGE',
       'Name a run: an id, a path, latest, or live:<partner>. --list shows the runs there are.',
     )
-  const report = writeReport(await readRun(run, dir, target), format, { exact: exact === true })
+  const { document, advice } = await readRun(run, dir, target)
+  const report = writeReport(document, format, { exact: exact === true, advice })
   if (out === undefined) process.stdout.write(report)
   else {
     await writeResult(out, report, force)
@@ -106,24 +108,32 @@ async function listAnswer(folder: string): Promise<Answer> {
 
 const LIVE = 'live:'
 
+interface FoundRun {
+  readonly document: RunDocument
+  readonly advice?: StepAdvice
+}
+
 /**
  * Reads a run by its id, by `latest`, by the path of its file, or of `live:<partner>` what live comparison has found. Error: ADP_USAGE where
  * there is no such run, or no run in the file.
  */
-async function readRun(run: string, folder: string, target: Target): Promise<RunDocument> {
+async function readRun(run: string, folder: string, target: Target): Promise<FoundRun> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
   const runs = openRuns(folder)
-  if (run !== 'latest') return isRunId(run) ? runs.read(run) : readRunFile(run, run)
+  if (run !== 'latest') return { document: await (isRunId(run) ? runs.read(run) : readRunFile(run, run)) }
   const newest = (await runs.list()).find(({ summary }) => summary !== undefined)
   if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
-  return runs.read(newest.run)
+  return { document: await runs.read(newest.run) }
 }
 
 /** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
-async function readLiveRun(partner: string, target: Target): Promise<RunDocument> {
-  const counted = await readStore(await loadTarget(target), ({ evidence }) => evidence.counts(partner))
-  const [latest] = latestRuns(counted)
-  if (latest !== undefined) return latest
+async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
+  const config = await loadTarget(target)
+  const found = await readStore(config, async (store) => {
+    const [document] = latestRuns(await store.evidence.counts(partner))
+    return document && { document, advice: await adviceOn(document, config, store) }
+  })
+  if (found !== undefined) return found
   throw new AdapterError(
     'ADP_USAGE',
     'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',

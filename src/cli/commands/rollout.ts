@@ -28,7 +28,8 @@ Examples:
   markbridge rollout verify acme.json --public-key signing.pub.pem
 Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step
 forward waits until every instance has drained, at most 10 s; Ctrl+C withdraws
-it. back never waits: from canary, v3 and complete to shadow, from shadow to
+it; one that the advice does not call ready needs --despite-advice. back never
+waits: from canary, v3 and complete to shadow, from shadow to
 legacy. Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says
 who acts; else it is the user of the system.
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage
@@ -70,6 +71,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
     .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
+    .option('--despite-advice', 'take a step forward that the advice does not call ready')
     .option('--restart-evidence', 'begin the evidence for the next step anew, at the same stage and share')
     .option('--dry-run', DRY_RUN)
     .option('--reason <text>', 'reason for the audit trail; required without --dry-run', readReason)
@@ -90,6 +92,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
   target(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve the step forward that another operator has proposed, and take it')
     .option('--despite-hold', 'take the step within the cool-down of a guard')
+    .option('--despite-advice', 'take the step although the advice does not call it ready')
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(answer(approveStep))
   target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))

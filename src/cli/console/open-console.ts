@@ -32,6 +32,7 @@ import { openRecording } from '../recordings/open-recording.ts'
 import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
 import { findPartner } from '../target.ts'
 import { explainRecord } from './explain.ts'
+import { adviceOn } from '../rollout/advice.ts'
 import { createStageDesk } from './stage-desk.ts'
 
 /** What pages ask of the journal, and the requests that explain a record. */
@@ -81,7 +82,7 @@ export async function openConsole(
     onError: (error) => events.internalError(describeError(error)),
     ports: {
       stages: createStageDesk(current, store.open, stopping.signal),
-      comparison: createComparisonDesk(settings.runs, store.open),
+      comparison: createComparisonDesk(settings.runs, current, store.open),
       data,
       sandbox: sandbox === undefined ? undefined : createSandboxControl(sandbox),
       tryBatch: (partner, file) => tryBatch(current(), partner, file),
@@ -136,7 +137,8 @@ const MAX_BYTES = 524_288
 /** Creates what the console shows of comparisons: the runs of a folder, and what live comparison keeps in the journal. */
 function createComparisonDesk(
   folder: string,
-  openStore: () => Promise<Pick<OpenedRolloutStore, 'evidence'>>,
+  config: () => Config,
+  openStore: () => Promise<OpenedRolloutStore>,
 ): ComparisonDesk {
   const runs = openRuns(folder, MAX_BYTES)
   return {
@@ -144,14 +146,17 @@ function createComparisonDesk(
     unfinished: () => runs.listUnfinished(),
     run: (id) => runs.read(id),
     live: async (wanted) => {
-      const counted = await (await openStore()).evidence.counts(wanted)
-      const found = latestRuns(counted).map((document) => {
-        const partner = document.partner ?? ''
-        return {
-          ...{ partner, document },
-          trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
-        }
-      })
+      const store = await openStore()
+      const counted = await store.evidence.counts(wanted)
+      const found = await Promise.all(
+        latestRuns(counted).map(async (document) => {
+          const partner = document.partner ?? ''
+          return {
+            ...{ partner, document, advice: await adviceOn(document, config(), store) },
+            trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
+          }
+        }),
+      )
       return found.sort((one, other) => (one.partner < other.partner ? -1 : 1))
     },
   }

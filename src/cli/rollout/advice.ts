@@ -1,5 +1,6 @@
 import { callsPerSecondOf, MAX_BATCH_RECORDS } from '../../app/partners.ts'
-import { toFigures } from '../../compare/evidence/read-evidence.ts'
+import { liveRunOf, toFigures } from '../../compare/evidence/read-evidence.ts'
+import type { RunDocument } from '../../compare/run-document.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
@@ -11,7 +12,8 @@ import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
 import { quietUntil } from '../../rollout/store/changes.ts'
 import { formatCounted } from '../text.ts'
-import { describeSetting, settingToJson, type StageView } from './stage-view.ts'
+import { filePartnersOf } from './open-store.ts'
+import { describeSetting, settingToJson, type StageView, viewStages } from './stage-view.ts'
 
 /** Advice on the next step of a partner. */
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
@@ -22,15 +24,23 @@ export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly figures: Advice['figures'] | undefined
 }
 
-/** Advises on the next step by what is kept in the journal. */
+/** A step that an operator wants to take. */
+interface WantedStep {
+  readonly to: Pick<StageSetting, 'stage' | 'percent'>
+  /** The operator takes it within the cool-down of a guard: that does not count against it. */
+  readonly despiteHold: boolean
+}
+
+/** Advises on a step forward, the usual next one by default, by what is kept in the journal. */
 export async function giveAdvice(
   view: StageView,
   config: Config,
   snapshot: RolloutSnapshot | undefined,
   store: OpenedRolloutStore | undefined,
+  wanted?: WantedStep,
 ): Promise<GivenAdvice> {
   const { stored: from, partner } = view
-  const to = from && nextStep(from)
+  const to = wanted?.to ?? (from && nextStep(from))
   const without = { from, to, figures: undefined }
   if (from === undefined)
     return { ...without, verdict: 'blocked', missing: ['The stage in the journal is damaged.'] }
@@ -55,7 +65,7 @@ export async function giveAdvice(
     unreadable: unreadableOf(kept),
     // What was counted at another share is no reason to go on.
     guards: judge(testAt(await readTest(store, partner), view.revision)),
-    coolDown: await readCoolDown(store, partner, tuning, nowMs),
+    coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, tuning, nowMs),
     quietUntilMs: quietUntil(
       snapshot.partners.get(partner)?.state,
       await store.unrecorded(partner),
@@ -74,6 +84,24 @@ export async function giveAdvice(
     thresholds: { ...rollout.evidence, ...tuning.evidence },
   })
   return { from, to, ...advice }
+}
+
+/**
+ * The advice that is judged by what a live document has; undefined where the partner has gone on to another stage or share since, or the next
+ * step needs no comparison.
+ */
+export async function adviceOn(
+  { partner, run }: RunDocument,
+  config: Config,
+  store: OpenedRolloutStore,
+): Promise<GivenAdvice | undefined> {
+  const snapshot = await store.snapshot()
+  const view = viewStages(filePartnersOf(config), snapshot).find((one) => one.partner === partner)
+  if (view?.stored === undefined) return undefined
+  const { stored, revision } = view
+  if (run !== liveRunOf({ partner: view.partner, stage: stored.stage, revision })) return undefined
+  const advice = await giveAdvice(view, config, snapshot, store)
+  return advice.figures?.comparison === undefined ? undefined : advice
 }
 
 /** Instances that serve by an older revision, by their numbers. */

@@ -1,7 +1,7 @@
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { applyChange, DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import { type Answer, formatCounted, formatTime } from '../text.ts'
-import type { CoolDown } from './advice.ts'
+import type { CoolDown, GivenAdvice } from './advice.ts'
 import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
 
 /** What became of a change. */
@@ -11,6 +11,7 @@ type ChangeOutcome =
   | { readonly kind: 'unchanged'; readonly revision: number }
   | Possible
   | Held
+  | NotReady
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
 
 /** What a change would do that is only tried. */
@@ -26,6 +27,12 @@ interface Held extends CoolDown {
   readonly kind: 'held'
   /** Until then `--despite-hold` would not take the step either: it would be early. Undefined: it would not be, or that was not asked. */
   readonly earlyUntilMs?: number | undefined
+}
+
+/** The advice does not call the step ready. */
+interface NotReady extends Pick<GivenAdvice, 'missing'> {
+  readonly kind: 'notReady'
+  readonly verdict: string
 }
 
 /** A change and what became of it. */
@@ -141,6 +148,18 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         `${step} is refused: a guard acted, and no step forward is taken before ${until}. ${finding} ` +
           `Mend the cause first${remedy}; to take the step all the same, add --despite-hold.${early}`,
         { until, finding, ...(earlyUntilMs === undefined ? {} : { earlyUntil: formatTime(earlyUntilMs) }) },
+      )
+    }
+    case 'notReady': {
+      const { verdict, missing } = outcome
+      return said(
+        'notReady',
+        [
+          `${step} is refused: the advice on it is "${verdict}", not "ready". Nothing has changed.`,
+          ...missing.map((sentence) => `  - ${sentence}`),
+          'See to what is missing first; to take the step all the same, add --despite-advice.',
+        ].join('\n'),
+        { verdict, missing },
       )
     }
     case 'pending':

@@ -17,7 +17,7 @@ import {
   type DriveOptions,
 } from '../../rollout/store/drive-change.ts'
 import type { Change } from '../../rollout/store/changes.ts'
-import { movesToV3, readCoolDown } from './advice.ts'
+import { giveAdvice, movesToV3, readCoolDown } from './advice.ts'
 import type { ChangeResult } from './change-result.ts'
 import { operatorsOf } from './open-store.ts'
 import { type StageView, viewKnown } from './stage-view.ts'
@@ -29,6 +29,8 @@ export interface StepOptions {
   readonly never?: readonly string[] | undefined
   /** Takes a step forward although a guard has acted a short time ago. */
   readonly despiteHold?: boolean
+  /** Takes a step forward that the advice does not call `ready`. */
+  readonly despiteAdvice?: boolean
   /** Begins the evidence for the next step anew, at the stage where the partner is. */
   readonly restartEvidence?: boolean
   /** Says what would happen, and changes nothing. */
@@ -89,7 +91,7 @@ export function setStage(
       }
     if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
       return { to, ...refused('a canary of 0 % serves no unit on V3: name --percent or --always.') }
-    const { reason, outcome } = await beforeForward()
+    const { reason, outcome } = await beforeForward(to)
     const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
     const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
     const forward = { ...changeOf(view, to, by, reason), quietMs, ...approval }
@@ -97,7 +99,7 @@ export function setStage(
       const next = await store.hindrance(forward)
       return { to, outcome: { ...outcome, earlyUntilMs: next?.kind === 'early' ? next.untilMs : undefined } }
     }
-    if (outcome !== undefined) return { to, outcome }
+    if (outcome !== undefined) return { to, outcome: (await store.hindrance(forward)) ?? outcome }
     if (dryRun) {
       const possible = {
         kind: 'possible',
@@ -137,7 +139,7 @@ export function approveStep(desk: StageDesk, partner: string, options: StepOptio
     const { pending: to } = view
     if (to?.needsApproval !== true) return refused('no step waits for an approval.')
     expectOther(actor, to.by, operatorsOf(config))
-    const { reason, outcome } = await beforeForward()
+    const { reason, outcome } = await beforeForward(to)
     if (outcome !== undefined) return { to, outcome }
     const approval = { partner, revision: to.revision, by: actor.name, reason }
     return { to, outcome: await driveApproved(store, approval, driving) }
@@ -158,8 +160,11 @@ interface Changing {
   readonly live: readonly number[]
   /** The person who acts, who may do this. Error: `ADP_FORBIDDEN`. */
   readonly may: (action: RolloutAction) => Actor
-  /** The reason for the audit trail, or why no step forward is taken: the trail is damaged, or a guard acted a short time ago. */
-  readonly beforeForward: () => Promise<{
+  /**
+   * The reason for the audit trail with the verdict of the advice, or why no step forward is taken: the trail is damaged, a guard acted a
+   * short time ago, or the advice does not call the step ready.
+   */
+  readonly beforeForward: (to: StageSetting) => Promise<{
     readonly reason: string
     readonly outcome?: ChangeResult['outcome']
   }>
@@ -180,19 +185,30 @@ const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 async function take(
   desk: StageDesk,
   partner: string,
-  { reason = '', despiteHold }: StepOptions,
+  { reason = '', despiteHold, despiteAdvice }: StepOptions,
   act: (changing: Changing) => Promise<Changed>,
 ): Promise<TakenStep> {
   const { config, store, signal, onWaiting } = desk
   const snapshot = await store.snapshot()
   const view = viewKnown(partner, config, snapshot)
-  const beforeForward: Changing['beforeForward'] = async () => {
+  const beforeForward: Changing['beforeForward'] = async (to) => {
     if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
     const held = await readCoolDown(store, partner, config.tuning, snapshot.nowMs)
-    if (held === undefined) return { reason }
-    if (despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
-    // The trail says that the operator knew of it.
-    return { reason: `${reason} (despite the guard)`.trimStart() }
+    if (held !== undefined && despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
+    // A step that waits for its approval is no other change.
+    const asked = { ...view, pending: undefined }
+    const { verdict, missing } = await giveAdvice(asked, config, snapshot, store, {
+      to,
+      despiteHold: held !== undefined,
+    })
+    if (verdict !== 'ready' && despiteAdvice !== true)
+      return { reason, outcome: { kind: 'notReady', verdict, missing } }
+    // The trail says what the operator knew.
+    const known = [
+      ...(held === undefined ? [] : ['despite the guard']),
+      verdict === 'ready' ? 'advice: ready' : ['despite the advice:', verdict + '.', ...missing].join(' '),
+    ]
+    return { reason: `${reason} (${known.join('; ')})`.trimStart() }
   }
   const may: Changing['may'] = (action) => {
     const actor = desk.actor()

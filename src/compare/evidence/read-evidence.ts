@@ -166,6 +166,10 @@ export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[
     }))
 }
 
+/** The name of the document of what was compared at a stage and share. */
+export const liveRunOf = ({ partner, stage, revision }: CountedEvidence['scope']): string =>
+  `live-${partner}-${stage}-${revision}`
+
 /** Groups of evidence that a run counts in the same way, and what it calls them. */
 const sections = [
   ['difference', 'difference'],
@@ -180,7 +184,7 @@ const sections = [
  * not compared. Repeated requests count once. A rule of the partner's own shows among the equivalences, by its name.
  */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
-  const { partner, stage, revision } = scope
+  const { partner } = scope
   const verdicts = countsOf(counts, 'verdict').map(
     ({ fields: [kind = '', check = '', verdict = ''], count }): Counted => [
       'verdict',
@@ -201,7 +205,7 @@ function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): Run
   })
   return toDocument(
     {
-      ...{ run: `live-${partner}-${stage}-${revision}`, kind: 'live', partner, complete: true },
+      ...{ run: liveRunOf(scope), kind: 'live', partner, complete: true },
       startedAt: new Date(sinceMs).toISOString(),
       endedAt: new Date(lastMs).toISOString(),
       noise: false,

@@ -5,6 +5,8 @@ import {
   type RunDocument,
   type RunDoubt,
   type RunOutcome,
+  type StepAdvice,
+  unlikeOf,
 } from '../run-document.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { explain, type Explanation, gravities, type Gravity, gravityOf } from './explanations.ts'
@@ -38,18 +40,30 @@ export interface Report {
   readonly classes: readonly ReportedClass[]
 }
 
+export interface ReportOptions {
+  readonly exact: boolean
+  /** Of a live document. */
+  readonly advice?: StepAdvice
+}
+
+/** Why what live comparison has found is not `ready`. */
+const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly string[] =>
+  kind !== 'live' || advice === undefined || advice.verdict === 'ready'
+    ? []
+    : [`The advice on the next step is "${advice.verdict}".`, ...advice.missing]
+
 /**
  * Makes the report of a run: unless `exact`, each count is rounded to a multiple of 5, and only 0 is printed as 0, since a small count may
  * point to a single child.
  */
-export function createReport(document: RunDocument, { exact }: { readonly exact: boolean }): Report {
+export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
   const run = publish(document, '', exact) as RunDocument
-  const [outcome, doubts] = [outcomeOf(document), doubtsOf(document)]
+  const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]
   const classes = classesOf(run)
   return {
     ...{ run, exact, outcome, doubts, title: titles[outcome] },
     headline: headlineOf(run, outcome),
-    limits: doubts.map((doubt) => limitOf(run, doubt)),
+    limits: [...doubts.map((doubt) => limitOf(run, doubt)), ...adviceLimits(document, advice)],
     classes,
   }
 }
@@ -97,17 +111,17 @@ function classesOf({ differences, verdicts }: RunDocument): readonly ReportedCla
 const titles = { ready: 'Ready', differs: 'Differs', inconclusive: 'Inconclusive' }
 
 function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): string {
-  if (outcome === 'ready') {
+  // Rounded counts may add up to more.
+  const unlike = Math.min(compared, unlikeOf(verdicts))
+  if (outcome === 'ready' && unlike === 0) {
     const records =
       compared === 1 ? 'the one compared record is' : `all ${formatCount(compared)} compared records are`
     return `V3 through the adapter gives what V2 gives: ${records} the same, or equivalent by a named rule.`
   }
   if (outcome === 'inconclusive')
     return 'This run cannot say whether V3 through the adapter gives what V2 gives; no difference was found so far.'
-  // Rounded counts may add up to more.
-  const unlike = Math.min(compared, verdicts.differs + verdicts.onlyV2 + verdicts.onlyV3)
   const share = formatShare(unlike, compared)
-  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}.`
+  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '; that is under rollout.evidence.limit, so the next step is advised' : ''}.`
 }
 
 function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {

@@ -6,7 +6,7 @@ import { explain } from './explanations.ts'
 import { formatCount } from './format.ts'
 import { html as xml, type Markup } from './html/markup.ts'
 import { toHtml } from './html/page.ts'
-import { createReport, type Report } from './report.ts'
+import { createReport, type Report, type ReportOptions } from './report.ts'
 
 /** The forms of a report. */
 export const reportFormats = ['html', 'json', 'csv', 'junit'] as const
@@ -20,11 +20,7 @@ const writers: Readonly<Record<ReportFormat, (report: Report) => string>> = {
 }
 
 /** Writes the report of a run. `exact` prints counts as they are: such a report may point to single learners. */
-export function writeReport(
-  document: RunDocument,
-  format: ReportFormat,
-  options: { readonly exact: boolean },
-): string {
+export function writeReport(document: RunDocument, format: ReportFormat, options: ReportOptions): string {
   return writers[format](createReport(document, options))
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { fitTotals, isLive, readBalances, type RecordState, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
+import { fitTotals, isLive, readBalances, readDeadLetters, type RecordState, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
 import { none } from './count-batches.ts'
 import { readCounts } from './counts.ts'
 import { toFigures } from './figures.ts'
@@ -48,15 +48,13 @@ function toTraffic({ rows, ...time }: Awaited<ReturnType<typeof readCounts>>, sc
 async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly PartnerBalance[]> {
   const checks = await rowsOf<{ partner: string; holds: number; checkedMs: number }>(db)`
     select partner, holds, checked_ms as "checkedMs" from console_checks`
-  const letters = await rowsOf<{ partner: string; records: number }>(db)`
-    select b.partner, count(*) as records from journal_records r
-    join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`
+  const letters = await readDeadLetters(db)
   const balances = await readBalances(db)
   const shown = balances.filter(({ partner }) => isInScope(scope, partner))
   return shown.map((balance) => {
     const isOwn = ({ partner }: { readonly partner: string }): boolean => partner === balance.partner
     const check = checks.find(isOwn)
-    const deadLetters = letters.find(isOwn)?.records ?? 0
+    const deadLetters = letters.get(balance.partner) ?? 0
     return { ...balance, deadLetters, holds: check && check.holds === 1, checkedMs: check?.checkedMs }
   })
 }

@@ -2,7 +2,7 @@ import { formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
-import { outcomeOf, type RunDocument, type RunOutcome } from '../../compare/run-document.ts'
+import { outcomeOf, type RunDocument, type RunOutcome, type StepAdvice } from '../../compare/run-document.ts'
 import { isRunId, type ListedRun, type UnfinishedRun } from '../../compare/run/read-runs.ts'
 import { verdicts, verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
@@ -26,7 +26,10 @@ export const comparison: Page = {
     // Runs belong to no partner: who is limited to some does not see them.
     const isLimited = actor.partners !== undefined
     const [unfinished, runs] = isLimited ? [[], []] : await Promise.all([desk.unfinished(), desk.runs()])
-    const found = live.map((one) => ({ ...one, report: createReport(clip(one.document, LISTED), ROUNDED) }))
+    const found = live.map((one) => ({
+      ...one,
+      report: createReport(clip(one.document, LISTED), { ...ROUNDED, advice: one.advice }),
+    }))
     const ended = runs.filter(({ run: id }) => unfinished.every((one) => one.run !== id)).slice(0, MAX_RUNS)
     return {
       title: 'Comparison',
@@ -133,8 +136,8 @@ export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
   show: async (visit, ports) => {
-    const { document, unfinished } = await findRun(visit, ports)
-    const found = createReport(clip(document, EXPLAINED), ROUNDED)
+    const { document, advice, unfinished } = await findRun(visit, ports)
+    const found = createReport(clip(document, EXPLAINED), { ...ROUNDED, advice })
     const { run: shown, outcome, headline, limits } = found
     const isLive = document.kind === 'live'
     const reportPath = `${linkOf(visit.params['run'] ?? '')}/report`
@@ -190,12 +193,13 @@ const classTable = table<ClassOfDifference>('Largest differences', 'No record di
 export const report: Page = {
   path: '/comparison/:run/report',
   show: async (visit, ports) => {
-    const document = clip((await findRun(visit, ports)).document, EXPLAINED)
+    const { document: whole, advice } = await findRun(visit, ports)
+    const [document, options] = [clip(whole, EXPLAINED), { ...ROUNDED, advice }]
     return {
       title: document.run,
-      json: toJson(createReport(document, ROUNDED)),
+      json: toJson(createReport(document, options)),
       body: null,
-      document: { html: writeReport(document, 'html', ROUNDED), policy: reportPolicy },
+      document: { html: writeReport(document, 'html', options), policy: reportPolicy },
     }
   },
 }
@@ -207,6 +211,7 @@ const toJson = ({ run: shown, outcome, doubts, headline, classes }: Report): obj
 
 interface FoundRun {
   readonly document: RunDocument
+  readonly advice?: StepAdvice
   readonly unfinished?: UnfinishedRun
 }
 

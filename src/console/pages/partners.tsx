@@ -77,14 +77,17 @@ function stepOf(visit: Visit): Step {
   const { form } = visit
   const kind = form.get('step')
   if (kind === 'back') return { kind, reason: reasonOf(visit) }
-  const despiteHold = form.get('despiteHold') !== null
-  if (kind === 'approve') return { kind, despiteHold, reason: reasonOf(visit) }
+  const despite = {
+    despiteHold: form.get('despiteHold') !== null,
+    despiteAdvice: form.get('despiteAdvice') !== null,
+  }
+  if (kind === 'approve') return { kind, ...despite, reason: reasonOf(visit) }
   const stage = way.find((one) => one === form.get('stage'))
   if (kind !== 'set' || stage === undefined)
     throw usageError('The step is set with a stage, back or approve.')
   const dryRun = form.get('dryRun') !== null
   const reason = dryRun ? (form.get('reason') ?? '') : reasonOf(visit)
-  const step = { kind, stage, despiteHold, dryRun, reason } as const
+  const step = { kind, stage, ...despite, dryRun, reason } as const
   if (stage !== 'canary') return step
   const percent = percentOf(form.get('percent'))
   return { ...step, percent, always: unitsOf(form.get('always')), never: unitsOf(form.get('never')) }
@@ -173,9 +176,10 @@ function Evidence({ details }: DetailsProps) {
   )
 }
 
-const despiteHold: Field = {
-  ...{ name: 'despiteHold', type: 'checkbox', label: 'Also within the hour after a guard has acted' },
-}
+const despite: readonly Field[] = [
+  { name: 'despiteHold', type: 'checkbox', label: 'Also within the hour after a guard has acted' },
+  { name: 'despiteAdvice', type: 'checkbox', label: 'Also where the advice does not call the step ready' },
+]
 
 /** The forms of the steps that a role allows. */
 function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
@@ -186,7 +190,7 @@ function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<Fo
     forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
   if (pending?.needsApproval === true)
     forms.push({
-      ...formOf('approve', 'Approve the step', [reasonField, despiteHold]),
+      ...formOf('approve', 'Approve the step', [reasonField, ...despite]),
       children: <p>{pending.text}</p>,
     })
   if (role !== 'operator' || stage === 'damaged') return forms
@@ -219,6 +223,6 @@ function forwardTo(stage: Stage, label: string, { canary }: PartnerDetails): Omi
       Only say what would happen
     </button>
   )
-  const fields = [...(stage === 'canary' ? share : []), reasonField, despiteHold]
+  const fields = [...(stage === 'canary' ? share : []), reasonField, ...despite]
   return { id: stage, label, hidden: { step: 'set', stage }, fields, beside: look }
 }

@@ -4,7 +4,7 @@ import Ajv from 'ajv'
 import { describe, expect, it } from 'vitest'
 
 import { explain } from '../../../src/compare/report/explanations.ts'
-import { createReport } from '../../../src/compare/report/report.ts'
+import { createReport, type ReportOptions } from '../../../src/compare/report/report.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../../src/compare/report/write-report.ts'
 import { readRunDocument, type RunDocument } from '../../../src/compare/run-document.ts'
 import {
@@ -12,6 +12,7 @@ import {
   emptyRun,
   hostileRun,
   hostileTexts,
+  liveRun,
   manyClassesRun,
   samples,
   termRun,
@@ -252,3 +253,22 @@ describe('explain', () => {
     expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
   })
 })
+
+describe('the report of live comparison', () => {
+  const alike: RunDocument = { ...liveRun(), verdicts: { ...liveRun().verdicts, differs: 0, onlyV2: 0, onlyV3: 0 } }
+  const few = { verdict: 'inconclusive', missing: ['12 of 598 learners and days were compared with V2.'] }
+  const outcomeWith = (document: RunDocument, advice?: ReportOptions['advice']): string =>
+    createReport(document, { exact: true, advice }).outcome
+
+  it('is ready where the advice on the next step is, and only there', () => {
+    const ready = { verdict: 'ready', missing: [] }
+    expect([ready, few, undefined].map((advice) => outcomeWith(alike, advice))).toEqual(['ready', 'inconclusive', 'inconclusive'])
+    expect([ready, few, undefined].map((advice) => outcomeWith(liveRun(), advice))).toEqual(['ready', 'differs', 'differs'])
+  })
+
+  it('says what the advice misses', () => {
+    expect(createReport(alike, { exact: true, advice: few }).limits).toEqual(
+      expect.arrayContaining(['The advice on the next step is "inconclusive".', ...few.missing]),
+    )
+  })
+}) // prettier-ignore

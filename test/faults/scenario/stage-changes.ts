@@ -180,7 +180,15 @@ async function changeByCommand(
   isBack: boolean,
 ): Promise<string | undefined> {
   const units = ['--percent', String(percent), '--always', always.join(','), '--never', never.join(',')]
-  const set = ['set', PARTNER, stage, ...(stage === 'canary' ? units : []), '--reason', 'it is so']
+  const set = [
+    'set',
+    PARTNER,
+    stage,
+    ...(stage === 'canary' ? units : []),
+    '--reason',
+    'it is so',
+    '--despite-advice',
+  ]
   const { status, stdout, stderr } = await runCli([
     ...['rollout', ...(isBack ? ['back', PARTNER] : set)],
     ...['--config', configFile, '--json'],

@@ -44,6 +44,7 @@ export function describeSettle({ name, promise }: Subject): void {
           notApplied: 1,
         },
       ])
+      expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
     promise('takes times with fractions, and any text for an answer or a reason', async (journal) => {
