@@ -5,6 +5,7 @@ import { defaultBatchLimits } from '../v2/limits.ts'
 import { type PartRange, readBoundary, splitParts } from '../v2/multipart/parts.ts'
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { faultReply, jsonReply, odataError, type Reply } from './http/reply.ts'
 import type { RoutedRequest, Service } from './http/request.ts'
 import { parseJson } from './json.ts'
@@ -160,7 +161,7 @@ const tooMuch = odataError(
  * Answers `POST …/V3/$batch`, whose format the service announced and never showed (service-facts 3): both formats of OData
  * 4.01, multipart and JSON. Errors: `AdapterError` for a batch that cannot be read; nothing is applied then.
  */
-export function answerOperations(parts: BatchParts, request: RoutedRequest): Reply {
+export async function answerOperations(parts: BatchParts, request: RoutedRequest): Promise<Reply> {
   const contentType = request.header('content-type')
   const isJson = /^application\/json\b/i.test(contentType ?? '')
   const operations = isJson
@@ -174,7 +175,9 @@ export function answerOperations(parts: BatchParts, request: RoutedRequest): Rep
     answerBytes += reply.body.length
     return reply
   }
-  const results = runOperations(operations, execute, parts.attempt, continueOnError)
+  const { paceMs } = request
+  const wait = paceMs === undefined ? undefined : () => delay(paceMs)
+  const results = await runOperations(operations, execute, parts.attempt, continueOnError, wait)
   return isJson ? writeJson(results) : writeMultipart(results)
 }
 
@@ -257,14 +260,15 @@ const dependencyFailed = odataError(424, 'FailedDependency', 'A request that thi
 
 /**
  * Runs the operations in order, each group whole or not at all. Without `continueOnError` the batch ends after the first
- * failure (OData protocol 11.7.7.3). In a failed group the operation that failed has its own answer, the others 424.
+ * failure (OData protocol 11.7.7.3). `wait` is called before each of them. In a failed group the operation that failed has its own answer, the others 424.
  */
-function runOperations(
+async function runOperations(
   operations: readonly Operation[],
   execute: (operation: Operation) => Reply,
   attempt: BatchParts['attempt'],
   continueOnError: boolean,
-): OperationResult[] {
+  wait: (() => Promise<void>) | undefined,
+): Promise<OperationResult[]> {
   const results: OperationResult[] = []
   const lost = new Set<string>()
   const runOne = (operation: Operation): OperationResult => {
@@ -288,6 +292,7 @@ function runOperations(
   }
   // A group is one run of operations; any other is a run of its own.
   for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
+    await wait?.()
     const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)
     results.push(...done)
     const failures = done.filter(failed)

@@ -16,6 +16,7 @@ import {
   portOf,
   type Route,
   type RoutedRequest,
+  type PortService,
   type Service,
   type ServiceRequest,
 } from './http/request.ts'
@@ -155,7 +156,7 @@ interface ServicePort {
 }
 
 /** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
-function createService(school: School): (port: ServicePort) => Service {
+function createService(school: School): (port: ServicePort) => PortService {
   const { pageSize, batch } = school.settings
   const index = createModelIndex(serviceModel)
   const queryContext = () => ({ index, now: school.now(), pageSize })

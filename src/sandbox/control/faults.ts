@@ -34,6 +34,13 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
+  /** The requests of a V3 batch are handled one after another, each so long after the one before. `resetAfterMs`: the connection ends in the middle. */
+  z.strictObject({
+    ...scope,
+    kind: z.literal('pace'),
+    ms: z.int().min(1).max(600_000),
+    resetAfterMs: z.int().min(0).max(600_000).optional(),
+  }),
   /** Reads see no write of the last `lagMs` by the service's clock; absent: none made since the fault was set. */
   z.strictObject({ ...scope, kind: z.literal('staleRead'), lagMs: z.int().min(0).optional() }),
 ])
@@ -41,7 +48,8 @@ const schema = z.discriminatedUnion('kind', [
 /**
  * A fault to be injected: a delay before the request is handled (`latency`); an answer without handling it (`status`,
  * `rateLimit`); a connection reset or no answer at all, before or after the request was applied (`reset`, `stall`); a
- * damaged answer (`truncate`, `brokenGzip`, `slowBody`); a read that sees no recent write (`staleRead`). A `status` or
+ * damaged answer (`truncate`, `brokenGzip`, `slowBody`); a V3 batch that is handled request by request, also after its connection was
+ * lost (`pace`); a read that sees no recent write (`staleRead`). A `status` or
  * `rateLimit` that names a path also strikes single requests inside a V3 batch.
  */
 type Fault = z.output<typeof schema>
@@ -59,6 +67,10 @@ export interface Disturbance {
   readonly truncateAt?: number
   readonly brokenGzip?: boolean
   readonly bytesPerSecond?: number
+  /** Before each request of a V3 batch the service waits so long. */
+  readonly paceMs?: number
+  /** The connection is reset after this time, while the service goes on. */
+  readonly resetAfterMs?: number | undefined
 }
 
 /** The configured faults of one port. The body of a PUT is one fault or a list. */
@@ -103,6 +115,8 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
         return { brokenGzip: true }
       case 'slowBody':
         return { bytesPerSecond: fault.bytesPerSecond }
+      case 'pace':
+        return { paceMs: fault.ms, resetAfterMs: fault.resetAfterMs }
       case 'staleRead':
         return { asOf: fault.lagMs === undefined ? seqWhenSet : lastSeq(fault.lagMs) }
     }

@@ -19,10 +19,15 @@ export interface ServiceRequest {
   readonly contextUrl: string | undefined
   /** Reads see nothing that was written after this effect (a stale read); undefined: everything. */
   readonly asOf: number | undefined
+  /** The wait before each request of a V3 batch, ms; undefined: none. */
+  readonly paceMs?: number | undefined
 }
 
 /** Answers one request of either face; unsupported requests get an error in that face's form. */
 export type Service = (request: ServiceRequest) => Reply
+
+/** Answers one request, or all requests of a batch after each other. */
+export type PortService = (request: ServiceRequest) => Reply | Promise<Reply>
 
 /** Where a path leads: the part before the resource, the version segment and the resource itself. */
 export interface Route {

@@ -11,14 +11,14 @@ import { startListening } from '../../http/server.ts'
 import type { Disturbance, FaultPlan } from '../control/faults.ts'
 import type { Admit, Principal } from '../security.ts'
 import { faultReply, internalError, type Reply } from './reply.ts'
-import type { Service, ServiceRequest } from './request.ts'
+import type { PortService, ServiceRequest } from './request.ts'
 
 /** The service behind one port. */
 export interface PortParts {
   readonly admit: Admit
   /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
-  readonly service: Service
+  readonly service: PortService
   /** Routes under `/_sandbox`; undefined: switched off. */
   readonly control: express.Router | undefined
   readonly maxBodyBytes: number
@@ -95,7 +95,16 @@ async function serveDisturbed(
     loseReply(response, loss.how)
     return
   }
-  const reply = disturbance.reply ?? (await answer(parts, request, principal, disturbance.asOf))
+  const { resetAfterMs } = disturbance
+  const cancelReset = new AbortController()
+  if (resetAfterMs !== undefined)
+    void delay(resetAfterMs, undefined, { signal: cancelReset.signal }).then(
+      () => loseReply(response, 'reset'),
+      () => undefined,
+    )
+  const reply = disturbance.reply ?? (await answer(parts, request, principal, disturbance))
+  cancelReset.abort()
+  if (response.destroyed) return
   if (loss === undefined) sendDisturbed(response, reply, disturbance)
   else loseReply(response, loss.how)
 }
@@ -104,7 +113,7 @@ async function answer(
   parts: PortParts,
   request: Request,
   principal: Principal,
-  asOf?: number,
+  { asOf, paceMs }: Pick<Disturbance, 'asOf' | 'paceMs'> = {},
 ): Promise<Reply> {
   try {
     const body = await readBody(request, {
@@ -112,13 +121,16 @@ async function answer(
       contentEncoding: request.headers['content-encoding'],
       contentLength: request.headers['content-length'],
     })
-    return parts.service({ ...addressOf(request), body, principal, asOf, contextUrl: parts.contextUrl })
+    const { contextUrl } = parts
+    return await parts.service({ ...addressOf(request), body, principal, asOf, paceMs, contextUrl })
   } catch (error) {
     return replyTo(error, parts.onError)
   }
 }
 
-function addressOf(request: Request): Omit<ServiceRequest, 'body' | 'principal' | 'asOf' | 'contextUrl'> {
+function addressOf(
+  request: Request,
+): Pick<ServiceRequest, 'method' | 'path' | 'query' | 'header' | 'origin'> {
   const mark = request.url.indexOf('?')
   const encrypted = 'encrypted' in request.socket
   return {
