@@ -48,9 +48,6 @@ export function toPartners(config: Config, before?: ConfiguredPartners): readonl
   })
 }
 
-/** Records of one `$batch` to V3. */
-export const MAX_BATCH_RECORDS = 100
-
 /** A partner of the configuration as the proxy needs it. */
 export function toPartner(
   partner: PartnerConfig,
@@ -83,11 +80,13 @@ export function toPartner(
         : {
             mode: v3.writeMode,
             format: v3.batchFormat,
-            maxRecords: MAX_BATCH_RECORDS,
+            maxRecords: v3.batchRecords,
+            recordMs: v3.batchRecordMs,
             concurrency: v3.concurrency,
           },
     budgetMs: v3.budgetMs,
     readBackAfterMs: v3.readBackAfterMs,
+    batchRecordMs: v3.batchRecordMs,
     callsPerSecond,
     compare: { percent: partner.compare.percent, settleMs: partner.compare.settleMs },
     checkV2Percent: partner.check.v2,

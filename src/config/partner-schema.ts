@@ -90,6 +90,11 @@ const partnerV3 = z.strictObject({
     z.enum(['single', 'batch', 'auto']).default('single'),
   ),
   batchFormat: key('Format of V3 batches.', z.enum(['multipart', 'json']).default('multipart')),
+  batchRecords: key('Maximum number of records in one V3 $batch.', z.int().min(2).max(1_000).default(100)),
+  batchRecordMs: key(
+    'Longest time that V3 takes for one record of a $batch. For each record, the head of the reply may come so much later, and V3 may so much longer be applying a $batch whose reply was lost: its records are not posted again before.',
+    timeWithin(1, 60_000).prefault('500ms'),
+  ),
   concurrency: key(
     'Maximum number of concurrent POSTs of one batch in single mode.',
     z.int().min(1).max(1024).default(16),

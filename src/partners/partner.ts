@@ -53,6 +53,8 @@ export interface Partner {
   readonly budgetMs: number
   /** Pauses before each read-back of a record whose outcome is unknown, ms; empty: it is not read back. */
   readonly readBackAfterMs: readonly number[]
+  /** The longest time that V3 takes for one record of a `$batch`, ms. */
+  readonly batchRecordMs: number
   /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
   readonly callsPerSecond: number | undefined
   /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
@@ -63,6 +65,17 @@ export interface Partner {
   readonly checkV2Percent: number
   /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
   readonly tokens: TokenSource | undefined
+}
+
+/**
+ * The time after its loss, or after the last sign of its `$batch`, for which a write of the partner may still arrive, ms. `records`: how
+ * many of the `$batch` are missing; 0: the record was posted by itself.
+ */
+export function arrivalMs(
+  { readBackAfterMs, batchRecordMs }: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
+  records: number,
+): number {
+  return readBackAfterMs.reduce((sum, ms) => sum + ms, 0) + records * batchRecordMs
 }
 
 /** A client as its request shows it: nothing of it was verified. */

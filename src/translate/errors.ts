@@ -159,6 +159,7 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
     'The record was sent before, and there was no time to find out whether it was applied: send the same batch again for the answer.',
   stillTried:
     'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
+  stillExecuting: `No answer came in time, and the service may still be applying the records that were sent with this one. ${RESEND}`,
   superseded:
     'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.',
 }

@@ -12,6 +12,7 @@ export {
   type NotAppliedReason,
   type PostOutcome,
   readUpstreamError,
+  type SentTogether,
   type UnknownReason,
   type UpstreamError,
   type UpstreamErrorEntry,

@@ -19,7 +19,8 @@ export type NotAppliedReason =
 /**
  * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
  * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: it was sent before, and its
- * run ended before it was read back. `stillTried`: it has not been applied yet, and the background may post it.
+ * run ended before it was read back. `stillTried`: it has not been applied yet, and the background may post it. `stillExecuting`: V3 may
+ * still be executing the `$batch` in which it was sent.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -31,6 +32,12 @@ export type UnknownReason =
   | 'superseded'
   | 'notReadBack'
   | 'stillTried'
+  | 'stillExecuting'
+
+/** The records of one `$batch` that have no answer. The service may still be executing them, one after another. */
+export interface SentTogether {
+  readonly records: number
+}
 
 /**
  * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx, 501). `notApplied`: it never
@@ -49,7 +56,14 @@ export type Unanswered =
       readonly reason: NotAppliedReason
       readonly retryAfterMs: number | undefined
     }
-  | { readonly kind: 'unknown'; readonly reason: UnknownReason }
+  | {
+      readonly kind: 'unknown'
+      readonly reason: UnknownReason
+      /** The same object for all records without an answer of one `$batch`; undefined: the record was posted by itself. */
+      readonly together?: SentTogether | undefined
+      /** While it is `stillExecuting`: the time by the clock since which none of these records was seen, ms. */
+      readonly sinceMs?: number | undefined
+    }
 
 /** One error as the upstream states it. */
 export interface UpstreamErrorEntry {

@@ -12,6 +12,7 @@ import {
   postBatch,
   postRecords,
   readBatchReply,
+  statusesOf,
 } from '../support/batch-request.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
@@ -63,11 +64,26 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
     const sandbox = await startSandbox()
     const register = await sandboxRegister(sandbox, 4)
     await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
-    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'auto', batchFormat } }))
+    const adapter = await startAdapter(
+      sandbox.url,
+      onePartner({ v3: { writeMode: 'auto', batchFormat, batchRecordMs: 1 } }),
+    )
     const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
     expect(failuresOf(parts)).toEqual(Array(4).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }))
     expect(await register.written()).toEqual(register.learners)
   })
+})
+
+it('takes the parts of a reply that broke off as far as a delimiter closes them', async () => {
+  const sandbox = await startSandbox()
+  const register = await sandboxRegister(sandbox, 6)
+  await sandbox.put('faults', { kind: 'truncate', bytes: 2_500, path: '$batch', count: 1 })
+  const v3 = { writeMode: 'batch', batchRecordMs: 1 }
+  const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
+  const statuses = statusesOf(await postBatch(adapter, register.batch, register.headers))
+  const taken = statuses.lastIndexOf(201) + 1
+  expect([taken > 0, taken < 6]).toEqual([true, true])
+  expect(statuses).toEqual([...Array<number>(taken).fill(201), ...Array<number>(6 - taken).fill(504)])
 })
 
 describe('V3 batches', () => {
@@ -111,6 +127,37 @@ describe('V3 batches', () => {
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { ...json, callsPerSecond: 5 } }))
     const parts = await postRecords(adapter, flatRecords(8))
     expect([failuresOf(parts), upstream.seen.length]).toEqual([created(8), 2])
+  })
+
+  it.each([
+    [413, 20, [20, 10, 5, 5, 5, 5]],
+    [429, 10, [10, 5, 5]],
+  ])('that are too long (%s) are made shorter, and nothing of them is lost', async (status, count, sizes) => {
+    const seenSizes: number[] = []
+    const upstream = await startUpstream((seen, response) => {
+      const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
+      seenSizes.push(requests.length)
+      if (requests.length > 5) return replyWith(status, { error: { code: String(status), message: 'no' } })(seen, response) // prettier-ignore
+      return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
+    })
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
+    expect(failuresOf(await postRecords(adapter, flatRecords(count)))).toEqual(created(count))
+    expect(seenSizes).toEqual(sizes)
+    await postRecords(adapter, flatRecords(8))
+    expect(seenSizes.slice(sizes.length)).toEqual([5, 3])
+  })
+
+  it('with a record that is too large for V3 refuse that record alone', async () => {
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.body.includes('too large')) return replyWith(413, { error: { code: '413', message: 'Too large.' } })(seen, response) // prettier-ignore
+      if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
+      const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
+      return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
+    })
+    const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
+    const records = flatRecords(8).with(5, flatRecord(6, { Comment: 'too large' }))
+    const outcomes = failuresOf(await postRecords(adapter, records))
+    expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
   it('that are denied are the denial of the whole request', async () => {

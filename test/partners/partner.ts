@@ -33,6 +33,7 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     batch: undefined,
     budgetMs: 1,
     readBackAfterMs: [],
+    batchRecordMs: 1,
     subscriptionKey,
     callsPerSecond: undefined,
     compare: { percent: 100, settleMs: 30_000 },

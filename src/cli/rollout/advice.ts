@@ -1,4 +1,4 @@
-import { callsPerSecondOf, MAX_BATCH_RECORDS } from '../../app/partners.ts'
+import { callsPerSecondOf } from '../../app/partners.ts'
 import { liveRunOf, toFigures } from '../../compare/evidence/read-evidence.ts'
 import type { RunDocument } from '../../compare/run-document.ts'
 import type { Config } from '../../config/index.ts'
@@ -75,7 +75,7 @@ export async function giveAdvice(
     load: {
       peakRecordsPerSecond: peakOf(note) / 60,
       callsPerSecond: own && callsPerSecondOf(config)(own),
-      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : MAX_BATCH_RECORDS,
+      recordsPerCall: own === undefined || own.v3.writeMode === 'single' ? 1 : own.v3.batchRecords,
     },
     unacknowledged: unacknowledgedOf(view, snapshot),
     lost: movesToV3(from, to) ? await store.lost() : [],

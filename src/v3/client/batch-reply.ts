@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
-import { parsePostReply, type PostOutcome } from '../outcome.ts'
+import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts'
 
 /** An upstream's reply, as far as an outcome is read from it. */
 export interface UpstreamReply {
@@ -10,12 +10,23 @@ export interface UpstreamReply {
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
+  /** The outcome of what was not answered, where the reply broke off; undefined: it is whole. */
+  readonly cut?: Unanswered | undefined
 }
 
 /** The meaning of a reply to a `$batch`. */
 export type BatchResult =
-  /** One outcome for each record, in order. `sound`: every record had exactly one answer of its own. */
-  | { readonly kind: 'answered'; readonly outcomes: readonly PostOutcome[]; readonly sound: boolean }
+  /**
+   * One outcome for each record, in order. `sound`: every record had exactly one answer of its own; undefined: the reply broke off, which says
+   * nothing about that.
+   */
+  | {
+      readonly kind: 'answered'
+      readonly outcomes: readonly PostOutcome[]
+      readonly sound: boolean | undefined
+    }
+  /** The upstream takes no batch of so many records, or bytes: nothing was applied. `throttled`: it answered as to too many calls. */
+  | { readonly kind: 'tooLong'; readonly throttled: PostOutcome | undefined }
   /** The upstream has no `$batch`, or not this form of it: nothing was applied. */
   | { readonly kind: 'unsupported' }
 
@@ -34,17 +45,21 @@ const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
  * Reads the reply to a batch of `count` records with the ids 1 to `count`. A refusal of the batch as a whole (4xx, 501) means
- * that the upstream has none; 401 and 403 are the credentials', and everything else is every record's. Never throws.
+ * that the upstream has none; 401 and 403 are the credentials', and everything else is every record's. A 413 means that the batch is
+ * too long, and so does a 429 that names no time: the limit of calls names one (service-facts 9). Never throws.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
   if (status >= 200 && status < 300) {
     // 202 promises an answer later, at another address: the outcome of the records is unknown.
     const parts = status === 202 ? undefined : readAnswers(body, contentType)
-    return matchAnswers(parts ?? [], count, nowMs)
+    return matchAnswers(parts ?? [], count, nowMs, reply.cut)
   }
   if (status === 501) return { kind: 'unsupported' }
+  if (status === 413) return { kind: 'tooLong', throttled: undefined }
   const outcome = parsePostReply(status, body.toString('utf8'), retryAfter, nowMs)
+  if (status === 429 && outcome.kind === 'notApplied' && outcome.retryAfterMs === undefined)
+    return { kind: 'tooLong', throttled: outcome }
   if (outcome.kind === 'refused' && status !== 401 && status !== 403) return { kind: 'unsupported' }
   const outcomes = Array<PostOutcome>(count).fill(outcome)
   return { kind: 'answered', outcomes, sound: outcome.kind !== 'unknown' }
@@ -71,9 +86,15 @@ const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
 
 /**
  * Gives each record its answer: by id as soon as one part has an id, else by position, and by position only when there are as
- * many parts as records. A missing answer, and one of two with the same id, is an unknown outcome: nothing is guessed.
+ * many parts as records. A missing answer, and one of two with the same id, is an unknown outcome: nothing is guessed. `missing`: the
+ * outcome of a record without an answer in a reply that broke off.
  */
-function matchAnswers(parts: readonly AnswerPart[], count: number, nowMs: number): BatchResult {
+function matchAnswers(
+  parts: readonly AnswerPart[],
+  count: number,
+  nowMs: number,
+  missing: Unanswered | undefined,
+): BatchResult {
   const own = new Map<string, AnswerPart | undefined>()
   if (parts.some(({ id }) => id !== undefined)) {
     for (const part of parts) if (part.id !== undefined) own.set(part.id, own.has(part.id) ? undefined : part)
@@ -85,9 +106,9 @@ function matchAnswers(parts: readonly AnswerPart[], count: number, nowMs: number
     const part = own.get(String(index + 1))
     if (part !== undefined) return parsePostReply(part.status, part.body, part.retryAfter, nowMs)
     sound = false
-    return unreadable
+    return missing ?? unreadable
   })
-  return { kind: 'answered', outcomes, sound }
+  return { kind: 'answered', outcomes, sound: missing === undefined ? sound : undefined }
 }
 
 /** The answer to one request of a batch. */
@@ -101,7 +122,7 @@ interface AnswerPart {
 
 /**
  * Reads a multipart batch reply: the parts in their order, those of changesets among them. Only what is closed by a delimiter is
- * a part, so that nothing is read from a torn one. Undefined: no multipart reply.
+ * a part, so that nothing is read from one that broke off. Undefined: no multipart reply.
  */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')

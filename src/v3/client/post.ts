@@ -27,7 +27,6 @@ import {
 } from '../outcome.ts'
 import {
   type BatchChoice,
-  type BatchFormat,
   createBatchCapability,
   createBatchPost,
   encodeV3Batch,
@@ -121,7 +120,11 @@ interface PostKind<Outcome> {
   readonly path: string
   readonly headers: string[]
   readonly options: CallOptions
+  /** The time from the end of the request to the head of its reply, ms. */
+  readonly headersMs: number
   readonly read: (reply: UpstreamReply) => Outcome
+  /** True: what arrived of a reply that broke off is read too. */
+  readonly readsParts: boolean
 }
 
 /** Creates the client of one V3 upstream over undici. */
@@ -179,8 +182,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
           return notApplied(codeOf(cause) === 'ADP_OVERLOADED' ? 'queueFull' : 'budget')
         }
         if (signal.aborted) return notApplied('budget')
-        const { path, headers, options: callOptions } = kind
-        const end = await sendCall(connections, { path, method: 'POST', headers, body }, wait, callOptions)
+        const { path, headers, options: callOptions, headersMs } = kind
+        const request = { path, method: 'POST', headers, body, headersTimeout: headersMs } as const
+        const end = await sendCall(connections, request, wait, callOptions)
         if (later !== undefined && end.body.size >= LARGE_REPLY_BYTES) await new Promise<void>(later)
         try {
           return toOutcome(kind, end)
@@ -193,12 +197,14 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         path: `${root}/AttendanceRecords`,
         headers: [...RECORD_FIELDS, ...credentialFields],
         options: optionsOf('write', MAX_REPLY_BYTES),
+        headersMs: options.timeouts.headersMs,
+        readsParts: false,
         read: ({ status, body, retryAfter }) =>
           parsePostReply(status, body.toString('utf8'), retryAfter, nowMs()),
       }
       const postOne: Post = (body) => postOnce(single, body)
       const postBatch =
-        (format: BatchFormat): PostBatch =>
+        ({ format, recordMs }: BatchChoice): PostBatch =>
         (records) => {
           const { contentType, accept, body } = encodeV3Batch(records, format)
           return postOnce(
@@ -211,6 +217,9 @@ export function createV3Client(options: V3ClientOptions): V3Client {
                 ...credentialFields,
               ],
               options: optionsOf('batch', MAX_REPLY_BYTES + records.length * MAX_PART_BYTES),
+              // A service may apply all records before it begins its reply.
+              headersMs: options.timeouts.headersMs + records.length * recordMs,
+              readsParts: true,
               read: (reply) => readBatchReply(reply, records.length, nowMs()),
             },
             body,
@@ -220,7 +229,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       const postJoined =
         joined === undefined
           ? postOne
-          : createBatchPost(joined, capabilities[joined.format], postBatch(joined.format), postOne)
+          : createBatchPost(joined, capabilities[joined.format], postBatch(joined), postOne)
       return {
         atATime: joined === undefined ? undefined : joined.maxRecords * BATCHES_AT_A_TIME,
         post: async (body) => {
@@ -254,14 +263,17 @@ export function createV3Client(options: V3ClientOptions): V3Client {
   }
 }
 
-function toOutcome<Outcome>({ read }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
+function toOutcome<Outcome>({ read, readsParts }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
   const { failure, sent, status, fields, body } = end
   if (!sent) return notApplied(unsentReasonOf(failure))
   // With a status line that is no 2xx, only the explanation was lost.
-  if (failure !== undefined && status < 300) return { kind: 'unknown', reason: lossOf(failure) }
+  const isCut = failure !== undefined && status < 300
+  const cut = isCut ? ({ kind: 'unknown', reason: lossOf(failure) } as const) : undefined
+  if (cut !== undefined && (status < 200 || !readsParts)) return cut
   return read({
     status,
-    body: failure === undefined ? body.join() : NO_BYTES,
+    cut,
+    body: failure === undefined || cut !== undefined ? body.join() : NO_BYTES,
     contentType: fields.one('content-type'),
     retryAfter: status >= 400 ? fields.one('retry-after') : undefined,
   })

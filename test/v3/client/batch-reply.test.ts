@@ -41,9 +41,9 @@ const told = ({ id, status = 201, n }: Part): object => ({ id, status, headers: 
 function outcomes(
   own: UpstreamReply,
   count: number,
-): { words: (string | number)[]; sound: boolean } | string {
+): { words: (string | number)[]; sound: boolean | undefined } | string {
   const result = readBatchReply(own, count, 0)
-  if (result.kind === 'unsupported') return result.kind
+  if (result.kind !== 'answered') return result.kind
   const words = result.outcomes.map((outcome) => {
     if (outcome.kind === 'accepted') return Number(outcome.reply.ExternalID.slice(-12))
     if (outcome.kind === 'refused') return `refused ${outcome.error.status}`
@@ -85,6 +85,9 @@ describe('readBatchReply', () => {
     ['405', reply('', undefined, 405), 'unsupported'],
     ['415', reply('{"error":{}}', 'application/json', 415), 'unsupported'],
     ['501', reply('', undefined, 501), 'unsupported'],
+    ['413', reply('', undefined, 413), 'tooLong'],
+    ['429 that names no time', reply('{"error":{"code":"429","message":"BATCH_TOO_MANY_REQ"}}', 'application/json', 429), 'tooLong'],
+    ['429 that names a time', reply('{"statusCode":429,"message":"Rate limit is exceeded. Try again in 2 seconds."}', 'application/json', 429), { words: ['throttled 2000', 'throttled 2000'], sound: true }],
     ['401', reply('', undefined, 401), { words: ['refused 401', 'refused 401'], sound: true }],
     ['503', reply('', undefined, 503), { words: ['unavailable undefined', 'unavailable undefined'], sound: true }],
     ['302', reply('', undefined, 302), { words: ['redirected undefined', 'redirected undefined'], sound: true }],
@@ -118,6 +121,14 @@ describe('readBatchReply', () => {
     const deep = '['.repeat(5_000) + ']'.repeat(5_000)
     const body = `{"responses":[{"id":"1","status":201,"headers":{},"body":${deep}},{"id":"2","status":201,"body":${record(2)}}]}`
     expect(outcomes(reply(body, 'application/json'), 2)).toEqual({ words: [lost, lost], sound: false })
+  })
+
+  it('counts the parts that a delimiter closes where the reply broke off, and says nothing of batches', () => {
+    const { body, contentType } = multipart([{ id: '1', n: 1 }, { id: '2', n: 2 }, { id: '3', n: 3 }]) // prettier-ignore
+    const cut = { kind: 'unknown', reason: 'connectionLost' } as const
+    const end = body.indexOf('--b\r\n', body.lastIndexOf('--b\r\n')) + '--b\r\n'.length
+    const own = { ...reply('', contentType), body: body.subarray(0, end), cut }
+    expect(outcomes(own, 3)).toEqual({ words: [1, 2, 'connectionLost'], sound: undefined })
   })
 
   it('takes nothing from a part that is torn, wherever the reply ends', () => {

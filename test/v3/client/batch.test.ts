@@ -8,17 +8,18 @@ import { createManualClock } from '../../support/manual-clock.ts'
 const named = (reason: UnknownReason): PostOutcome => ({ kind: 'unknown', reason })
 const inBatch = named('serverError')
 const alone = named('otherRecord')
+const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: 'x' } }
 
 /** Posts records in one turn; `answer` is what each batch gets. */
-function start(choice: Partial<BatchChoice>, answer: (count: number) => BatchResult) {
+function start(choice: Partial<BatchChoice>, answer: (count: number, records: string) => BatchResult) {
   const clock = createManualClock()
   const calls: string[] = []
   const post = createBatchPost(
-    { mode: 'auto', format: 'multipart', maxRecords: 3, concurrency: 2, ...choice },
+    { mode: 'auto', format: 'multipart', maxRecords: 3, recordMs: 1, concurrency: 2, ...choice },
     createBatchCapability(() => clock.nowMs()),
     (records) => {
       calls.push(`[${records.join('')}]`)
-      return Promise.resolve(answer(records.length))
+      return Promise.resolve(answer(records.length, records.join('')))
     },
     (record) => {
       calls.push(record)
@@ -45,9 +46,46 @@ describe('createBatchPost', () => {
 
   it('auto: repeats nothing of a batch whose answers cannot be told apart, and sends no further one', async () => {
     const { calls, postAll } = start({}, answered(false))
-    expect(await postAll('abc')).toEqual([inBatch, inBatch, inBatch])
+    const outcomes = await postAll('abc')
+    const together = { records: 3 }
+    expect(outcomes).toEqual(Array(3).fill({ ...inBatch, together }))
+    // One object for all of them: what is seen of one is seen of the batch.
+    expect(new Set(outcomes.map((outcome) => outcome.kind === 'unknown' && outcome.together)).size).toBe(1)
     expect(await postAll('de')).toEqual([alone, alone])
     expect(calls).toEqual(['[abc]', 'd', 'e'])
+  })
+
+  const taken = (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(accepted), sound: true }) // prettier-ignore
+
+  it('halves a batch that is too long, and sends no longer one than passed for ten minutes', async () => {
+    const short = (count: number): BatchResult =>
+      count > 3 ? { kind: 'tooLong', throttled: undefined } : taken(count)
+    const { clock, calls, postAll } = start({ maxRecords: 8 }, short)
+    expect(await postAll('abcdefgh')).toEqual(Array(8).fill(accepted))
+    await postAll('ijklm')
+    await clock.pass(600_000)
+    await postAll('nopq')
+    expect(calls).toEqual(['[abcdefgh]', '[abcd]', '[ab]', '[cd]', '[ef]', '[gh]', '[ij]', '[kl]', 'm', '[nopq]', '[no]', '[pq]']) // prettier-ignore
+  })
+
+  it('finds the one record that makes a batch too long, and goes on with batches of the size that passed', async () => {
+    const large = (count: number, records: string): BatchResult =>
+      records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
+    const { calls, postAll } = start({ maxRecords: 8 }, large)
+    // What the upstream says of that record alone is its outcome.
+    expect(await postAll('abcdefgX')).toEqual([...Array<PostOutcome>(6).fill(accepted), alone, alone])
+    await postAll('ijklmnop')
+    expect(calls).toEqual(['[abcdefgX]', '[abcd]', '[efgX]', '[ef]', '[gX]', 'g', 'X', '[ijkl]', '[mnop]'])
+  })
+
+  it('tells the records of a throttled batch so, and joins fewer of them the next time', async () => {
+    const throttled: PostOutcome = { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
+    const limited = (count: number): BatchResult =>
+      count > 2 ? { kind: 'tooLong', throttled } : taken(count)
+    const { calls, postAll } = start({ maxRecords: 4 }, limited)
+    expect(await postAll('abcd')).toEqual(Array(4).fill(throttled))
+    expect(await postAll('abcd')).toEqual(Array(4).fill(accepted))
+    expect(calls).toEqual(['[abcd]', '[ab]', '[cd]'])
   })
 
   it('batch: tells every record of a refused batch as not applied, and goes on with batches', async () => {
@@ -61,7 +99,7 @@ describe('createBatchPost', () => {
     const { postAll } = start({}, () => {
       throw new RangeError('Maximum call stack size exceeded')
     })
-    expect(await postAll('abc')).toEqual(Array<PostOutcome>(3).fill(named('unreadableReply')))
+    expect(await postAll('abc')).toMatchObject(Array<PostOutcome>(3).fill(named('unreadableReply')))
   })
 })
 
@@ -73,7 +111,7 @@ describe('createBatchCapability', () => {
     expect([capability.isOpen(), capability.mayTry()]).toEqual([false, false])
     await clock.pass(600_000)
     expect([capability.isOpen(), capability.mayTry(), capability.mayTry()]).toEqual([true, true, false])
-    capability.worked()
+    capability.worked(2)
     expect([capability.mayTry(), capability.mayTry(), capability.isOpen()]).toEqual([true, true, true])
   })
 })
