@@ -347,7 +347,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
       const partner = registry.of(id)
       return partner === undefined ? 'partner' : authoriseWithout(partner, rateLimits, shown)
     },
-    (id) => longestReadBackMs(registry, id),
+    (...sent) => longestReadBackMs(registry, ...sent),
   )
   const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
   const app = createProxyApp(context, () => readinessOf(isReady(), journal, stages), page)

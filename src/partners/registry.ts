@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { pathOf } from '../http/request-target.ts'
-import type { Partner } from './partner.ts'
+import { arrivalMs, type Partner } from './partner.ts'
 
 /** Requests of one partner that are under way with the partner as it is configured now, or as it was before a reload. */
 interface UnderWay {
@@ -65,12 +65,21 @@ export function createRegistry(first: readonly Partner[]) {
   }
 }
 
-/** The time for which a lost write of a partner is read back, ms; for an unknown partner, the longest of all. */
-export function longestReadBackMs(registry: Pick<PartnerRegistry, 'of' | 'partners'>, id: string): number {
+/**
+ * The time for which a lost write of a partner is read back, ms; for an unknown partner, the longest of all. `missing`: records that may have
+ * been sent together, at most `together` of them in one `$batch` (undefined: as many as the partner has in one now). Default: none.
+ */
+export function longestReadBackMs(
+  registry: Pick<PartnerRegistry, 'of' | 'partners'>,
+  id: string,
+  missing = 0,
+  together?: number,
+): number {
   const known = registry.of(id)
-  const times = (known === undefined ? registry.partners() : [known]).map(({ readBackAfterMs }) =>
-    readBackAfterMs.reduce((sum, ms) => sum + ms, 0),
-  )
+  const times = (known === undefined ? registry.partners() : [known]).map((partner) => {
+    const atOnce = together ?? partner.batch?.maxRecords ?? 1
+    return arrivalMs(partner, atOnce > 1 ? Math.min(missing, atOnce) : 0)
+  })
   return Math.max(0, ...times)
 }
 

@@ -44,6 +44,8 @@ export interface ReadBackFacts {
   readonly newer: 'none' | 'open' | 'confirmed'
   /** V2 may have applied the record, by a clock that was never seen. */
   readonly byV2: boolean
+  /** V3 may still be executing the `$batch` in which the record was sent: it may apply the record after this read. Default false. */
+  readonly executing?: boolean
 }
 
 /** The filter that reads one learner and event, not encoded. */
@@ -99,6 +101,7 @@ interface Standing {
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean
+  readonly executing: boolean
 }
 
 type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & {
@@ -111,7 +114,9 @@ type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & 
  */
 export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
-  { newer: ['confirmed'], then: 'superseded' },
+  // What does not stand yet may stand in a moment: nothing is posted, and no newer record let through, before the batch is over.
+  { content: ['none', 'other'], executing: [true], then: 'unclear' },
+  { newer: ['confirmed'], executing: [false], then: 'superseded' },
   { content: ['none'], then: 'absent' },
   // It may be the mark of either record.
   {
@@ -121,9 +126,11 @@ export const readBackRules: readonly Rule[] = [
     then: 'unclear',
   },
   { content: ['alike'], identity: ['confirmed'], time: ['exact'], then: 'unclear' },
+  { identity: ['confirmed', 'perhaps'], executing: [true], then: 'unclear' },
   { identity: ['confirmed', 'perhaps', 'lost'], then: 'absent' },
   { content: ['alike'], time: ['exact'], then: 'applied' },
   { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
+  { executing: [true], then: 'unclear' },
   { newer: ['open'], then: 'superseded' },
   { content: ['alike'], identity: ['sameId'], time: ['later', 'unclear'], then: 'unclear' },
   { content: ['alike'], time: ['older'], then: 'unclear' },
@@ -146,11 +153,12 @@ export function decideReadBack(
   facts: ReadBackFacts,
 ): ReadBack {
   const mark = findStanding(posted, marks, facts)
-  const { newer, byV2 } = facts
+  const { newer, byV2, executing = false } = facts
+  const others = { newer, byV2, executing }
   const standing: Standing =
     mark === undefined
-      ? { content: 'none', identity: 'unknown', time: 'unclear', newer, byV2 }
-      : { ...describe(posted, mark, facts), time: compareTime(posted, mark, facts), newer, byV2 }
+      ? { content: 'none', identity: 'unknown', time: 'unclear', ...others }
+      : { ...describe(posted, mark, facts), time: compareTime(posted, mark, facts), ...others }
   const kind = readBackRules.find((rule) => fits(rule, standing))?.then ?? 'unclear'
   if (kind !== 'applied' || mark === undefined) return { kind: kind === 'applied' ? 'unclear' : kind }
   const { identity, time } = standing
@@ -170,13 +178,14 @@ function describe(
   return { content, identity: isLost && !isKnown(identity) ? 'lost' : identity }
 }
 
-function fits({ content, identity, time, newer, byV2 }: Rule, standing: Standing): boolean {
+function fits({ content, identity, time, newer, byV2, executing }: Rule, standing: Standing): boolean {
   return (
     content?.includes(standing.content) !== false &&
     identity?.includes(standing.identity) !== false &&
     time?.includes(standing.time) !== false &&
     newer?.includes(standing.newer) !== false &&
-    byV2?.includes(standing.byV2) !== false
+    byV2?.includes(standing.byV2) !== false &&
+    executing?.includes(standing.executing) !== false
   )
 }
 

@@ -77,15 +77,16 @@ export interface Orphan {
 /** Orphans by the number of their batch. */
 export type Orphans = Map<number, Orphan>
 
-/** Leaves open records of a batch to recovery, besides those of the batch that it has under the same lease. */
+/** Leaves open records of a batch, none of which was sent after `sinceMs`, to recovery, besides those of the batch that it has under the same lease. */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,
   left: Predecessors,
   lease: number,
-  nowMs: number,
+  sinceMs: number,
 ): void {
   const before = orphans.get(batch)
-  const after = new Map([...(before?.lease === lease ? before.after : []), ...left])
-  orphans.set(batch, { after, lease, sinceMs: nowMs })
+  const own = before?.lease === lease ? before : undefined
+  const after = new Map([...(own?.after ?? []), ...left])
+  orphans.set(batch, { after, lease, sinceMs: Math.max(sinceMs, own?.sinceMs ?? sinceMs) })
 }

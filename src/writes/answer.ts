@@ -62,6 +62,7 @@ export async function answerWrites(
     replyId,
     sender: authorisation.identity.credentialsHash,
     markedAtMs: sentToV2 && (sentToV2.receivedMs ?? planned.receivedMs),
+    together: partner.batch?.maxRecords ?? 1,
     body: planned.body,
   })
   const begin = async (): Promise<BeginResult> => {

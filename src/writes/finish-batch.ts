@@ -17,8 +17,8 @@ import { encodeAnswer, mayHaveLeft } from './reply.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { inOrder, runRecords, type RunSession, settleOutcomes } from './run.ts'
 import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
-import { readSender, wasOnV2 } from './stored-request.ts'
-import { openWriteSession, type WriteSession } from './write-session.ts'
+import { readSending, wasOnV2 } from './stored-request.ts'
+import { openWriteSession, type SessionOptions, type WriteSession } from './write-session.ts'
 
 /** A batch to finish: these of its records, which are due, or its orphans. */
 export interface Work {
@@ -36,6 +36,8 @@ export interface Waiting {
   readonly owner: string
   /** The hash of the credentials of the batch's request. */
   readonly sender: string | undefined
+  /** See `StoredRequest`. */
+  readonly together: number | undefined
   /** Until when it waits, ms since the epoch. */
   readonly untilMs: number
 }
@@ -45,6 +47,12 @@ export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
+
+/**
+ * The time for which a lost write of a partner is read back, ms, where so many records may have been sent together, at most `together` of
+ * them in one `$batch`.
+ */
+export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
 /** Finishes a batch without its client. `early`: it is to be tried again; `later`: after a rest. A batch that has to wait for something is named with it. */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
@@ -77,7 +85,7 @@ interface Prepared {
 export function createFinisher(
   context: WriteContext,
   authorise: AuthoriseStored,
-  readBackMs: (partner: string) => number,
+  readBackMs: ReadBackMs,
 ): FinishBatch {
   const { journal, orphans, accepted } = context
   /** Credentials that V3 denied, by batch. */
@@ -114,7 +122,7 @@ export function createFinisher(
     const untilMs = retryDeadlineMs(stored.receivedMs)
     const isLate = context.nowMs() >= untilMs
     if (!isLate && tokenless.get(partner) === true) return 'later'
-    const sender = readSender(stored.payload)
+    const { sender, together } = readSending(stored.payload)
     const authorised = authorise(partner, credentialsFor(stored, sender))
     if (typeof authorised !== 'string') {
       const noted = noteToken(partner, authorised)
@@ -122,29 +130,33 @@ export function createFinisher(
       return { stored, authorisation }
     }
     if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
-    return { missing: authorised, partner, owner, sender, untilMs }
+    return { missing: authorised, partner, owner, sender, together, untilMs }
   }
   const finishNow = async (
     { stored, authorisation }: Prepared,
     opened: ReopenResult,
     sinceMs?: number,
-  ): Promise<void> => {
+  ): Promise<'done' | 'later'> => {
     const { batch, partner } = stored
-    if (typeof authorisation === 'string') return endOpened(context, stored, opened, authorisation)
+    if (typeof authorisation === 'string') {
+      await endOpened(context, stored, opened, authorisation)
+      return 'done'
+    }
     let session: WriteSession | undefined
     const background = { concurrency: RECORDS_AT_A_TIME, sinceMs }
-    const openSession = (wasOnV2: boolean): WriteSession =>
-      (session = openWriteSession(context, authorisation, batch, { background, wasOnV2 }))
+    const openSession = (how: SessionOptions): WriteSession =>
+      (session = openWriteSession(context, authorisation, batch, { ...how, background }))
     const storedRun = { partner: authorisation.partner, clientWaits: false, openSession }
     const tally = await runStored(context, stored, storedRun, opened)
-    if (session === undefined) return
+    if (session === undefined) return 'done'
     if (session.denied())
       denied.set(batch, [authorisation.client, ...(denied.get(batch) ?? [])].slice(0, MAX_DENIED))
     else denied.delete(batch)
     context.events.recovered({ ...tally, partner })
+    return tally.reason === 'stillExecuting' ? 'later' : 'done'
   }
-  const finish = (prepared: Prepared, opened: ReopenResult, sinceMs?: number): Promise<void> => {
-    const work = (): Promise<void> => finishNow(prepared, opened, sinceMs)
+  const finish = (prepared: Prepared, opened: ReopenResult, sinceMs?: number): Promise<'done' | 'later'> => {
+    const work = (): Promise<'done' | 'later'> => finishNow(prepared, opened, sinceMs)
     return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
@@ -176,16 +188,12 @@ export function createFinisher(
     if (stored.side === 'v2') return endRelayed(stored)
     const ready = await prepare(stored)
     if (ready === 'later' || 'missing' in ready) return ready
-    if (positions !== undefined) {
-      await finish(ready, await journal.reopen(batch, positions, undefined))
-      return 'done'
-    }
+    if (positions !== undefined) return finish(ready, await journal.reopen(batch, positions, undefined))
     const orphan = orphans.get(batch)
     if (orphan === undefined) return 'done'
     // A record that cannot be finished becomes an orphan again.
     orphans.delete(batch)
-    await finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
-    return 'done'
+    return finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
   }
   return async (next) => {
     try {
@@ -212,8 +220,7 @@ interface StoredRun {
   readonly partner: Partner
   /** Records that were not applied wait for their client to send them again, where it gets that answer. */
   readonly clientWaits: boolean
-  /** `wasOnV2`: the batch was begun for V2 before V3 served it. */
-  readonly openSession: (wasOnV2: boolean) => RunSession
+  readonly openSession: (how: Pick<SessionOptions, 'wasOnV2' | 'together'>) => RunSession
 }
 
 /**
@@ -236,7 +243,8 @@ export async function runStored(
     return { accepted: 0, refused: 0, notApplied: 0, unknown: 0, records: 0 }
   const { request, plan } = planned
   const isOld = wasOnV2(request)
-  const tally = await runRecords(context, openSession(isOld), {
+  const { together } = request
+  const tally = await runRecords(context, openSession({ wasOnV2: isOld, together }), {
     batch,
     lease,
     receivedMs,

@@ -5,6 +5,7 @@ import {
   type AuthoriseStored,
   createFinisher,
   deadLetterSuperseded,
+  type ReadBackMs,
   type Waiting,
   type Work,
 } from './finish-batch.ts'
@@ -21,11 +22,7 @@ const DUE_SHARE = 1 / 50
  * and keeps sixteen of them under way; `createFinisher` finishes one. `authorise` names what is missing for a batch that cannot
  * go to V3; `readBackMs` is the time for which a lost write of a partner is read back.
  */
-export function createRecovery(
-  context: WriteContext,
-  authorise: AuthoriseStored,
-  readBackMs: (partner: string) => number,
-) {
+export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
@@ -205,14 +202,15 @@ async function letNewerPass(
   context: WriteContext,
   resting: Resting,
   isBusy: (batch: number) => boolean,
-  readBackMs: (partner: string) => number,
+  readBackMs: ReadBackMs,
 ): Promise<void> {
   const { journal, orphans, clock } = context
   const partners = new Map<number, string>()
-  for (const [batch, { sinceMs }] of orphans) {
+  for (const [batch, { after, sinceMs }] of orphans) {
     const waiting = resting.waiting(batch)
     if (waiting === undefined || isBusy(batch)) continue
-    if (clock.nowMs() >= sinceMs + readBackMs(waiting.partner)) partners.set(batch, waiting.partner)
+    const { partner, together } = waiting
+    if (clock.nowMs() >= sinceMs + readBackMs(partner, after.size, together)) partners.set(batch, partner)
   }
   if (partners.size === 0) return
   const blocked = (await journal.blocking([...partners.keys()])).filter(({ batch, position }) =>

@@ -16,6 +16,7 @@ import {
 } from './relayed-reply.ts'
 import { createResolveUnknown } from './resolve-unknown.ts'
 import { inOrder, type RunSession, settleOutcomes } from './run.ts'
+import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
 /** How the journal is to know a write that V2 is about to be sent. */
@@ -282,10 +283,14 @@ async function readOlder(
     return readV2(record, leftMs())
   }
   const spacingMs = partner.readBackAfterMs.length === 0 ? UNSCHEDULED_MS : partner.readBackAfterMs
-  const openSession = (wasOnV2: boolean): RunSession => {
-    const readBack = createResolveUnknown(context, { batch, partner, wasOnV2, spacingMs, leftMs, read })
+  const openSession = ({ wasOnV2 = false }: Pick<SessionOptions, 'wasOnV2'>): RunSession => {
+    const executionOf = (): undefined => undefined
+    const how = { batch, partner, wasOnV2, spacingMs, leftMs, read, executionOf, clientWaits: true }
+    const readBack = createResolveUnknown(context, how)
     return {
       partner: partner.id,
+      // What was settled as unknown cannot arrive any more.
+      executingSince: executionOf,
       budgetMs: leftMs(),
       withdrawn: new Promise(() => undefined),
       postRecords: async (tasks, _permission, onOutcome) => {

@@ -75,7 +75,8 @@ async function replay(
   const request = decodeStoredRequest(first.payload)
   const wasV2 = wasOnV2(request)
   const plan = await planStored(request, partner, first.receivedMs, slices)
-  const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2 })
+  const { together } = request
+  const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2, together })
   const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
   /** Records that this request has reopened once: their answer is then the outcome of other requests. */
   const tried = new Set<number>()

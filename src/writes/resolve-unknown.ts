@@ -2,8 +2,9 @@ import { AdapterError } from '../errors.ts'
 import type { KnownMarks } from '../journal/index.ts'
 import type { Partner } from '../partners/partner.ts'
 import { decideReadBack, type ReadBack, readMarks, toReadBackFilter } from '../translate/index.ts'
-import type { PostOutcome, ReadOutcome, UnknownReason, V3Record } from '../v3/index.ts'
+import type { PostOutcome, ReadOutcome, SentTogether, UnknownReason, V3Record } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
+import type { Execution } from './execution.ts'
 import { type Plan, planAgain } from './plan.ts'
 
 /** Of which batch the records are that are read back, and with what. */
@@ -19,6 +20,10 @@ interface ReadBackOptions {
   readonly spacingMs: readonly number[]
   /** The time that is left for the request, ms. */
   readonly leftMs: () => number
+  /** Finds how far V3 has got with records that were sent together; undefined for a record that was posted by itself. */
+  readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
+  /** False: recovery reads, and comes back for a `$batch` that is not over. */
+  readonly clientWaits: boolean
   /** GETs AttendanceRecords with this raw query, or the same mark from V2, under the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
 }
@@ -41,6 +46,8 @@ interface Sent {
   readonly toMs?: number | undefined
   /** It can no longer arrive. Default false. */
   readonly isPast?: boolean
+  /** The `$batch` in which it was sent; undefined: it was posted by itself. */
+  readonly execution?: Execution | undefined
 }
 
 /** Finds out what became of a record that may have been applied, and posts it again where it was not. */
@@ -59,6 +66,8 @@ export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: read
 const LOST_RECORDS = 20_000
 /** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
+/** After the last scheduled read, so many records of a `$batch` are read in the time of the last pause. */
+const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
 
 /**
@@ -67,7 +76,7 @@ const unclear: ReadBack = { kind: 'unclear' }
  */
 export function createResolveUnknown(
   context: WriteContext,
-  { batch, partner, wasOnV2, spacingMs, leftMs, read }: ReadBackOptions,
+  { batch, partner, wasOnV2, spacingMs, leftMs, read, executionOf, clientWaits }: ReadBackOptions,
 ): ResolveUnknown {
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
@@ -75,7 +84,12 @@ export function createResolveUnknown(
   /** One that takes the place of a batch on V2 counts from the time of that one. Undefined: the journal cannot be reached. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
-  const conclude = async (task: ReadBackTask, answer: unknown, sent: Sent): Promise<ReadBack> => {
+  const conclude = async (
+    task: ReadBackTask,
+    answer: unknown,
+    sent: Sent,
+    executing: boolean,
+  ): Promise<ReadBack> => {
     const { record, receivedMs } = task
     const marks = readMarks(record, answer)
     if (marks === undefined) return unclear
@@ -94,48 +108,83 @@ export function createResolveUnknown(
           toMs: how === 'never' ? receivedMs : wallOf(toMs),
         },
         byV2: wasOnV2 && how === 'before',
+        executing,
       })
     const seen = decide([])
+    if (executing) return seen
     if (seen.kind !== 'unclear' && seen.kind !== 'overwritten') return seen
     const lost = marks.length > 1 ? [...known.lostBefore, ...known.lost] : known.lost
     return lost.length === 0 ? seen : decide(await readLost(lost))
   }
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
-  const readUntilSure = async (task: ReadBackTask, sent: Sent, sureMs: number): Promise<ReadBack> => {
-    const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    let seen = unclear
-    for (const [index, spaceMs] of spacingMs.entries()) {
-      // A record that was sent long ago needs no pause; a read that failed does.
-      const pauseMs = index === 0 ? Math.min(spaceMs, Math.max(0, sureMs - clock.nowMs())) : spaceMs
-      if (leftMs() <= pauseMs) return unclear
-      await pause(pauseMs)
-      // After one that was sent just now, all reads are made, however late they come.
-      const isSure = index === spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs)
-      const outcome = await read(query, task.record)
-      seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent) : unclear
-      if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
-      if (outcome.kind === 'refused') return unclear
-      if (isSure && seen.kind !== 'unclear') return seen
-    }
-    return seen
+  const isUnderWay = ({ execution }: Sent): boolean =>
+    execution !== undefined && clock.nowMs() < execution.untilMs()
+  /** The pause before the read of this index: also after the schedule, as long as the `$batch` of the record is not over. */
+  const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
+    const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
+    if (spaceMs === undefined) return undefined
+    // A record that was sent long ago needs no pause; a read that failed does.
+    const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
+    if (index === 0) return Math.min(spaceMs, untilSureMs)
+    if (index < spacingMs.length || execution === undefined) return spaceMs
+    return Math.min(spaceMs * Math.max(1, execution.missing() / READS_IN_PAUSE), untilSureMs)
   }
-  const readBack = async (task: ReadBackTask, sent: Sent): Promise<ReadBack> => {
+  const readUntilSure = async (
+    task: ReadBackTask,
+    sent: Sent,
+    sureMs: () => number,
+  ): Promise<ReadBack | 'executing'> => {
+    const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
+    /** No read was made yet after which the record cannot be applied any more. */
+    let executing = isUnderWay(sent)
+    for (let index = 0; executing || index < spacingMs.length; index += 1) {
+      const pauseMs = pauseBefore(index, sent, sureMs())
+      if (pauseMs === undefined || leftMs() <= pauseMs) break
+      await pause(pauseMs)
+      executing = isUnderWay(sent)
+      // After one that was sent just now, all reads are made, however late they come.
+      const isSure =
+        index >= spacingMs.length - 1 || (sent.how !== 'now' && !executing && clock.nowMs() >= sureMs())
+      const outcome = await read(query, task.record)
+      const seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
+      if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
+      if (outcome.kind === 'refused') break
+      // Another record of the batch may have been seen meanwhile.
+      executing ||= isUnderWay(sent)
+      if (!executing && isSure && seen.kind !== 'unclear') return seen
+      if (executing && !clientWaits) break
+    }
+    return executing ? 'executing' : unclear
+  }
+  const readBack = async (task: ReadBackTask, sent: Sent): Promise<ReadBack | 'executing'> => {
     const lostMs = clock.nowMs()
-    const sureMs = sent.isPast === true ? lostMs : (sent.toMs ?? lostMs) + allMs
+    const { execution, isPast, toMs = lostMs } = sent
+    const sureMs = (): number => (isPast === true ? lostMs : (execution?.untilMs() ?? toMs + allMs))
     const seen = await readUntilSure(task, sent, sureMs)
+    if (seen === 'executing') return seen
     if (seen.kind !== 'applied') {
       // Newer records of its key wait for the end of this one: none may be sent while it can still arrive behind them, budget or not.
-      if (sent.how !== 'never' && clock.nowMs() < sureMs) await pause(sureMs - clock.nowMs())
+      if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return seen
     }
+    if (seen.certain) execution?.appeared()
     if (seen.proof !== undefined) echoes.readBack(task.record, seen.proof)
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
     return seen
+  }
+  /** A record whose `$batch` is not over stays open, so that newer ones of its key wait; without a journal it is waited for here. */
+  const leave = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
+    const unknown = { kind: 'unknown', reason } as const
+    if (execution === undefined) return unknown
+    if (journal.durable) return { ...unknown, reason: 'stillExecuting', sinceMs: execution.sinceMs() }
+    for (let ms = 1; ms > 0; ms = execution.untilMs() - clock.nowMs()) await pause(ms)
+    return unknown
   }
   return async (task, post, first, before) => {
     let [reason, sent] = [first, before]
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
       const seen = await readBack(task, sent)
+      if (seen === 'executing') return leave(sent, reason)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
       if (seen.kind === 'overwritten' || seen.kind === 'superseded')
         return { kind: 'unknown', reason: seen.kind }
@@ -146,10 +195,13 @@ export function createResolveUnknown(
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
         // The service takes a second mark for a conflict: then the first one may be ours after all.
         const again = await readBack(task, sent)
-        return again.kind === 'applied' ? { kind: 'accepted', reply: again.reply } : outcome
+        return again !== 'executing' && again.kind === 'applied'
+          ? { kind: 'accepted', reply: again.reply }
+          : outcome
       }
       if (outcome.kind !== 'unknown') return outcome
       reason = outcome.reason
+      sent = { ...sent, execution: executionOf(outcome.together) }
     }
     return { kind: 'unknown', reason }
   }

@@ -47,7 +47,10 @@ const MANY = 1_000
 const GATHER_MS = 10
 
 /** The part of a session that a run uses. */
-export type RunSession = Pick<WriteSession, 'partner' | 'postRecords' | 'budgetMs' | 'withdrawn'>
+export type RunSession = Pick<
+  WriteSession,
+  'partner' | 'postRecords' | 'budgetMs' | 'withdrawn' | 'executingSince'
+>
 
 /**
  * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report to the reply, if there is
@@ -66,11 +69,14 @@ export async function runRecords(
   const { outcomesShown } = plan
   const wanted = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
   const claim = active.claim(batch, wanted, lease)
-  const leave = (positions: readonly number[]): void => {
+  const leave = (positions: readonly number[], sinceMs = clock.nowMs()): void => {
     if (positions.length === 0) return
     const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
-    markOrphaned(orphans, batch, after, lease, clock.nowMs())
+    markOrphaned(orphans, batch, after, lease, sinceMs)
   }
+  /** Records that V3 may still be executing, with the time by the clock since which none of their `$batch` was seen. */
+  const executing = new Map<number, number>()
+  const leaveExecuting = (): void => executing.forEach((sinceMs, position) => leave([position], sinceMs))
   const own = wanted.filter((position) => claim.has(position))
   // Another run of this process has the others: recovery reads their state when that run has ended.
   leave(wanted.filter((position) => !claim.has(position)))
@@ -91,6 +97,13 @@ export async function runRecords(
       const part = toReplyPart(planned, outcome, replyContext)
       tally[outcome.kind] += 1
       if ('reason' in outcome) tally.reason = outcome.reason
+      if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
+        // It stays open: its client is told that its outcome is unknown, and recovery finds it out.
+        executing.set(position, outcome.sinceMs ?? clock.nowMs())
+        settler.leave(position)
+        reply?.settle(position, part)
+        return
+      }
       const followUp = { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }
       settler.settle(settlementOf(position, outcome, part, followUp), part)
     }
@@ -102,16 +115,22 @@ export async function runRecords(
         throw cause
       })
     await settler.flushed()
+    leaveExecuting()
+    if (executing.size > 0) reply?.begin()
     if (denial === undefined) return tally
     if (run.isNew === true) {
       await journal.forget(batch, own.length, lease)
       context.predecessors.settled(batch, own)
-    } else
+    } else {
+      const open = tasks.filter((task) => session.executingSince(task) !== undefined)
+      for (const task of open) leave([task.position], session.executingSince(task))
+      const ended = tasks.filter((task) => !open.includes(task))
       await settleOutcomes(
         context,
         run,
-        tasks.map((task) => deniedSettlement(context, run, task)),
+        ended.map((task) => deniedSettlement(context, run, task)),
       )
+    }
     denied = { denial, tasks }
   } catch (cause) {
     // Where this instance has the batch all the same, recovery finds it.
@@ -255,6 +274,12 @@ function createSettler(
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
+    /** Ends the wait for a record whose outcome is not settled now: those behind it are not sent. */
+    leave: (position: number): void => {
+      left -= 1
+      if (left <= 0) begin()
+      successors.get(position)?.(false)
+    },
     /** Ends the run: no outcome is settled any more. */
     fail,
     /** True once the run has failed, or the journal could not keep an outcome; it keeps no later one of this run either. */

@@ -81,6 +81,11 @@ const headSchema = z.object({
   sender: z.string().optional(),
   /** The time of the marks, where the batch was begun for V2 before: ms since the epoch. Undefined: that of receipt. */
   markedAtMs: z.number().optional(),
+  /**
+   * The most records of it that were sent, or are ever sent, in one `$batch` to V3; 1: each by itself. Undefined in what an older version
+   * kept: as the partner has it now.
+   */
+  together: z.int().min(1).optional(),
 })
 
 /** True for a request that was begun for V2 before V3 served it. */
@@ -95,10 +100,10 @@ const CHUNK_WORK = CHUNK / 4
 
 /** Bytes for the journal: one line of JSON, then the body as received. */
 export async function encodeStoredRequest(
-  { request, replyId, sender, markedAtMs, body }: StoredRequest,
+  { body, ...facts }: StoredRequest,
   slices: Slices,
 ): Promise<Buffer> {
-  const head = Buffer.from(`${JSON.stringify({ request, replyId, sender, markedAtMs })}\n`)
+  const head = Buffer.from(`${JSON.stringify(facts)}\n`)
   if (body.length < SHARED_FROM) return Buffer.concat([head, body])
   const bytes = Buffer.from(new SharedArrayBuffer(head.length + body.length))
   head.copy(bytes)
@@ -116,14 +121,14 @@ export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   return { ...parseHead(bytes.toString('utf8', 0, Math.max(end, 0))), body: bytes.subarray(end + 1) }
 }
 
-/** The `sender` of a request that is kept; undefined where it cannot be read. */
-export function readSender(payload: Uint8Array | undefined): string | undefined {
-  if (payload === undefined) return undefined
+/** The facts of a request that is kept which say who sent it and how; none where it cannot be read. */
+export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest, 'sender' | 'together'> {
+  if (payload === undefined) return {}
   try {
-    return decodeStoredRequest(payload).sender
+    return decodeStoredRequest(payload)
   } catch {
     // The finisher finds that it cannot be read, and makes it a dead letter.
-    return undefined
+    return {}
   }
 }
 

@@ -4,17 +4,19 @@ import type { Authorisation } from '../partners/partner.ts'
 import { isReplyTo } from '../translate/index.ts'
 import {
   encodeRecord,
+  type NotAppliedReason,
   type PostOutcome,
   type ReadOutcome,
   runBounded,
   type SendPermission,
-  type UnknownReason,
+  type SentTogether,
   type UpstreamError,
   type V3Credentials,
   type V3Record,
   type V3Writes,
 } from '../v3/index.ts'
 import type { WriteContext } from './context.ts'
+import { createExecutions } from './execution.ts'
 import { watchGiveWay } from './predecessors.ts'
 import { createResolveUnknown } from './resolve-unknown.ts'
 import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlement-policy.ts'
@@ -40,11 +42,13 @@ type OnOutcome = (position: number, outcome: PostOutcome) => void
 export type WriteSession = ReturnType<typeof openWriteSession>
 
 /** What distinguishes the session of a request. */
-interface SessionOptions {
+export interface SessionOptions {
   /** Recovery posts the records: so many at a time; by the clock, none of them was sent after `sinceMs`. Default: a client waits. */
   readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
   /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
+  /** See `StoredRequest`: no more of its records are sent together. Default: as many as the partner has in one `$batch`. */
+  readonly together?: number | undefined
 }
 
 /**
@@ -55,9 +59,12 @@ export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
   batch: number,
-  { background, wasOnV2 = false }: SessionOptions = {},
+  { background, wasOnV2 = false, together }: SessionOptions = {},
 ) {
   const { partner, rateLimit, renew } = authorisation
+  const { maxRecords = 1 } = partner.batch ?? {}
+  const atOnce = together ?? maxRecords
+  const executionOf = createExecutions(partner, context.clock)
   const { clock, echoes } = context
   const queueKey = context.accepted.queueKey(authorisation)
   const slices = context.slicing.open()
@@ -88,6 +95,23 @@ export function openWriteSession(
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
     return outcome
   }
+  /** The records of a run that may have been sent before, in one `$batch` perhaps, which may not be over. */
+  let sentBefore: SentTogether & { readonly atOnce: number } = { records: 0, atOnce: 1 }
+  const executionBefore = ({ first, isPast }: WriteTask) =>
+    first === 'readBack' && !isPast && sentBefore.atOnce > 1
+      ? executionOf(sentBefore, background?.sinceMs)
+      : undefined
+  /** The time since which no record of the `$batch` of a task was seen; undefined: V3 cannot apply it any more. */
+  const executingSince = (task: WriteTask): number | undefined => {
+    const execution = executionBefore(task)
+    return execution !== undefined && clock.nowMs() < execution.untilMs() ? execution.sinceMs() : undefined
+  }
+  const unsent = (task: WriteTask, reason: NotAppliedReason): PostOutcome => {
+    const sinceMs = executingSince(task)
+    return sinceMs === undefined
+      ? unsentOutcome(task.first, reason)
+      : { kind: 'unknown', reason: 'stillExecuting', sinceMs }
+  }
   /** Resolves the error of a denial that came before any other outcome. */
   const postWith = async (
     credentials: V3Credentials,
@@ -95,11 +119,12 @@ export function openWriteSession(
     permission: SendPermission,
     onOutcome: OnOutcome,
   ): Promise<UpstreamError | undefined> => {
-    const { budgetMs, batch: choice, bodyProfile } = partner
+    const { budgetMs, batch: own, bodyProfile } = partner
+    const choice = own && { ...own, maxRecords: Math.min(own.maxRecords, atOnce) }
     const writes = context.v3.openWrites(credentials, {
       budgetMs,
       rateLimit,
-      batch: choice,
+      batch: atOnce > 1 ? choice : undefined,
       permission,
       queueKey,
     })
@@ -117,6 +142,8 @@ export function openWriteSession(
       wasOnV2,
       spacingMs: partner.readBackAfterMs,
       leftMs: () => writes.leftMs(),
+      executionOf,
+      clientWaits: background === undefined,
       read: (query) => read(query, credentials, writes.leftMs()),
     })
     const check = (record: V3Record, outcome: PostOutcome): PostOutcome => {
@@ -129,11 +156,11 @@ export function openWriteSession(
     const postRecord = async (task: WriteTask): Promise<void> => {
       const { position, record, first, after } = task
       if (after !== undefined && !(await after)) {
-        report(position, unsentOutcome(first, permission.maySend() ? 'budget' : 'leaseLost'))
+        report(position, unsent(task, permission.maySend() ? 'budget' : 'leaseLost'))
         return
       }
       if (!permission.maySend() && !(await permission.renew())) {
-        report(position, unsentOutcome(first, 'leaseLost'))
+        report(position, unsent(task, 'leaseLost'))
         return
       }
       const body = encodeRecord(record, bodyProfile)
@@ -141,22 +168,25 @@ export function openWriteSession(
       const fromMs = clock.nowMs()
       const outcome = first === 'post' ? check(record, await writes.post(body)) : undefined
       if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
-      else report(position, await readBack(task, body, outcome?.reason, fromMs))
+      else report(position, await readBack(task, body, outcome, fromMs))
     }
     /** Reads the record back: it may have been applied before this run, or just now (`lost`). */
     const readBack = (
       task: WriteTask,
       body: string,
-      lost: UnknownReason | undefined,
+      lost: Extract<PostOutcome, { kind: 'unknown' }> | undefined,
       fromMs: number,
     ): Promise<PostOutcome> => {
       const again = async (): Promise<PostOutcome> => check(task.record, await writes.post(body))
-      if (lost !== undefined) return resolveUnknown(task, again, lost, { how: 'now', fromMs })
+      const execution = lost === undefined ? executionBefore(task) : executionOf(lost.together)
+      if (lost !== undefined)
+        return resolveUnknown(task, again, lost.reason, { how: 'now', fromMs, execution })
       if (task.first === 'check') return postUnlessNewer(task, again)
       return resolveUnknown(task, again, 'connectionLost', {
         how: 'before',
         toMs: background?.sinceMs,
         isPast: task.isPast,
+        execution,
       })
     }
     /** Where nothing can be read, the record stays what it was: not applied. */
@@ -207,6 +237,7 @@ export function openWriteSession(
   return {
     /** The partner's id. */
     partner: partner.id,
+    executingSince,
     /** Time for all records of the request. */
     budgetMs: partner.budgetMs,
     /**
@@ -219,6 +250,8 @@ export function openWriteSession(
       permission: SendPermission,
       onOutcome: OnOutcome,
     ): Promise<UpstreamError | AdapterError | undefined> => {
+      const records = tasks.filter(({ first, isPast }) => first === 'readBack' && !isPast).length
+      sentBefore = { records, atOnce }
       let denial = await postWith(authorisation.credentials, tasks, permission, onOutcome)
       if (renew !== undefined && denial?.status === 401) {
         const renewed = await renew().catch(toAdapterError)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
+import { createExecutions } from '../../src/writes/execution.ts'
 import { createResolveUnknown } from '../../src/writes/resolve-unknown.ts'
 import type { PostOutcome, ReadOutcome } from '../../src/v3/index.ts'
 import { createNoJournal, type KnownMarks } from '../../src/journal/index.ts'
@@ -35,12 +36,18 @@ async function find(
   {
     known = () => Promise.resolve(nothing),
     posted: postedRecord = record,
+    together,
+    durable = true,
     ...own
   }: {
     readonly known?: () => Promise<KnownMarks>
     readonly posted?: typeof record
     readonly leftMs?: () => number
     readonly spacingMs?: readonly number[]
+    readonly clientWaits?: boolean
+    /** So many records were sent with it in one `$batch`, and it is one of them. */
+    readonly together?: number
+    readonly durable?: boolean
   } = {},
   sentMs?: number,
   isPast = false,
@@ -58,16 +65,20 @@ async function find(
     },
   }
   const context = createWriteContext({
-    journal: { ...createNoJournal(), knownMarks: known },
+    journal: { ...createNoJournal(), durable, knownMarks: known },
     clock,
     nowMs: () => receivedMs + nowMs - 100,
   })
+  const times = { readBackAfterMs: [10, 20], batchRecordMs: 15 }
+  const executionOf = createExecutions(times, clock)
   const resolve = createResolveUnknown(context, {
     batch: 1,
     partner: partner('acme', { any: true }),
     wasOnV2: false,
     spacingMs: [10, 20],
     leftMs: () => 10_000,
+    executionOf,
+    clientWaits: true,
     ...own,
     read: (query) => {
       done.push(query.startsWith('$filter=Attendee%2FExternalID%20eq%20') ? 'read' : query)
@@ -81,7 +92,12 @@ async function find(
       return Promise.resolve(posts[Math.min(posted++, posts.length - 1)] ?? lost)
     },
     'connectionLost',
-    { how: sentMs === undefined ? 'now' : 'before', toMs: sentMs, isPast },
+    {
+      how: sentMs === undefined ? 'now' : 'before',
+      toMs: sentMs,
+      isPast,
+      execution: executionOf(together === undefined ? undefined : { records: together }, sentMs),
+    },
   )
   return { done, outcome }
 }
@@ -203,5 +219,53 @@ describe('createResolveUnknown', () => {
         ? { kind, error: { status: 400, form: 'unreadable', entries: [] } }
         : { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
     expect((await find([absent], [second])).outcome).toBe(second)
+  })
+
+  describe('of a record that was sent in a $batch of three', () => {
+    const together = 3
+
+    it('reads on until none was seen for a time that grows with the batch, then posts', async () => {
+      const done = [...look, 'wait 20', 'read', 'wait 20', 'read', 'wait 5', 'read', 'post']
+      expect(await find([absent], [accepted], { together })).toEqual({ done, outcome: accepted })
+    })
+
+    it('confirms a mark that comes late, and posts nothing', async () => {
+      const { done, outcome } = await find([absent, absent, absent, applied], [], { together })
+      expect(outcome).toEqual(confirmed)
+      expect(done).not.toContain('post')
+    })
+
+    it('decides nothing by another mark before the batch is over', async () => {
+      const { done, outcome } = await find([newer], [accepted], { together })
+      expect(done.filter((step) => step === 'read').length).toBe(5)
+      expect(outcome).toEqual({ kind: 'unknown', reason: 'overwritten' })
+    })
+
+    it('leaves it open when the budget ends, with the time from which recovery counts', async () => {
+      expect(await find([absent], [accepted], { together, leftMs: () => 15 })).toEqual({
+        done: ['wait 10', 'read'],
+        outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 100 },
+      })
+    })
+
+    it('reads it once in the background, and leaves it open', async () => {
+      expect(await find([absent], [accepted], { together, clientWaits: false }, 60)).toEqual({
+        done: ['wait 10', 'read'],
+        outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 60 },
+      })
+    })
+
+    it('decides by one read in the background once the batch is over', async () => {
+      const done = ['wait 0', 'read', 'post']
+      expect(await find([absent], [accepted], { together, clientWaits: false }, 20)).toEqual({
+        done,
+        outcome: accepted,
+      })
+    })
+
+    it('waits for the end of the batch itself where no journal keeps the record open', async () => {
+      const lostFor = { together, durable: false, leftMs: () => 5 }
+      expect((await find([absent], [accepted], lostFor)).done).toEqual(['wait 1', 'wait 74'])
+    })
   })
 })

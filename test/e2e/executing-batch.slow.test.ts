@@ -1,0 +1,132 @@
+import { describe, expect, it, vi } from 'vitest'
+
+import { startSandbox } from '../sandbox/start-sandbox.ts'
+import { sampleMark, sandboxHeaders } from '../sandbox/start-sandbox.ts'
+import { type BatchText, batchOf, guid, postBatch, statusesOf } from '../support/batch-request.ts'
+import { onePartner, startAdapter } from '../support/start-adapter.ts'
+import { journalFile } from './support/journal-file.ts'
+import { startStopping } from './support/stopping-adapter.ts'
+
+type Sandbox = Awaited<ReturnType<typeof startSandbox>>
+
+const RECORDS = 8
+const PACE_MS = 250
+/** Reads go on for much less time than V3 needs for the batch. */
+const v3 = { writeMode: 'batch', readBackAfterMs: [20, 40, 60], batchRecordMs: 300 }
+
+/** A batch that gives the learners of the class a mark with this comment. */
+async function register(sandbox: Sandbox, comment: string): Promise<BatchText> {
+  const samples = await sandbox.samples()
+  const records = Array.from({ length: RECORDS }, (_, n) => sampleMark(samples, n, { Comment: comment }))
+  return batchOf(records, { batch: `batch_${guid(comment.length)}` })
+}
+
+/** The comments of the marks that were written for each learner, in their order. */
+async function marksOf(sandbox: Sandbox): Promise<readonly string[][]> {
+  const effects = (await sandbox.effects()) as { learner: string; comment: string }[]
+  return [...Map.groupBy(effects, ({ learner }) => learner).values()].map((own) =>
+    own.map(({ comment }) => comment),
+  )
+}
+
+const allOf = (...comments: string[]): string[][] => Array.from({ length: RECORDS }, () => comments)
+const pace = (resetAfterMs?: number): object => ({ kind: 'pace', ms: PACE_MS, resetAfterMs, path: '$batch', count: 1 }) // prettier-ignore
+const created = Array<number>(RECORDS).fill(201)
+
+describe('product 3: a V3 that goes on with a $batch whose connection is lost', () => {
+  it.each([
+    ['at once', 'multipart', 0],
+    ['after some records', 'multipart', 3.5 * PACE_MS],
+    ['after some records', 'json', 3.5 * PACE_MS],
+    ['before the last one', 'multipart', (RECORDS - 0.5) * PACE_MS],
+  ])('writes each mark once, where it is lost %s (%s)', async (_when, batchFormat, resetAfterMs) => {
+    const sandbox = await startSandbox()
+    const partners = onePartner({ v3: { ...v3, batchFormat } })
+    const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...partners })
+    await sandbox.put('faults', pace(resetAfterMs))
+    const reply = await postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
+    expect(statusesOf(reply)).toEqual(created)
+    expect(await marksOf(sandbox)).toEqual(allOf('first'))
+  })
+
+  it('does not lose a reply that comes later for each record', async () => {
+    const sandbox = await startSandbox()
+    const timeouts = { headersMs: 3 * PACE_MS }
+    const adapter = await startAdapter(sandbox.url, {
+      ...{ journal: journalFile(), v3: { timeouts } },
+      ...onePartner({ v3: { ...v3, readBackAfterMs: [] } }),
+    })
+    await sandbox.put('faults', pace())
+    const reply = await postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
+    expect(statusesOf(reply)).toEqual(created)
+  })
+
+  it('posts a batch again that V3 never began, once it cannot be applied any more', async () => {
+    const sandbox = await startSandbox()
+    const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
+    await sandbox.put('faults', { kind: 'reset', apply: false, path: '$batch', count: 1 })
+    const reply = await postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
+    expect(statusesOf(reply)).toEqual(created)
+    expect(await marksOf(sandbox)).toEqual(allOf('first'))
+  })
+
+  it('keeps a correction behind the marks that are still coming, and answers it when it was taken', async () => {
+    const sandbox = await startSandbox()
+    const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
+    await sandbox.put('faults', pace(1.5 * PACE_MS))
+    const first = postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
+    await vi.waitFor(async () => expect(await sandbox.effects()).not.toEqual([]))
+    const second = postBatch(adapter, await register(sandbox, 'corrected'), sandboxHeaders)
+    expect(statusesOf(await first)).toEqual(created)
+    expect(statusesOf(await second)).toEqual(created)
+    expect(await marksOf(sandbox)).toEqual(allOf('first', 'corrected'))
+  })
+
+  it('answers 504 when the budget ends, posts nothing of these keys meanwhile, and finds all of it out in the background', async () => {
+    const sandbox = await startSandbox()
+    const adapter = await startAdapter(sandbox.url, {
+      ...{ journal: journalFile({ encrypted: true }) },
+      ...onePartner({ v3: { ...v3, budgetMs: 2.5 * PACE_MS } }),
+    })
+    await sandbox.put('faults', pace(1.5 * PACE_MS))
+    const batch = await register(sandbox, 'first')
+    const statuses = statusesOf(await postBatch(adapter, batch, sandboxHeaders))
+    expect([...new Set(statuses)].sort()).toEqual([201, 504])
+    const correction = statusesOf(await postBatch(adapter, await register(sandbox, 'corrected'), sandboxHeaders)) // prettier-ignore
+    // What is answered 503 was not sent; the marks of the others stand.
+    expect(new Set(correction)).toEqual(new Set([201, 503]))
+    const expected = correction.map((status) => (status === 201 ? ['first', 'corrected'] : ['first']))
+    await vi.waitFor(async () => {
+      const again = await postBatch(adapter, batch, sandboxHeaders)
+      expect([again.status, again.status === 200 ? statusesOf(again) : []]).toEqual([200, created])
+    }, 60_000)
+    expect(await marksOf(sandbox)).toEqual(expected)
+  })
+
+  it.each([['batch'], ['single']])(
+    'finishes each mark once after kill -9 and a start with write mode %s',
+    async (writeMode) => {
+      const sandbox = await startSandbox()
+      const configOf = (mode: string) => ({
+        upstreams: { v3: { baseUrl: sandbox.url } },
+        journal: { url: journalFile().url, keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }] },
+        partners: [{ id: 'acme', match: { any: true }, v3: { ...v3, writeMode: mode, batchRecordMs: 800 } }],
+      })
+      const config = configOf('batch')
+      // Slow enough that another process serves before V3 has applied the half of it.
+      await sandbox.put('faults', { ...pace(), ms: 700 })
+      const batch = await register(sandbox, 'first')
+      const dying = await startStopping(config, { kind: 'afterSend', nth: 1, store: 'sqlite' })
+      await dying.post(batch, sandboxHeaders).catch(() => 'broken off')
+      await dying.ended()
+      const next = await startStopping({ ...configOf(writeMode), journal: config.journal })
+      const second = next.post(await register(sandbox, 'corrected'), sandboxHeaders)
+      await vi.waitFor(async () => {
+        const { status, text } = await next.post(batch, sandboxHeaders)
+        expect([status, text.match(/HTTP\/1\.1 201/g)?.length]).toEqual([200, RECORDS])
+      }, 60_000)
+      expect((await second).text.match(/HTTP\/1\.1 201/g)?.length).toBe(RECORDS)
+      expect(await marksOf(sandbox)).toEqual(allOf('first', 'corrected'))
+    },
+  )
+})
