@@ -151,7 +151,7 @@ class History {
       connectionsToV2: drawn.pick([1, 8]),
       callsPerSecond: faults.has('slowRate') ? Math.max(leastCalls, drawn.pick([1, 3, 5])) : undefined,
     }
-    const isInBatches = drawn.pick([false, false, true])
+    const isInBatches = drawn.pick([false, false, true]) || faults.has('pace')
     const writes = isInBatches ? world.random('format').pick(['json', 'multipart'] as const) : 'single'
     const formats = world.random('formats')
     const drawFormat = () =>
@@ -171,8 +171,11 @@ class History {
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
+      // Less than the partner allows for a record.
+      paceMs: faults.has('pace') ? world.random('pace').pick([60, 150, 280]) : 0,
     }
-    this.service = new SimulatedService(world, this.habits)
+    const serviceActor = createActor('service')
+    this.service = new SimulatedService(world, serviceActor, this.habits)
     this.stages = faults.has('flips') ? drawStages(world.random('stages'), longCallMs) : undefined
     const isCalm = (): boolean => this.isCalm
     const has = (kind: FaultKind): boolean => !this.isCalm && faults.has(kind)
@@ -202,7 +205,6 @@ class History {
       keepsCredentials,
       isReplySure: isWithout('storeRefused', 'storeUnanswered', 'storeSlow', 'storeDown'),
     })
-    const serviceActor = createActor('service')
     const journeys = { random, rates, isCalm, has, onFault }
     const [drawToV3, drawToV2] = [createJourneysToV3(journeys), createJourneysToV2(journeys)]
     const { serve, serveV2 } = this.service

@@ -31,7 +31,7 @@ function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random'
 export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
   const strikes = createStrikes(options)
-  return ({ method }: ServiceRequest): Journey => {
+  return ({ method, path }: ServiceRequest): Journey => {
     const longest = has('slowService') ? 200 : 20
     const quick = { thereMs: 1 + random.below(longest), backMs: 1 + random.below(longest) }
     if (isCalm()) return quick
@@ -56,7 +56,7 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
     if (method === 'POST' && strikes('late'))
       return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
     if (strikes('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
-    if (strikes('cut')) return { ...quick, cutAfter: random.below(200) }
+    if (strikes('cut')) return { ...quick, cutAfter: random.below(path.endsWith('$batch') ? 2_000 : 200) }
     return quick
   }
 }

@@ -24,20 +24,44 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retries an unknown outcome without a read-back',
     module: 'writes/write-session.ts',
-    from: "if (lost !== undefined) return resolveUnknown(task, again, lost, { how: 'now', fromMs })",
-    to: 'if (lost !== undefined) return again()',
+    from: "return resolveUnknown(task, again, lost.reason, { how: 'now', fromMs, execution })",
+    to: 'return again()',
   },
   {
     name: 'takes a read that finds nothing for the last one',
     module: 'writes/resolve-unknown.ts',
-    from: 'const isSure = index === spacingMs.length - 1',
-    to: 'const isSure = index === 0',
+    from: 'index >= spacingMs.length - 1 ||',
+    to: 'index >= 0 ||',
   },
   {
     name: 'takes whatever was sent before for what can no longer arrive',
     module: 'writes/run.ts',
     from: 'const isPast = !readAll && canNoLongerArrive(unknown?.get(position))',
     to: 'const isPast = true',
+  },
+  {
+    name: 'posts what a batch is still applying',
+    module: 'translate/read-back.ts',
+    from: "{ content: ['none', 'other'], executing: [true], then: 'unclear' },",
+    to: '',
+  },
+  {
+    name: 'takes a batch for over when one record would be',
+    module: 'writes/execution.ts',
+    from: 'arrivalMs(partner, missing())',
+    to: 'arrivalMs(partner, 0 * missing())',
+  },
+  {
+    name: 'forgets what was sent in a batch when its process ends',
+    module: 'writes/write-session.ts',
+    from: 'sentBefore.atOnce > 1',
+    to: 'sentBefore.atOnce < 1',
+  },
+  {
+    name: 'ends a record whose batch is not over',
+    module: 'writes/resolve-unknown.ts',
+    from: 'if (journal.durable) return',
+    to: 'if (!journal.durable) return',
   },
   {
     name: 'does not know the mark of an older lost record',
@@ -72,7 +96,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'knows no newer record of the key',
     module: 'translate/read-back.ts',
-    from: "{ newer: ['confirmed'], then: 'superseded' },",
+    from: "{ newer: ['confirmed'], executing: [false], then: 'superseded' },",
     to: '',
   },
   {

@@ -11,6 +11,7 @@ import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import { createAcceptedCredentials, createTokenVerdicts } from '../../src/partners/credentials.ts'
 import { identify } from '../../src/partners/owner.ts'
+import { longestReadBackMs } from '../../src/partners/registry.ts'
 import { authoriseClient, authoriseWithout, type Client, type Partner } from '../../src/partners/partner.ts'
 import { expectCurrent } from '../../src/proxy/exchange.ts'
 import type { StageEntry } from '../../src/rollout/decide.ts'
@@ -87,6 +88,7 @@ function partnerOf(
   const settings = {
     budgetMs,
     readBackAfterMs,
+    batchRecordMs: 300,
     bodyProfile: isMinimal ? 'minimal' : 'full',
     ...(writes === 'single' ? { writeMode: 'single' } : { writeMode: 'batch', batchFormat: writes }),
   }
@@ -200,11 +202,10 @@ export class SimulatedInstance {
       nowMs: () => clock.wallMs(),
       newId,
     }
-    const readBackMs = timing.readBackAfterMs.reduce((sum, ms) => sum + ms, 0)
     this.recovery = createRecovery(
       this.context,
       (_id, shown) => authoriseWithout(this.partner, this.rateLimits, shown),
-      () => readBackMs,
+      (...sent) => longestReadBackMs({ of: () => this.partner, partners: () => [this.partner] }, ...sent),
     )
     if (staged === undefined) return
     this.stages = createStoredStages({

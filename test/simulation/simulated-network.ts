@@ -33,6 +33,9 @@ export interface Journey {
   readonly breaksAfterMs?: number | undefined
 }
 
+/** What a service does with a request: it may go on for a while, whether its client is still there or not. */
+export type Serve = (request: ServiceRequest, answer: (reply: ServiceReply) => void) => void
+
 /** Connections of a process to a service, with what may happen to them. */
 export interface NetworkOptions {
   readonly world: World
@@ -40,7 +43,8 @@ export interface NetworkOptions {
   readonly actor: Actor
   /** The service: its events are its own. */
   readonly service: Actor
-  readonly serve: (request: ServiceRequest) => ServiceReply
+  /** Serves a request, and calls `answer` when its reply leaves. */
+  readonly serve: Serve
   readonly draw: (request: ServiceRequest) => Journey
   /** A request is written to its connection. */
   readonly onLeave: (request: ServiceRequest, actor: Actor) => void
@@ -121,15 +125,17 @@ export function createNetwork({
           return
         }
         onLeave(request, actor)
-        cancelTimer = world.at(actor, headersMs, () => end(new errors.HeadersTimeoutError()))
+        const timeoutMs = options.headersTimeout ?? headersMs
+        cancelTimer = world.at(actor, timeoutMs, () => end(new errors.HeadersTimeoutError()))
         const { thereMs, backMs, breaksAfterMs } = journey
         if (breaksAfterMs !== undefined)
           world.at(actor, breaksAfterMs, () => end(new errors.SocketError('other side closed')))
         if (thereMs === undefined) return
-        world.at(service, thereMs, () => {
-          const reply = serve(request)
-          if (backMs !== undefined) world.at(actor, backMs, () => arrive(reply))
-        })
+        world.at(service, thereMs, () =>
+          serve(request, (reply) => {
+            if (backMs !== undefined) world.at(actor, backMs, () => arrive(reply))
+          }),
+        )
       }
       world.at(actor, 0.1, () => {
         if (isOver) return

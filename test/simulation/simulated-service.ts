@@ -8,8 +8,8 @@ import {
   encodeFlatReply,
   type FlatRecord,
 } from '../../src/v2/index.ts'
-import type { ServiceReply, ServiceRequest } from './simulated-network.ts'
-import { START_MS, type World } from './world.ts'
+import type { Serve, ServiceReply, ServiceRequest } from './simulated-network.ts'
+import { type Actor, START_MS, type World } from './world.ts'
 
 /** A write that the service has made, in the order in which it made them. */
 export interface Effect {
@@ -47,6 +47,8 @@ export interface ServiceHabits {
   /** Answers instead of serving, in this share of the requests. */
   storm: { readonly status: 429 | 500 | 503; readonly share: number; readonly isApplied: boolean } | undefined
   readonly tokens: Set<string>
+  /** V3 takes so long for each record of a batch, one after another, also when the connection is gone. */
+  readonly paceMs: number
 }
 
 /** What is written, on either face. */
@@ -78,6 +80,7 @@ export class SimulatedService {
   /** V2 was sent a batch, with this request of its client. */
   onRelayed: (send: number) => void = () => undefined
   private readonly world: World
+  private readonly actor: Actor
   private readonly habits: ServiceHabits
   private readonly random: Random
   private readonly marks = new Map<string, Mark[]>()
@@ -88,8 +91,9 @@ export class SimulatedService {
   >()
   private ids = 0
 
-  constructor(world: World, habits: ServiceHabits) {
+  constructor(world: World, actor: Actor, habits: ServiceHabits) {
     this.world = world
+    this.actor = actor
     this.habits = habits
     this.random = world.random('service')
   }
@@ -97,29 +101,35 @@ export class SimulatedService {
   private readonly newId = (): string => guid(9, (this.ids += 1))
 
   /** The face of V3. */
-  serve = (request: ServiceRequest): ServiceReply =>
-    this.answer(request, (token) =>
-      request.method === 'POST' ? this.postToV3(request, token) : this.read(request.path, toEntity),
-    )
+  serve: Serve = (request, answer) =>
+    this.answer(request, answer, (token, reply) => {
+      if (request.method === 'POST') this.postToV3(request, token, reply)
+      else reply(this.read(request.path, toEntity))
+    })
 
   /** The face of V2. */
-  serveV2 = (request: ServiceRequest): ServiceReply => {
+  serveV2: Serve = (request, answer) => {
     const send = Number(request.headers[SEND_FIELD])
     if (request.method === 'POST') this.onRelayed(send)
-    return this.answer(request, (token) =>
-      request.method === 'POST' ? this.postToV2(request, { token, send }) : this.read(request.path, toFlat),
+    this.answer(request, answer, (token, reply) =>
+      reply(
+        request.method === 'POST' ? this.postToV2(request, { token, send }) : this.read(request.path, toFlat),
+      ),
     )
   }
 
-  private answer({ headers }: ServiceRequest, act: (token: string) => ServiceReply): ServiceReply {
+  private answer(
+    { headers }: ServiceRequest,
+    send: (reply: ServiceReply) => void,
+    act: (token: string, reply: (reply: ServiceReply) => void) => void,
+  ): void {
     const token = headers['authorization'] ?? ''
-    if (!this.habits.tokens.has(token)) return failure(401, 'the token is wrong')
     const { storm } = this.habits
-    const isStorm = storm !== undefined && this.random.chance(storm.share)
-    if (isStorm && !(storm.isApplied && storm.status === 500))
-      return failure(storm.status, 'the service is down')
-    const reply = act(token)
-    return isStorm ? failure(storm.status, 'the service failed') : reply
+    if (!this.habits.tokens.has(token)) send(failure(401, 'the token is wrong'))
+    else if (storm === undefined || !this.random.chance(storm.share)) act(token, send)
+    else if (storm.isApplied && storm.status === 500)
+      act(token, () => send(failure(storm.status, 'the service failed')))
+    else send(failure(storm.status, 'the service is down'))
   }
 
   /** Another program writes past the adapter. */
@@ -130,34 +140,45 @@ export class SimulatedService {
     this.keep(key, this.toMark(values, undefined), name, { token: 'other', send: undefined })
   }
 
-  private postToV3({ path, headers, body }: ServiceRequest, token: string): ServiceReply {
+  private postToV3(
+    { path, headers, body }: ServiceRequest,
+    token: string,
+    reply: (reply: ServiceReply) => void,
+  ): void {
     const [, boundary] = /boundary=(\S+)/.exec(headers['content-type'] ?? '') ?? []
     if (boundary === undefined && !path.endsWith('$batch'))
-      return this.post(JSON.parse(body) as Posted, token)
-    if (!path.endsWith('$batch')) return failure(404, 'there is no such address')
-    if (boundary !== undefined) return this.postParts(body, boundary, token)
-    const { requests } = JSON.parse(body) as { readonly requests: readonly BatchedPost[] }
-    const responses = requests.map(({ id, body: own }) => {
-      const { status, body: answer } = this.post(own, token)
-      return { id, status, headers: JSON_TYPE, body: JSON.parse(answer) as unknown }
-    })
-    return { status: 200, body: JSON.stringify({ responses }) }
+      reply(this.post(JSON.parse(body) as Posted, token))
+    else if (!path.endsWith('$batch')) reply(failure(404, 'there is no such address'))
+    else if (boundary === undefined) {
+      const { requests } = JSON.parse(body) as { readonly requests: readonly BatchedPost[] }
+      this.postEach(requests, token, (answers) => reply(toJsonReply(answers)))
+    } else
+      this.postEach(readParts(body, boundary), token, (answers) =>
+        reply(toMultipartReply(answers, `reply_${guid(9, (this.ids += 1))}`)),
+      )
   }
 
-  /** A multipart batch: a part for each request, which a reply that breaks off leaves as they are. */
-  private postParts(body: string, boundary: string, token: string): ServiceReply {
-    const own = `reply_${guid(9, (this.ids += 1))}`
-    const parts = body
-      .split(`--${boundary}`)
-      .slice(1, -1)
-      .map((part) => {
-        const [, id = ''] = /^Content-ID: (.*)$/m.exec(part) ?? []
-        const { status, body: answer } = this.post(JSON.parse(part.slice(part.indexOf('{'))) as Posted, token)
-        const head = `Content-Type: application/http\r\nContent-ID: ${id.trim()}`
-        return `--${own}\r\n${head}\r\n\r\nHTTP/1.1 ${status} \r\nContent-Type: application/json\r\n\r\n${answer}\r\n`
-      })
-    const type = { 'content-type': `multipart/mixed; boundary=${own}` }
-    return { status: 200, headers: type, body: `${parts.join('')}--${own}--\r\n` }
+  /** Makes the writes of a batch one after another, whatever becomes of its connection. */
+  private postEach(
+    requests: readonly BatchedPost[],
+    token: string,
+    done: (answers: readonly BatchAnswer[]) => void,
+  ): void {
+    const answers: BatchAnswer[] = []
+    const next = (): void => {
+      const request = requests[answers.length]
+      if (request === undefined) {
+        done(answers)
+        return
+      }
+      const act = (): void => {
+        answers.push({ id: request.id, ...this.post(request.body, token) })
+        next()
+      }
+      if (this.habits.paceMs === 0) act()
+      else this.world.at(this.actor, this.habits.paceMs, act)
+    }
+    next()
   }
 
   private post(posted: Posted, token: string): ServiceReply {
@@ -280,6 +301,35 @@ export class SimulatedService {
 interface BatchedPost {
   readonly id: string
   readonly body: Posted
+}
+
+type BatchAnswer = ServiceReply & { readonly id: string }
+
+/** The requests of a multipart batch. */
+const readParts = (body: string, boundary: string): readonly BatchedPost[] =>
+  body
+    .split(`--${boundary}`)
+    .slice(1, -1)
+    .map((part) => {
+      const [, id = ''] = /^Content-ID: (.*)$/m.exec(part) ?? []
+      return { id: id.trim(), body: JSON.parse(part.slice(part.indexOf('{'))) as Posted }
+    })
+
+function toJsonReply(answers: readonly BatchAnswer[]): ServiceReply {
+  const responses = answers.map(({ id, status, body }) => {
+    return { id, status, headers: JSON_TYPE, body: JSON.parse(body) as unknown }
+  })
+  return { status: 200, body: JSON.stringify({ responses }) }
+}
+
+/** A part for each request, which a reply that breaks off leaves as they are. */
+function toMultipartReply(answers: readonly BatchAnswer[], boundary: string): ServiceReply {
+  const parts = answers.map(({ id, status, body }) => {
+    const head = `Content-Type: application/http\r\nContent-ID: ${id}`
+    return `--${boundary}\r\n${head}\r\n\r\nHTTP/1.1 ${status} \r\nContent-Type: application/json\r\n\r\n${body}\r\n`
+  })
+  const type = { 'content-type': `multipart/mixed; boundary=${boundary}` }
+  return { status: 200, headers: type, body: `${parts.join('')}--${boundary}--\r\n` }
 }
 
 interface Posted {

@@ -12,9 +12,13 @@ const faultKinds = [
 ] as const // prettier-ignore
 /** Services that take seconds for a write, a store that does, and processes that start with another configuration. */
 const rareKinds = ['longCalls', 'storeStalls', 'reconfigured'] as const
+/** V3 writes in batches, whose records it executes slowly, one after another. */
+const batchKinds = ['pace'] as const
 /** Those of histories in which V2 serves too: `flips` changes its stage. */
 const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
-export type FaultKind = (typeof faultKinds | typeof rareKinds | typeof stagedKinds)[number]
+export type FaultKind = (
+  typeof faultKinds | typeof rareKinds | typeof batchKinds | typeof stagedKinds
+)[number]
 
 /** A history in a few numbers: what shrinking makes smaller. */
 export interface Scale {
@@ -113,6 +117,7 @@ export function drawScale(random: Random): Scale {
   // V2 has a way of its own with them.
   if (faults.has('flips')) faults.delete('otherIds')
   for (const kind of rareKinds) if (random.chance(0.15)) faults.add(kind)
+  for (const kind of batchKinds) if (random.chance(0.3)) faults.add(kind)
   return scale
 }
 
