@@ -44,7 +44,8 @@ export interface PageWish {
 
 /**
  * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. It reads one row more, so that a
- * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise.
+ * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise, except that of a first page:
+ * some services give one behind any full page, and nothing may follow it.
  * Error: `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection of records.
  */
 export async function collectPage(
@@ -57,6 +58,7 @@ export async function collectPage(
   let next: ReadPosition | undefined
   let count = 0
   for (;;) {
+    const isFirst = link === undefined
     const page = readCollection(await fetch(link ?? plan.queries[window] ?? ''))
     const isGiven = readGivenRows(given)
     const before: FlatReply[] = []
@@ -82,7 +84,7 @@ export async function collectPage(
     link = page.link
     if (link === undefined) window += 1
     if (window >= plan.queries.length) return { rows, next, count }
-    if (full && size > 0 && link !== undefined && plan.narrowed && !wish.count)
+    if (full && size > 0 && link !== undefined && !isFirst && plan.narrowed && !wish.count)
       return { rows, next: { window, link, given }, count }
   }
 }

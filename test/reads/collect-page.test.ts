@@ -65,9 +65,18 @@ describe('collectPage', () => {
   }) // prettier-ignore
 
   it('takes the link of a V3 that leaves unmarked rows out for the promise of another mark', async () => {
-    const { fetched, source } = pagesOf([['ab', 'c']], true)
+    const { fetched, source } = pagesOf([['ab', 'cd', 'e']], true)
+    const page = await collectPage(source, { ...all, size: 2, from: { ...start, link: '0.1' } })
+    expect([page.next, fetched]).toEqual([{ window: 0, link: '0.2', given: '' }, ['0.1']])
+  })
+
+  it.each([
+    ['an empty page', ['ab', ''], undefined],
+    ['a page with a mark', ['ab', 'c'], { window: 0, link: '0.1', given: '' }],
+  ])('looks behind a first page that is full, where its link leads to %s', async (_what, pages, next) => {
+    const { fetched, source } = pagesOf([pages], true)
     const page = await collectPage(source, { ...all, size: 2 })
-    expect([page.next, fetched]).toEqual([{ window: 0, link: '0.1', given: '' }, ['0.0']])
+    expect([page.rows.length, page.next, fetched]).toEqual([2, next, ['0.0', '0.1']])
   })
 
   it.each([

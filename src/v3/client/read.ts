@@ -15,6 +15,9 @@ import {
 import { isRefusal, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
+/** Marks of one page of V2: a larger page of V3 would be read again for the next one (OData protocol 8.2.8.5). */
+const PREFERENCE = 'odata.maxpagesize=1000'
+
 /** A page of 1000 records is about half of one MiB; anything larger is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
@@ -91,7 +94,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
         method: 'GET' as const,
         path: `${root}${resource}${query === '' ? '' : `?${query}`}`,
         headers: [
-          ...['accept', 'application/json', 'odata-maxversion', '4.0'],
+          ...['accept', 'application/json', 'odata-maxversion', '4.0', 'prefer', PREFERENCE],
           ...['authorization', credentials.authorization],
           ...['ocp-apim-subscription-key', credentials.subscriptionKey],
         ],
