@@ -14,6 +14,7 @@ const longest = new RegExp(
     'e2e/(?:back-under-load|compare-(?:instances|learn)|fixtures|guards|marker-sweep|package|stages-live)',
     'faults/short',
     'journal/(?:postgres|sqlite)',
+    'peers/cap',
     'simulation/simulation',
   ].join('|')})(?:\\.slow)?\\.test\\.ts$`,
 )
