@@ -18,11 +18,13 @@ let packed: readonly string[]
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-package-'))
   // The test run has built dist; the scripts of the package would build it anew under other tests.
+  await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: root })
   const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]
   const [tarball] = JSON.parse((await run('npm', pack, { cwd: root })).stdout) as {
     filename: string
     files: { path: string }[]
   }[]
+  await rm(join(root, 'npm-shrinkwrap.json'))
   packed = tarball?.files.map(({ path }) => path) ?? []
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   const install = ['install', '--prefer-offline', '--no-audit', `./${tarball?.filename ?? ''}`]
@@ -46,6 +48,28 @@ test('the package holds what runs, one fixture and the documents, and no source 
   const links = [...(await readFile(join(installed, 'README.md'), 'utf8')).matchAll(/\]\(([^):#]+)/g)]
   expect(links.length).toBeGreaterThan(20)
   expect(links.filter(([, path = '']) => !existsSync(join(installed, path)))).toEqual([])
+})
+
+test('an installation gets the versions that were tested', async () => {
+  const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string; dev?: boolean; optional?: boolean; peer?: boolean }>
+  }
+  const tested = Object.entries(packages).filter(
+    ([path, { dev, optional, peer }]) => path !== '' && dev !== true && optional !== true && peer !== true,
+  )
+  expect(tested.length).toBeGreaterThan(50)
+  const installed = await Promise.all(
+    tested.map(async ([path]) => {
+      // npm puts a package beside this one or below it.
+      const places = [join(folder, 'node_modules/markbridge', path), join(folder, path)]
+      const place = places.find((one) => existsSync(one)) ?? ''
+      const { version } = JSON.parse(await readFile(join(place, 'package.json'), 'utf8')) as {
+        version: string
+      }
+      return [path, version]
+    }),
+  )
+  expect(installed).toEqual(tested.map(([path, { version }]) => [path, version]))
 })
 
 test('the installation takes less than 50 MB on a disk with blocks of 4 KiB', async () => {
