@@ -37,7 +37,6 @@ export {
   readLostInstances,
   readUncleanEnd,
 } from './instances.ts'
-export { connectPostgres } from './postgres/connections.ts'
 export { ownIdentity } from './process-identity.ts'
 export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
 export { type JournalTables, readMeta, readSalt } from './schema.ts'

@@ -5,15 +5,10 @@ import { join } from 'node:path'
 
 import * as z from 'zod'
 
+import { readShippedLock } from './shipped-lock.ts'
+
 const readJson = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'))
-
-const lockSchema = z.looseObject({
-  packages: z.record(
-    z.string(),
-    z.looseObject({ dev: z.boolean().optional(), devOptional: z.boolean().optional() }),
-  ),
-})
 
 /**
  * Prints the software bill of materials of an installation, as CycloneDX. `npm sbom --omit=dev` leaves out every package that a development
@@ -24,14 +19,9 @@ const parent = mkdtempSync(join(tmpdir(), 'markbridge-sbom-'))
 const folder = join(parent, 'markbridge')
 try {
   mkdirSync(folder)
-  const lock = lockSchema.parse(readJson('package-lock.json'))
-  const shipped = Object.entries(lock.packages).filter(([, { dev, devOptional }]) => !(dev ?? devOptional))
-  const packages = Object.fromEntries(
-    shipped.map(([path, entry]) => [path, path === '' ? { ...entry, devDependencies: {} } : entry]),
-  )
   const manifest = { ...z.looseObject({}).parse(readJson('package.json')), devDependencies: {} }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
-  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ ...lock, packages }))
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(readShippedLock()))
   const kind = ['--package-lock-only', '--sbom-type', 'application', '--sbom-format', 'cyclonedx']
   execFileSync('npm', ['sbom', ...kind], { cwd: folder, stdio: 'inherit' })
 } finally {

@@ -4,7 +4,8 @@ import { pathToFileURL } from 'node:url'
 
 import { Kysely, PostgresDialect, type RawBuilder, sql, SqliteDialect } from 'kysely'
 
-import { connectPostgres, type JournalTables, sqlitePathOf } from '../../journal/index.ts'
+import { type JournalTables, sqlitePathOf } from '../../journal/index.ts'
+import { connectPostgres } from '../../journal/postgres/connections.ts'
 import { type Db, type Dialect, prepareTables } from './schema.ts'
 
 /** The tables of the console, and those of the journal beside them. */
