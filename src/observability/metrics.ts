@@ -137,7 +137,7 @@ export interface ComparedSeen {
 }
 
 const check = ['reply', 'visible', 'readBack', 'answers'] as const
-const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
+const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
 /** Paths name fields of the service; with more of them the rest are one. */
 const MAX_PATHS = 150

@@ -9,7 +9,7 @@ export { inOption, QueryError } from './query-error.ts'
 
 export type { QueryLimits } from './parse/cursor.ts'
 export { parseExpand, parseFilter, parseKey, parseQuery, parseResourcePath } from './parse/parse-query.ts'
-export { printFilter, printQuery } from './print.ts'
+export { printFilter, printQuery, printSelection } from './print.ts'
 
 export { createModelIndex, type ModelIndex, type StructuredType, type TypeInfo } from './typed/model-index.ts'
 export { isGuid, parseDate, parseInstant, type Instant, type Scalar, type ValueType } from './typed/scalar.ts'

@@ -13,6 +13,7 @@ import type {
 } from './ast.ts'
 import { precedence } from './operators.ts'
 import { systemOptions } from './parse/parse-options.ts'
+import type { Selection, TypedExpand } from './typed/typed-ast.ts'
 
 const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
@@ -209,4 +210,29 @@ export function printQuery(options: QueryOptions): string {
   return listOptions(options)
     .map(([name, value]) => `${name}=${encodeOption(value)}`)
     .join('&')
+}
+
+/**
+ * Writes what a query selects as a context URL names it (OData protocol 10.7): `(Surname,House/Description)`, or nothing where it selects
+ * everything.
+ */
+export function printSelection({
+  select,
+  expand = [],
+}: {
+  readonly select?: Selection | undefined
+  readonly expand?: readonly TypedExpand[]
+}): string {
+  const selected = [...(select ?? [])].flatMap(([name, inner]) => pathsOf(name, inner))
+  const expanded = expand.flatMap(({ path, query }) => {
+    const inner = printSelection(query)
+    return inner === '' ? [] : [path.join('/') + inner]
+  })
+  const names = [...selected, ...expanded]
+  return names.length === 0 ? '' : `(${names.join(',')})`
+}
+
+function pathsOf(name: string, inner: Selection | 'all'): string[] {
+  if (inner === 'all') return [name]
+  return [...inner].flatMap(([member, below]) => pathsOf(`${name}/${member}`, below))
 }

@@ -13,7 +13,7 @@ const MAX_STATES = 100_000
 export function readHistories(
   session: ReadSession,
   { histories }: Pick<ReadRules, 'histories'>,
-  select: ReadonlySet<string> | undefined,
+  select: Pick<ReadonlySet<string>, 'has'> | undefined,
   marks: readonly FlatReply[],
 ): Promise<readonly FlatRow[]> {
   if (!histories || select?.has('AttendanceHistorys') === false) return Promise.resolve(marks)

@@ -1,7 +1,7 @@
 import { AdapterError } from '../errors.ts'
 import { pathBefore } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { createRowReader, readGuidKey, type ReadRow } from '../translate/index.ts'
+import { createRowReader, printSelection, readGuidKey, type ReadRow } from '../translate/index.ts'
 import { createRowEncoder, envelopRecord, type FlatReply, readPreferences } from '../v2/index.ts'
 import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest, withContext } from './read-request.ts'
@@ -23,7 +23,7 @@ export async function readMark(
   const select = context.planner.selectOf(request.query)
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
-  const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords/$entity`
+  const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection({ select })}/$entity`
   const entity = createRowEncoder(select, metadata)(row)
   // Full metadata has the type besides the context, not in its place (OData JSON 4.5.1).
   const body = withContext(entity, metadata === 'none' ? undefined : url)

@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { collectPage, type PageSource, readCollection, type ReadPosition } from './collect-page.ts'
 import { pathBefore } from '../http/request-target.ts'
 import type { Authorisation } from '../partners/partner.ts'
-import { createRowReader } from '../translate/index.ts'
+import { createRowReader, printSelection } from '../translate/index.ts'
 import { createRowEncoder, encodeFlatPage, readPreferences } from '../v2/index.ts'
 import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from './read-request.ts'
@@ -45,7 +45,7 @@ export async function readPage(
   const next =
     page.next === undefined ? undefined : encodeNextLink({ ...page.next, query: start.query, rest }, signer)
   const body = encodeFlatPage({
-    context: `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords`,
+    context: `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection(plan)}`,
     metadata,
     rows: rows.map(createRowEncoder(plan.select, metadata)),
     count: isFirst && plan.count ? page.count : undefined,

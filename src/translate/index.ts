@@ -8,6 +8,7 @@ export {
   toV2Refusal,
   withoutPlaces,
 } from './errors.ts'
+export { printSelection } from '../odata/index.ts'
 export { readNextLink } from './next-link.ts'
 export { createReadPlanner, type ReadPlan, type ReadPlanner } from './query.ts'
 export {

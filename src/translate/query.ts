@@ -16,6 +16,7 @@ import {
   QueryError,
   type QueryOptions,
   type Scalar,
+  type Selection,
   type TypedExpr,
   type TypedQuery,
   type TypeExpr,
@@ -28,7 +29,7 @@ export interface ReadPlan {
   /** Raw V3 query strings without `?`, at least one, in the order of their rows in the reply. */
   readonly queries: readonly string[]
   /** Flat fields in the reply; undefined: all. */
-  readonly select: ReadonlySet<string> | undefined
+  readonly select: Selection | undefined
   /** Number of recorded marks to skip. */
   readonly skip: number
   /** Maximum number of recorded marks over all pages; undefined: all. */
@@ -47,7 +48,7 @@ export interface ReadPlanner {
   /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
   /** The `$select` of a keyed read, which does not allow options of collections. Errors: `QueryError`. */
-  selectOf(rawQuery: string): ReadonlySet<string> | undefined
+  selectOf(rawQuery: string): Selection | undefined
   /** Checks the options of a read of one field. Errors: `QueryError`. */
   checkValue(rawQuery: string): void
   /** The `$format` of a checked query. */
@@ -100,7 +101,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       const windows = planWindows(typed)
       return {
         queries: (windows ?? [undefined]).map((window) => toV3Query(options, window, rules)),
-        select: typed.select === undefined ? undefined : new Set(typed.select.keys()),
+        select: typed.select,
         skip: typed.skip ?? 0,
         top: typed.top,
         count: typed.count,
@@ -114,7 +115,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       checkForm(options)
       refuseOptions(options, ofCollections)
       const typed = check(options)
-      return typed.select === undefined ? undefined : new Set(typed.select.keys())
+      return typed.select
     },
     checkValue: (rawQuery) => {
       const options = parseQuery(rawQuery, limits)

@@ -90,6 +90,17 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     )
   })
 
+  test('draws its charts where the language of the browser is that of a POSIX locale', async () => {
+    const { page, events } = await open('olga')
+    await page.addInitScript(
+      "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })",
+    )
+    await page.goto('/')
+    await page.locator('[data-chart] canvas').first().waitFor()
+    expect(events).toEqual([])
+    await page.context().close()
+  })
+
   const enter = async ({ page, fill, submit }: Use, name: string, path: string): Promise<void> => {
     await page.context().clearCookies()
     await page.goto(path)

@@ -437,6 +437,39 @@ describe('the forms of a V2 read', () => {
   )
 })
 
+it('names the selection in the context of pages and marks, as the legacy face does', async () => {
+  const { sandbox, adapter, read, get } = await useReads()
+  const filter = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`
+  for (const [select, named] of [['Learner', '(Learner)'], ['Present,ExternalID', '(Present,ExternalID)'], ['*', '']] as const) {
+    const page = (await read(`${filter}&$select=${select}`)) as Body & Record<string, unknown>
+    expect(page['@odata.context']).toBe(`${adapter.url}/sp-api/V2/Attendance/$metadata#AttendanceRecords${named}`)
+    const id = String((await read(`${filter}&$select=ExternalID`)).value[0]?.['ExternalID'])
+    for (const path of [`${RECORDS}?${filter}&$select=${select}`, `${RECORDS}(${id})?$select=${select}`]) {
+      const theirs = await sandbox.request('GET', path.replaceAll(' ', '%20'))
+      expect((await get(path)).text.replaceAll(adapter.url, sandbox.url)).toBe(theirs.text)
+    }
+  }
+}) // prettier-ignore
+
+it('takes times in steps of 100 ns, as the legacy face does', async () => {
+  const { sandbox, get } = await useReads()
+  const before = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart'
+  const count = async (end: string): Promise<string[]> => {
+    const path = `${RECORDS}/$count?$filter=${before} ${end}`
+    return [(await get(path)).text, (await sandbox.request('GET', path.replaceAll(' ', '%20'))).text]
+  }
+  const start = (await read1(get, `${before} lt 2026-03-07T00:00:00Z`)).replace('Z', '')
+  const [at = '', same = ''] = await count(`le ${start}Z`)
+  const [under] = await count(`le ${new Date(Date.parse(`${start}Z`) - 1).toISOString().replace('Z', '9999Z')}`)
+  expect([at, Number(at) > Number(under)]).toEqual([same, true])
+}) // prettier-ignore
+
+/** The start of the last session of a filter. */
+async function read1(get: Awaited<ReturnType<typeof startReads>>['get'], filter: string): Promise<string> {
+  const { text } = await get(`${RECORDS}?$filter=${filter}&$orderby=AttendableEventStart desc&$top=1`)
+  return String((JSON.parse(text) as Body).value[0]?.['AttendableEventStart'])
+}
+
 describe('the documents of V2', () => {
   it('$metadata and the service document are those of the legacy face', async () => {
     const { sandbox, adapter, get } = await useReads()

@@ -56,7 +56,10 @@ describe('the V3 query of a V2 read', () => {
     )
     expect(decoded(queries)).toEqual(['$filter=true&$orderby=Attendee/ExternalID desc,Qualifier/MinutesLate'])
     expect(rest).toEqual({
-      select: new Set(['Learner', 'Comment']),
+      select: new Map([
+        ['Learner', 'all'],
+        ['Comment', 'all'],
+      ]),
       skip: 2,
       top: 5,
       count: true,

@@ -52,8 +52,8 @@ export function findMarkDifferences(
 /** The adapter leaves histories out by default: those of V2 that V3 does not show are equivalent. */
 function isLeftOut(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
-  const isBothEmpty = Array.isArray(v2) && Array.isArray(v3) && v2.length === 0
-  if (!isBothEmpty) findings.agree('history-left-out', HISTORIES)
+  if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)
+  else if (!Array.isArray(v2) || !Array.isArray(v3)) findings.agree('missing-null', HISTORIES)
   return true
 }
 

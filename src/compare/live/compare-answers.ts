@@ -88,13 +88,21 @@ export function toAsked(
   const { accept = '', prefer = '' } = headersOf(request)
   if (kind === 'readKey' ? !/\([^/]*\)\/?$/.test(path) : /\$count\/?$/i.test(path)) return 'form'
   if (isContinued(query)) return 'nextLink'
+  const options = optionsOf(query)
   if (kind === 'readFilter') {
-    const names = optionsOf(query)
-    if (names.has('$skiptoken')) return 'nextLink'
-    const isCut = names.has('$top') || names.has('$skip')
-    if (isCut && !names.has('$orderby')) return 'unordered'
+    if (new URLSearchParams(query).has('$skiptoken')) return 'nextLink'
+    const isCut = options.has('top') || options.has('skip')
+    if (isCut && !options.has('orderby')) return 'unordered'
   }
+  if (!hasKey(kind, options.get('select'))) return 'noKey'
   return { kind: askedKinds[kind], path, query, accept, prefer }
+}
+
+/** False for a selection without the members by which rows of both sides are aligned. */
+function hasKey(kind: AnsweredRead['kind'], select: string | undefined): boolean {
+  const names = select?.split(',').map((name) => name.trim()) ?? ['*']
+  const has = (...members: readonly string[]): boolean => members.every((name) => names.includes(name))
+  return has('*') || has('ExternalID') || (kind !== 'registrations' && has('Learner', 'AttendableEvent'))
 }
 
 const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'registrations' } as const
@@ -123,7 +131,7 @@ export function compareAnswers(
     kind: kind === 'registrations' ? 'registrations' : 'marks',
     v2: ownRows,
     v3: otherRows,
-    order: optionsOf(splitTarget(target)[1]).has('$orderby') ? 'asked' : 'unasked',
+    order: optionsOf(splitTarget(target)[1]).has('orderby') ? 'asked' : 'unasked',
     rules,
   })
   // That both have none is a result too.
@@ -144,9 +152,11 @@ function compareStatus(v2: number, v3: number, rules: OwnRules | undefined): Com
   return { ...noFacts, ...findings.result() }
 }
 
-/** Names of the options of a raw query, in lower case. */
-function optionsOf(query: string): ReadonlySet<string> {
-  return new Set([...new URLSearchParams(query).keys()].map((name) => name.toLowerCase()))
+/** The options of a raw query, by their names in lower case and without `$`, which reads do without as well (service-facts 13). */
+function optionsOf(query: string): ReadonlyMap<string, string> {
+  return new Map(
+    [...new URLSearchParams(query)].map(([name, value]) => [name.replace(/^\$/, '').toLowerCase(), value]),
+  )
 }
 
 const hasNext = (page: unknown): boolean => isMembers(page) && readNextLink(page).kind !== 'none'

@@ -182,6 +182,8 @@ export type SkipReason =
   | 'paged'
   /** The first rows of an order that was not asked for. */
   | 'unordered'
+  /** `$select` has no member by which rows of both sides are aligned. */
+  | 'noKey'
   /** The side has answered 429 within five minutes. */
   | 'silence'
   /** No call was free in time. */

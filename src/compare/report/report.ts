@@ -62,7 +62,7 @@ export function createReport(document: RunDocument, { exact, advice }: ReportOpt
   const classes = classesOf(run)
   return {
     ...{ run, exact, outcome, doubts, title: titles[outcome] },
-    headline: headlineOf(run, outcome),
+    headline: headlineOf(run, outcome) + leftOutOf(run),
     limits: [...doubts.map((doubt) => limitOf(run, doubt)), ...adviceLimits(document, advice)],
     classes,
   }
@@ -122,6 +122,14 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
     return 'This run cannot say whether V3 through the adapter gives what V2 gives; no difference was found so far.'
   const share = formatShare(unlike, compared)
   return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '; that is under rollout.evidence.limit, so the next step is advised' : ''}.`
+}
+
+/** Names what the configuration of the partner leaves out: an equivalence of a record whose history nobody has compared. */
+function leftOutOf({ equivalences }: RunDocument): string {
+  const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
+  if (records === 0) return ''
+  const are = records === 1 ? 'One record has a history' : `${formatCount(records)} records have histories`
+  return ` ${are} in V2 that the adapter leaves out (reads.histories is false): AttendanceHistorys was not compared there.`
 }
 
 function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {

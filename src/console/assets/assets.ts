@@ -13,6 +13,13 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 const clock = (s) => new Date(s * 1_000).toISOString().replace(/^\\d{4}-(\\d\\d)-(\\d\\d)T(.{5}).*$/, (_, month, day, time) => (time === '00:00' ? month + '-' + day : time))
 let uplot
 
+// A browser that runs with a POSIX locale names a language that Intl refuses (en-US@posix), and the module of charts asks for that language.
+try {
+  Intl.getCanonicalLocales(navigator.language)
+} catch {
+  Object.defineProperty(navigator, 'language', { value: 'en' })
+}
+
 async function draw(root) {
   const figures = [...root.querySelectorAll('[data-chart]')]
   if (figures.length === 0) return

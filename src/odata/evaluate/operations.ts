@@ -1,4 +1,4 @@
-import { isInstant, type Scalar } from '../typed/scalar.ts'
+import { isInstant, type Scalar, TICKS_OF_MS, toInstant } from '../typed/scalar.ts'
 import type { Arithmetic, ArithmeticNode, CallNode, Comparison } from '../typed/typed-ast.ts'
 
 /** Orders strings by code point, as a binary comparison of their UTF-8 does. */
@@ -17,6 +17,10 @@ const rank = (unit: number): number => (unit >= 0xd800 && unit < 0xe000 ? unit +
 /** Negative, zero or positive for two values of one family, neither null; NaN where they have no order. */
 export function orderScalars(left: Scalar, right: Scalar): number {
   if (typeof left === 'string' && typeof right === 'string') return orderStrings(left, right)
+  if (isInstant(left) && isInstant(right)) {
+    const order = left.ms === right.ms ? 0 : left.ms - right.ms
+    return order === 0 ? (left.ticks ?? 0) - (right.ticks ?? 0) : order
+  }
   const first = toNumber(left)
   const second = toNumber(right)
   // Two infinities have no difference.
@@ -25,7 +29,7 @@ export function orderScalars(left: Scalar, right: Scalar): number {
 
 /** The number that a value compares by; instants compare as points in time, whatever their offsets. */
 export function toNumber(value: Scalar): number {
-  if (isInstant(value)) return value.ms
+  if (isInstant(value)) return value.ms + (value.ticks ?? 0) / TICKS_OF_MS
   return value === null ? NaN : Number(value)
 }
 
@@ -86,7 +90,7 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
   if (result === null) return null
   switch (node.type.family) {
     case 'instant':
-      return { ms: result, offsetMinutes: isInstant(left) ? left.offsetMinutes : 0 }
+      return toInstant(result, isInstant(left) ? left.offsetMinutes : 0)
     case 'date':
       // A day plus less than a day is that day, minus less than a day the day before.
       return Math.floor(result / dayMs) * dayMs
@@ -127,7 +131,8 @@ const localMs = (value: Scalar): number =>
 
 const sinceMidnight = (value: Scalar): number => {
   const ms = localMs(value)
-  return ms - Math.floor(ms / dayMs) * dayMs
+  const fraction = isInstant(value) ? (value.ticks ?? 0) / TICKS_OF_MS : 0
+  return ms - Math.floor(ms / dayMs) * dayMs + fraction
 }
 
 const onTime =
@@ -163,7 +168,7 @@ const implementations: Readonly<Record<string, Implementation>> = {
   hour: onTime((ms) => Math.floor(ms / (60 * minuteMs))),
   minute: onTime((ms) => Math.floor(ms / minuteMs) % 60),
   second: onTime((ms) => Math.floor(ms / 1000) % 60),
-  fractionalseconds: onTime((ms) => (ms % 1000) / 1000),
+  fractionalseconds: onTime((ms) => Math.round((ms % 1000) * TICKS_OF_MS) / (1000 * TICKS_OF_MS)),
   totalseconds: onNumber((ms) => ms / 1000),
   date: (value) => Math.floor(localMs(value) / dayMs) * dayMs,
   time: onTime((ms) => ms),

@@ -30,9 +30,11 @@ export const isInteger = ({ name }: ValueType): boolean => /^Edm\.(?:S?Byte|Int\
 export const describeType = ({ name, collection }: ValueType): string =>
   collection ? `Collection(${name})` : name
 
-/** A point in time: milliseconds since 1970 (fractions kept), and the offset in which it was written. */
+/** A point in time: milliseconds since 1970, and the offset in which it was written. */
 export interface Instant {
   readonly ms: number
+  /** Steps of 100 ns after `ms`, fewer than 10,000: a double has no room for them beside the years since 1970. Default 0. */
+  readonly ticks?: number
   readonly offsetMinutes: number
 }
 
@@ -44,6 +46,8 @@ export interface Instant {
 export type Scalar = null | boolean | number | string | Instant
 
 const minuteMs = 60_000
+/** Steps of 100 ns, to which services of .NET store times. */
+export const TICKS_OF_MS = 10_000
 
 const datePattern = /^(-?\d{4,})-(\d\d)-(\d\d)$/
 const timePattern = /^([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:\.(\d+))?)?$/
@@ -55,8 +59,11 @@ const plainUtc =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
 
 /** Milliseconds of whole seconds and the digits after their point, without the error of a decimal product. */
-const secondsToMs = (seconds: string, fraction = ''): number =>
-  Number(seconds) * 1000 + Number(fraction.padEnd(3, '0')) / 10 ** Math.max(0, fraction.length - 3)
+const secondsToMs = (seconds: string, fraction = ''): number => {
+  // As many digits as OData has (ABNF fractionalSeconds).
+  const digits = fraction.slice(0, 12).padEnd(3, '0')
+  return Number(seconds) * 1000 + Number(digits) / 10 ** (digits.length - 3)
+}
 
 /** Milliseconds from 1970 to the start of a date; `undefined` for a day that does not exist (proleptic Gregorian). */
 export function parseDate(text: string): number | undefined {
@@ -87,7 +94,16 @@ export function parseInstant(text: string): Instant | undefined {
   if (day === undefined || time === undefined || (zone !== 'Z' && sign === undefined)) return undefined
   const offset = zone === 'Z' ? 0 : Number(hours) * 60 + Number(minutes)
   const offsetMinutes = sign === '-' ? -offset : offset
-  return { ms: day + time - offsetMinutes * minuteMs, offsetMinutes }
+  const ofDay = toInstant(time, offsetMinutes)
+  return { ...ofDay, ms: day + ofDay.ms - offsetMinutes * minuteMs }
+}
+
+/** The instant of milliseconds with a fraction, as far as the number has room for the fraction. */
+export function toInstant(msWithFraction: number, offsetMinutes: number): Instant {
+  const ms = Math.floor(msWithFraction)
+  // A product of decimal digits may lie a little below the whole number that it stands for.
+  const ticks = Math.min(TICKS_OF_MS - 1, Math.floor((msWithFraction - ms) * TICKS_OF_MS + 0.001))
+  return ticks > 0 ? { ms, ticks, offsetMinutes } : { ms, offsetMinutes }
 }
 
 /** Milliseconds of a dayTimeDuration such as `-P1DT2H3M4.5S`. */

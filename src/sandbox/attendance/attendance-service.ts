@@ -105,6 +105,10 @@ function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest
   const isAlias = given.kind === 'path' && given.root.kind === 'alias' && given.segments.length === 0
   const value = isAlias ? readQuery(query).aliases?.get(given.root.name) : given
   if (value?.kind !== 'literal') return undefined
-  if (value.type === 'Edm.DateTimeOffset') return parseInstant(value.value)?.ms
+  if (value.type === 'Edm.DateTimeOffset') {
+    const start = parseInstant(value.value)
+    // Changes have whole milliseconds: one of that millisecond came before a time with ticks.
+    return start && start.ms + ((start.ticks ?? 0) > 0 ? 1 : 0)
+  }
   return value.type === 'Edm.Date' ? parseDate(value.value) : undefined
 }

@@ -5,6 +5,7 @@ import {
   inOption,
   type ModelIndex,
   parseQuery,
+  printSelection,
   QueryError,
   type QueryOptions,
   type Selection,
@@ -35,6 +36,8 @@ export interface CompiledQuery {
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
   /** Reduces an entity to the requested members. */
   readonly project: (entity: Entity) => Record<string, Json>
+  /** The requested members as a context URL names them: `(Surname,Forename)`, or nothing for all (OData protocol 10.7). */
+  readonly selection: string
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
@@ -99,6 +102,7 @@ function compileTyped(
     matches: (entity) => test === undefined || inOption(outer ?? '$filter', () => test(entity)),
     compare: order && ((one, other) => inOption(outer ?? '$orderby', () => order(one, other))),
     project: compileProjection(query, type, nested, level),
+    selection: printSelection(query),
     skip: query.skip ?? 0,
     top: query.top,
     count: query.count,

@@ -63,7 +63,7 @@ export function readCollection(
   const reply = (page: Page<CollectionRow>, count: () => number, token: () => string | undefined): Reply =>
     collectionReply(
       presentation,
-      context,
+      context + query.selection,
       page.rows.map(({ entity }) => query.project(entity)),
       query.count ? count() : undefined,
       page.more ? nextLink(request, options, size.rest, token()) : undefined,

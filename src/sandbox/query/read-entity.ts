@@ -72,8 +72,8 @@ function readWhole(
   const options = readQuery(request.query)
   refuseOptions(options)
   const presentation = presentationOf(options, request)
-  const { project } = compileQuery(options, typeName, queryContext, presentation.level)
-  return entityReply(200, presentation, `${context}/$entity`, project(entity))
+  const { project, selection } = compileQuery(options, typeName, queryContext, presentation.level)
+  return entityReply(200, presentation, `${context}${selection}/$entity`, project(entity))
 }
 
 /** A structural property, or a member of a complex one. */

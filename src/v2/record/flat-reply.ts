@@ -84,7 +84,7 @@ const fields = [
 
 /** Writes a record of a collection on one line: the selected fields, or all, in the order of the legacy service. */
 export function createRowEncoder(
-  select: ReadonlySet<string> | undefined,
+  select: Pick<ReadonlySet<string>, 'has'> | undefined,
   metadata: MetadataLevel,
 ): (row: FlatRow) => string {
   // In a collection the context appears once, around the rows (OData JSON 4.5).

@@ -51,7 +51,7 @@ const equivalent: readonly Row[] = [
   ['SchoolAttendanceCode', 'guid-case', LETTERS.toUpperCase(), LETTERS],
   ['Comment', 'missing-null', undefined, null],
   ['AttendanceHistorys', 'history-left-out', history, []],
-  ['AttendanceHistorys', 'history-left-out', undefined, []],
+  ['AttendanceHistorys', 'missing-null', undefined, []],
 ]
 
 /** As JSON gives it: a member that is undefined is not there. */

@@ -66,6 +66,16 @@ describe('createReport', () => {
   })
 })
 
+it.each([
+  [0, /rule\.$/],
+  [1, /rule\. One record has a history in V2 that the adapter leaves out .*AttendanceHistorys was not compared there\.$/],
+  [1_200, /rule\. 1,200 records have histories in V2 that the adapter leaves out/],
+])('names histories of %i records that the configuration leaves out in the headline', (count, headline) => {
+  const equivalences = [{ rule: 'history-left-out', path: 'AttendanceHistorys', count }].slice(0, count)
+  const compared = { offered: 1_200, compared: 1_200, verdicts: counts({ equivalent: 1_200 }) }
+  expect(createReport({ ...emptyRun, ...compared, equivalences }, { exact: true }).headline).toMatch(headline)
+}) // prettier-ignore
+
 describe('the JSON report', () => {
   const schema = JSON.parse(readFileSync('docs/compare-report.schema.json', 'utf8')) as {
     definitions: object

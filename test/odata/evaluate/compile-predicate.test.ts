@@ -78,6 +78,9 @@ describe('compilePredicate', () => {
     "Created sub 2024-03-31T00:30:15.25Z eq duration'PT0S'",
     "Day add duration'PT23H' eq 2024-02-29 and Day sub duration'PT1S' eq 2024-02-28",
     "Day sub 2024-02-28 eq duration'P1D' and Lasts mul -2 eq duration'P2DT4H' and Lasts div 2 eq duration'-PT13H'",
+    'Created lt 2024-03-31T00:30:15.2500001Z and Created gt 2024-03-31T00:30:15.2499999Z and Created ne 2024-03-31T00:30:15.2500001Z',
+    '2024-03-31T23:59:59.9999999Z lt 2024-04-01T00:00:00Z and fractionalseconds(2024-03-31T23:59:59.9999999Z) eq 0.9999999',
+    '2024-03-31T23:59:59.9999999Z lt 2024-04-01T00:00:00.0000001Z and date(2024-03-31T23:59:59.9999999Z) eq 2024-03-31',
     // Functions
     "contains(Name,'vit') and startswith(Name,'Él') and endswith(Name,'al') and not contains(Name,'VIT')",
     "length(Code) eq 3 and indexof(Code,'z') eq 2 and indexof(Code,'q') eq -1 and substring(Code,1,1) eq '𝔸'",

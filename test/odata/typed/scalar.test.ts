@@ -14,11 +14,21 @@ describe('parseInstant', () => {
     ['1970-01-01T00:00Z', 0, 0],
     ['1970-01-01T01:00:00.5+01:00', 500, 60],
     ['1969-12-31T12:30:00-11:30', 0, -690],
-    ['1970-01-01t00:00:00.0004999z', 0.4999, 0],
     ['1972-06-30T23:59:60Z', 78_796_800_000, 0],
     ['0001-01-01T00:00:00Z', -62_135_596_800_000, 0],
   ])('%s', (text, ms, offsetMinutes) => {
     expect(parseInstant(text)).toEqual({ ms, offsetMinutes })
+  })
+
+  test.each([
+    ['1970-01-01t00:00:00.0004999z', 0, 4999],
+    ['2026-03-01T23:59:59.9999999Z', Date.UTC(2026, 2, 2) - 1, 9999],
+    ['2026-03-02T00:59:59.999999999999+01:00', Date.UTC(2026, 2, 2) - 1, 9999],
+    ['2026-03-02T00:00:00.0000001Z', Date.UTC(2026, 2, 2), 1],
+    ['2026-03-02T00:00:00.00000001Z', Date.UTC(2026, 2, 2), undefined],
+  ])('%s keeps its steps of 100 ns', (text, ms, ticks) => {
+    expect(parseInstant(text)).toMatchObject({ ms })
+    expect(parseInstant(text)?.ticks).toBe(ticks)
   })
 
   test.each([

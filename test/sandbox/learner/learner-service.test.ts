@@ -27,7 +27,7 @@ test('options shape the answer', async () => {
     "$filter=OnRollState%20eq%20'Current'&$select=Surname,CurrentHouse/Description&$orderby=Surname&$top=6&$count=true"
   const first = (await json('GET', `/V3/LearnerIdentifiers?${options}`)).body as Record<string, unknown>
   expect(first).toMatchObject({
-    '@odata.context': `${url}/V3/$metadata#LearnerIdentifiers`,
+    '@odata.context': `${url}/V3/$metadata#LearnerIdentifiers(Surname,CurrentHouse/Description)`,
     '@odata.count': 30,
   })
   const next = String(first['@odata.nextLink'])
@@ -56,7 +56,7 @@ test('one entity, one of its collections and the number of entities can be read'
   expect(
     (await sandbox.json('GET', `/V3/LearnerPersonals(${fixed.learner})?$select=LegalSurname`)).body,
   ).toEqual({
-    '@odata.context': `${sandbox.url}/V3/$metadata#LearnerPersonals/$entity`,
+    '@odata.context': `${sandbox.url}/V3/$metadata#LearnerPersonals(LegalSurname)/$entity`,
     LegalSurname: 'Davies',
   })
   expect(await sandbox.rows(`/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`)).toHaveLength(1)
