@@ -451,6 +451,17 @@ it('names the selection in the context of pages and marks, as the legacy face do
   }
 }) // prettier-ignore
 
+it.each(['/V3', '/V1', '/Attendance/V3', '/Learner/V3', '/V1/Lookup/Learner', '/V2/Attendance'])(
+  'gives the service document at %s, with and without its last slash, as the sandbox does',
+  async (root) => {
+    const { sandbox, adapter, get } = await useReads()
+    for (const path of [root, `${root}/`]) {
+      const [own, theirs] = [await get(path), await sandbox.request('GET', path)]
+      expect([own.status, own.text.replaceAll(adapter.url, sandbox.url)]).toEqual([200, theirs.text])
+    }
+  },
+)
+
 it('takes times in steps of 100 ns, as the legacy face does', async () => {
   const { sandbox, get } = await useReads()
   const before = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart'
@@ -458,14 +469,17 @@ it('takes times in steps of 100 ns, as the legacy face does', async () => {
     const path = `${RECORDS}/$count?$filter=${before} ${end}`
     return [(await get(path)).text, (await sandbox.request('GET', path.replaceAll(' ', '%20'))).text]
   }
-  const start = (await read1(get, `${before} lt 2026-03-07T00:00:00Z`)).replace('Z', '')
+  const start = (await lastStart(get, `${before} lt 2026-03-07T00:00:00Z`)).replace('Z', '')
   const [at = '', same = ''] = await count(`le ${start}Z`)
   const [under] = await count(`le ${new Date(Date.parse(`${start}Z`) - 1).toISOString().replace('Z', '9999Z')}`)
   expect([at, Number(at) > Number(under)]).toEqual([same, true])
 }) // prettier-ignore
 
 /** The start of the last session of a filter. */
-async function read1(get: Awaited<ReturnType<typeof startReads>>['get'], filter: string): Promise<string> {
+async function lastStart(
+  get: Awaited<ReturnType<typeof startReads>>['get'],
+  filter: string,
+): Promise<string> {
   const { text } = await get(`${RECORDS}?$filter=${filter}&$orderby=AttendableEventStart desc&$top=1`)
   return String((JSON.parse(text) as Body).value[0]?.['AttendableEventStart'])
 }

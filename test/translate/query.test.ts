@@ -152,7 +152,7 @@ describe('the other queries', () => {
   })
 
   it('a key takes $select only', () => {
-    expect(planner.selectOf('select=Learner')).toEqual(new Set(['Learner']))
+    expect(planner.selectOf('select=Learner')).toEqual(new Map([['Learner', 'all']]))
     expect([planner.selectOf(''), planner.selectOf('$select=*')]).toEqual([undefined, undefined])
     expect(() => planner.selectOf('$filter=true')).toThrow('$filter')
     expect(() => planner.selectOf('$select=Pupil')).toThrow('Pupil')
