@@ -46,7 +46,6 @@ const allowed = {
     'errors',
     'npm:express',
     'npm:http-proxy-middleware',
-    'npm:micromatch',
   ],
   sandbox: [
     'odata',

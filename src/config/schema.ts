@@ -138,12 +138,19 @@ const defaultAllow: readonly string[] = [
 
 /** TRACE echoes a request with the credentials in it, and CONNECT opens a tunnel: neither can be listed. */
 const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-const servedPattern = z.string().startsWith('/')
+/** The wildcards are `*` and `**`. Signs of other patterns are refused, since they would be taken for themselves. */
+const servedPattern = z
+  .string()
+  .max(512)
+  .regex(/^\/(?:(?![@+*]\()[^?[\]{}!|\\])*$/, 'must begin with "/" and have no wildcards but * and **')
 const allowedPath = z.union(
   [
     servedPattern,
     z.strictObject({
-      path: key('Path pattern that begins with a slash.', servedPattern),
+      path: key(
+        'Path pattern that begins with a slash. * stands for a part of a segment, ** for any number of segments.',
+        servedPattern,
+      ),
       methods: key('Methods that are passed through.', z.array(method).min(1)),
     }),
   ],

@@ -59,7 +59,7 @@ export function pathOf(request: IncomingMessage): string {
 
 /** No path of the service is nearly as long. Each part of a reply to a batch repeats what its client wrote before the route. */
 const MAX_PATH = 2_048
-/** No path of the service has nearly as many. A pattern with several `**` tries every way to divide the segments. */
+/** No path of the service has nearly as many. */
 const MAX_SEGMENTS = 64
 
 /**

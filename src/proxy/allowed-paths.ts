@@ -1,11 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 
-import micromatch from 'micromatch'
-
 import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
+import { createPathTest } from './path-pattern.ts'
 
-/** A path that is passed through: a glob pattern, in any case, with the methods of its kind or with its own. */
+/** A path that is passed through: a pattern as `createPathTest` takes it, with the methods of its kind or with its own. */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
 /** Methods that change nothing: what every path takes that is passed through. */
@@ -30,9 +29,7 @@ export function createAllowedMethods(
 ): (request: IncomingMessage) => readonly string[] | undefined {
   const entries = allow.map((entry) => {
     const { path, methods } = typeof entry === 'string' ? { path: entry, methods: undefined } : entry
-    // In braces `/**/x` also matches `/x`.
-    const matches = micromatch.matcher(`{${path},}`, { nocase: true, dot: true })
-    return { matches, namesBatch: BATCH.test(path), methods }
+    return { matches: createPathTest(path), namesBatch: BATCH.test(path), methods }
   })
   return (request) => {
     const path = pathOf(request)

@@ -1,0 +1,57 @@
+/**
+ * Creates the test whether a path fits a pattern, in any case. In a pattern `*` stands for any characters of a segment, and alone in a segment for
+ * at least one; `**` alone in a segment stands for any number of segments, and at the end for at least one, which may be empty. A slash at the end
+ * of a path counts only where the pattern ends in `/` or `**`.
+ *
+ * A path costs at most as many steps as its length times the length of the pattern: after a mismatch only the last `*` and the last `**` take more,
+ * so that each character meets each character of the pattern once.
+ */
+export function createPathTest(pattern: string): (path: string) => boolean {
+  const segments = pattern.toLowerCase().split('/')
+  const last = segments.at(-1) ?? ''
+  const wanted = last === '**' ? [...segments, ''] : segments
+  const isOpen = last === '**' || last === ''
+  const fitsSegment = (own: string, text: string, index: number): boolean => {
+    if (last === '**' && index === segments.length) return true
+    if (own === '*') return text !== ''
+    return own.includes('*') ? fits([...own], [...text], isStar, equals) : own === text
+  }
+  return (path) => {
+    const whole = path.toLowerCase()
+    const plain = !isOpen && whole.endsWith('/') ? whole.slice(0, -1) : whole
+    return fits(wanted, plain.split('/'), isStars, fitsSegment)
+  }
+}
+
+const isStars = (segment: string): boolean => segment === '**'
+const isStar = (char: string): boolean => char === '*'
+const equals = (own: string, other: string): boolean => own === other
+
+/** True if `items` fit a pattern of which some members stand for any run of them. */
+function fits(
+  pattern: readonly string[],
+  items: readonly string[],
+  isRun: (own: string) => boolean,
+  fitsOne: (own: string, item: string, index: number) => boolean,
+): boolean {
+  let index = 0
+  let at = 0
+  let resume: { readonly index: number; at: number } | undefined
+  for (;;) {
+    const own = pattern[index]
+    const item = items[at]
+    if (own !== undefined && isRun(own)) {
+      index += 1
+      resume = { index, at }
+    } else if (item === undefined) return own === undefined
+    else if (own !== undefined && fitsOne(own, item, index)) {
+      index += 1
+      at += 1
+    } else if (resume === undefined) return false
+    else {
+      resume.at += 1
+      index = resume.index
+      at = resume.at
+    }
+  }
+}
