@@ -76,9 +76,29 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   if (errors.length === 0)
     return { ...own('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
   // Two upstream entries may mean the same V2 error.
-  const distinct = new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry]))
-  return { status, errors: [...distinct.values()] }
+  const distinct = [...new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry])).values()]
+  let length = 0
+  const fits = distinct.findIndex(({ code, message }, index) => {
+    length += code.length + message.length
+    return index > 0 && length > MAX_TEXT
+  })
+  const kept = fits < 0 ? distinct : distinct.slice(0, fits)
+  const omitted = distinct.length - kept.length + (error.omitted ?? 0)
+  return { status, errors: omitted === 0 ? kept : [...kept, toCut(omitted)] }
 }
+
+/** The most characters of V3's errors in one part: all parts of a batch may wait for the first of them. */
+const MAX_TEXT = 4_096
+/** The most characters of one message. */
+const MAX_MESSAGE = 2_000
+
+function toCut(omitted: number): V2Error {
+  const message = `The service gave ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record, which are left out. Nothing of the record was applied; correct it by the errors above.`
+  return { code: 'ADP_UPSTREAM_REFUSED', message }
+}
+
+/** A text with an ellipsis in place of what is longer than `max` characters. */
+const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text)
 
 function mapByRule(
   status: number,
@@ -96,15 +116,13 @@ function mapByRule(
 }
 
 function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
-  const message = text.slice(0, MAX_MESSAGE)
+  const message = cut(text, MAX_MESSAGE)
   return {
     // OData services without a code send an empty one.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
     message: message === '' ? `The service answered ${status}.` : message,
   }
 }
-
-const MAX_MESSAGE = 2_000
 
 /** "at position 15", "line 1, column 5" and the like, in texts of services. */
 const PLACE =

@@ -80,18 +80,35 @@ export interface UpstreamError {
   readonly status: number
   /** `unreadable` covers HTML, an empty body, broken JSON and a body that is too long for an error. */
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
-  /** In the upstream's order; empty for an unreadable body. */
+  /** In the upstream's order, the first 16; empty for an unreadable body. */
   readonly entries: readonly UpstreamErrorEntry[]
   /** The error around `entries` where these are its `details`: one more error, or only their heading. */
   readonly outer?: UpstreamErrorEntry
+  /** How many further entries were not read; undefined: none. */
+  readonly omitted?: number
 }
+
+/** The most entries that are read of an error. A record has a dozen members that may be wrong. */
+const MAX_ENTRIES = 16
 
 const text = z.string().catch('')
 const name = z.string().nullish().catch(undefined)
 const entry = z.object({ code: name, message: text, target: name })
-const odata = z.object({ error: entry.extend({ details: z.array(entry).nullish().catch(undefined) }) })
+const odata = z.object({ error: entry.extend({ details: firstOf(entry).nullish().catch(undefined) }) })
 const gateway = z.object({ statusCode: z.number(), message: z.string() })
-const array = z.array(z.object({ ErrorCode: name, Message: text, ResourceIdentifier: name })).min(1)
+const array = firstOf(z.object({ ErrorCode: name, Message: text, ResourceIdentifier: name }))
+
+/** Reads the first `MAX_ENTRIES` members of a list, and counts the others. */
+function firstOf<Entry extends z.ZodType>(own: Entry) {
+  const counted = (list: unknown[]) => ({
+    first: list.slice(0, MAX_ENTRIES),
+    omitted: Math.max(0, list.length - MAX_ENTRIES),
+  })
+  return z
+    .array(z.unknown())
+    .transform(counted)
+    .pipe(z.object({ first: z.array(own), omitted: z.number() }))
+}
 
 /**
  * Reads an error body in any of the forms that the service and its gateway use: OData's `{"error":{…}}`, the gateway's
@@ -102,9 +119,9 @@ export function readUpstreamError(status: number, body: string): UpstreamError {
   const asOData = odata.safeParse(json)
   if (asOData.success) {
     const { details, ...outer } = asOData.data.error
-    if (details === undefined || details === null || details.length === 0)
-      return { status, form: 'odata', entries: [toEntry(outer)] }
-    return { status, form: 'odata', entries: details.map(toEntry), outer: toEntry(outer) }
+    const { first, omitted } = details ?? { first: [], omitted: 0 }
+    if (first.length === 0) return { status, form: 'odata', entries: [toEntry(outer)] }
+    return { status, form: 'odata', ...toEntries(first.map(toEntry), omitted), outer: toEntry(outer) }
   }
   const asGateway = gateway.safeParse(json)
   if (asGateway.success) {
@@ -115,15 +132,22 @@ export function readUpstreamError(status: number, body: string): UpstreamError {
     }
   }
   const asArray = array.safeParse(json)
-  if (asArray.success) {
-    const entries = asArray.data.map((own) => ({
+  if (asArray.success && asArray.data.first.length > 0) {
+    const entries = asArray.data.first.map((own) => ({
       code: own.ErrorCode ?? undefined,
       message: own.Message,
       target: own.ResourceIdentifier ?? undefined,
     }))
-    return { status, form: 'array', entries }
+    return { status, form: 'array', ...toEntries(entries, asArray.data.omitted) }
   }
   return { status, form: 'unreadable', entries: [] }
+}
+
+function toEntries(
+  entries: readonly UpstreamErrorEntry[],
+  omitted: number,
+): Pick<UpstreamError, 'entries' | 'omitted'> {
+  return omitted === 0 ? { entries } : { entries, omitted }
 }
 
 function toEntry(own: z.infer<typeof entry>): UpstreamErrorEntry {

@@ -50,6 +50,21 @@ describe('toV2Refusal', () => {
     expect(codesOf([entry])).toEqual([code])
   })
 
+  it('keeps what fits into 4,096 characters of a part, and says how many errors it left out', () => {
+    const entryOf = (message: string): UpstreamErrorEntry => ({ code: 'E', message, target: undefined })
+    const long = Array.from({ length: 5 }, (_, n) => entryOf(`${n}${'x'.repeat(3_000)}`))
+    const { errors } = toV2Refusal({ status: 400, form: 'odata', entries: long, omitted: 7 }, v2ErrorRules)
+    expect(errors).toEqual([
+      { code: 'E', message: `0${'x'.repeat(1_998)}…` },
+      { code: 'E', message: `1${'x'.repeat(1_998)}…` },
+      {
+        code: 'ADP_UPSTREAM_REFUSED',
+        message:
+          'The service gave 10 more errors for this record, which are left out. Nothing of the record was applied; correct it by the errors above.',
+      },
+    ])
+  })
+
   it('takes the first rule whose every condition holds', () => {
     const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
     const mapping: ErrorMappingRule[] = [
@@ -84,7 +99,7 @@ describe('toV2Refusal', () => {
       },
       v2ErrorRules,
     )
-    expect(errors).toEqual([{ code: 'c'.repeat(255), message: 'm'.repeat(2_000) }])
+    expect(errors).toEqual([{ code: 'c'.repeat(255), message: `${'m'.repeat(1_999)}…` }])
   })
 
   it.each([

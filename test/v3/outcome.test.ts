@@ -19,6 +19,15 @@ const entry = (
 })
 
 describe('readUpstreamError', () => {
+  it('reads the first 16 errors of a reply and counts the others', () => {
+    const details = Array.from({ length: 1_000 }, (_, n) => ({ code: `E${n}`, message: 'm' }))
+    const array = details.map(({ code }) => ({ ErrorCode: code, Message: 'm', ResourceIdentifier: '' }))
+    for (const body of [{ error: { code: 'X', message: 'm', details } }, array]) {
+      const { entries, omitted } = readUpstreamError(400, JSON.stringify(body))
+      expect([entries.length, entries.at(-1)?.code, omitted]).toEqual([16, 'E15', 984])
+    }
+  })
+
   const rows: [name: string, body: unknown, form: UpstreamError['form'], entries: UpstreamError['entries'], outer?: UpstreamError['outer']][] = [
     ['OData', { error: { code: 'a', message: 'b', target: 'c' } }, 'odata', [entry('a', 'b', 'c')]],
     ['OData with nothing in it', { error: {} }, 'odata', [entry(undefined, '')]],
