@@ -14,7 +14,7 @@ export function createPathTest(pattern: string): (path: string) => boolean {
   const fitsSegment = (own: string, text: string, index: number): boolean => {
     if (last === '**' && index === segments.length) return true
     if (own === '*') return text !== ''
-    return own.includes('*') ? fits([...own], [...text], isStar, equals) : own === text
+    return own.includes('*') ? fits(Array.from(own), Array.from(text), isStar, equals) : own === text
   }
   return (path) => {
     const whole = path.toLowerCase()

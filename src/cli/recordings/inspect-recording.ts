@@ -107,10 +107,11 @@ export async function inspectRecording(
   }
 }
 
+const isErrorCode = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
+
 /** True for an error for which the whole request is refused, not one record. */
 export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'code'>): boolean {
-  const rule = Object.entries(errorRules).find(([own]) => own === code)?.[1]
-  return severity === 'error' && rule !== undefined && rule.class !== 'record'
+  return severity === 'error' && isErrorCode(code) && errorRules[code].class !== 'record'
 }
 
 /** The V3 body of a part, or the faults that the partner's settings make of it. */
