@@ -46,7 +46,7 @@ export interface YamlFile {
 const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
 /** Faults that leave the rest readable, so that its faults can be listed as well. */
-const harmless: ReadonlySet<ErrorCode> = new Set(['DUPLICATE_KEY', 'MULTIPLE_DOCS'])
+const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
 
 /** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
@@ -56,7 +56,8 @@ export function readYaml(text: string): YamlFile {
     return { line, column: col }
   }
   try {
-    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error' } as const
+    // The parser compares each key with all before it.
+    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const
     const document = parseDocument(text, options)
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
@@ -65,6 +66,15 @@ export function readYaml(text: string): YamlFile {
       ...at(pos[0]),
     }))
     visit(document, {
+      Map: (_key, { items }) => {
+        const known = new Set<unknown>()
+        for (const { key } of items) {
+          if (!isScalar(key)) continue
+          if (known.has(key.value))
+            faults.push({ code: 'yaml', message: causeOf('DUPLICATE_KEY'), ...at(key.range?.[0]) })
+          known.add(key.value)
+        }
+      },
       Alias: (_key, alias, path) => {
         const source = alias.resolve(document)
         if (source !== undefined && !path.includes(source)) return
