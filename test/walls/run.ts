@@ -4,6 +4,7 @@ import { growthMiB, runPieces } from './fuzz/check-run.ts'
 import { startTarget } from './fuzz/start-target.ts'
 import { printHolds } from './holds/print-holds.ts'
 import { printKeys } from './measure-keys.ts'
+import { printShapes } from './shapes/print-shapes.ts'
 
 /**
  * `npm run test:walls`: a hundred thousand requests, most of them broken, against the whole listener, for a nightly run.
@@ -13,6 +14,9 @@ import { printKeys } from './measure-keys.ts'
  * `--holds` prints instead how long requests at the limits hold the event loop; `--journal url` chooses the journal, `--only
  * text` the requests whose names match. Exit status 1 for a reply with another status than it should have.
  *
+ * `--shapes` sets every reader against every shape of text that `--only` names, at four sizes. Exit status 1 where one holds the event loop
+ * for more than 50 ms, or costs more than three times as much for twice as much text.
+ *
  * `--keys` prints what large batches of one learner and event, and of many, cost the journal.
  */
 const { values } = parseArgs({
@@ -21,6 +25,7 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '100000' },
     holds: { type: 'boolean', default: false },
     journal: { type: 'string', default: 'none' },
+    shapes: { type: 'boolean', default: false },
     keys: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
@@ -50,8 +55,10 @@ async function runFuzz(): Promise<boolean> {
 
 const run = values.keys
   ? printKeys
-  : values.holds
-    ? () => printHolds(values.journal, new RegExp(values.only))
-    : runFuzz
+  : values.shapes
+    ? () => printShapes(new RegExp(values.only))
+    : values.holds
+      ? () => printHolds(values.journal, new RegExp(values.only))
+      : runFuzz
 const isSound = await run()
 process.exitCode = isSound ? 0 : 1

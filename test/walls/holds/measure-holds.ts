@@ -65,7 +65,7 @@ export async function openStage(journal: string, settings: object = {}): Promise
  * and not in time that passes, so that other programs on the machine lengthen none. What the collector of garbage does in this
  * thread counts.
  */
-function watchTurns(): () => CallBudget {
+export function watchTurns(): () => CallBudget {
   const startedMs = threadMs()
   let longestMs = 0
   let before = startedMs
