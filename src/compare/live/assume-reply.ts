@@ -112,8 +112,12 @@ export function buildPart(
   switch (outcome.kind) {
     case 'fault':
       return toFaultPart(planned, context)
-    case 'accepted':
-      return toReplyPart(planned, { kind: 'accepted', reply: outcome.reply }, context)
+    case 'accepted': {
+      // V2 shows the process that it knows, also none; a reply of V3 without one would be told as it was posted.
+      const hasNone = outcome.reply.ChangeProcessName === null
+      const record = planned.record && { ...planned.record, ...(hasNone && { ChangeProcessName: null }) }
+      return toReplyPart({ ...planned, record }, { kind: 'accepted', reply: outcome.reply }, context)
+    }
     case 'refused':
       return toReplyPart(
         planned,
