@@ -392,6 +392,7 @@ function openStages(parts: Parts, journal: Journal) {
     clock: backgroundClock,
     nowMs,
     fileStageOf: (id) => registry.of(id)?.fileStage,
+    actOf: (id) => registry.of(id)?.guard ?? 'back',
     events,
     metrics,
   })

@@ -61,6 +61,7 @@ export function toPartner(
     id: partner.id,
     match: toMatch(partner.match),
     fileStage: toFileStage(partner, rollout),
+    guard: partner.guard,
     unit: { claim: canary.claim, header: canary.header?.toLowerCase() },
     v2: partner.v2.baseUrl ?? upstreams.v2?.baseUrl,
     replaysV2: partner.v2.replay === 'stored',

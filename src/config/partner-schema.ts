@@ -325,6 +325,10 @@ export const partnerSchema = z.strictObject({
     'Lowers the stage, also while the journal cannot be reached; it never raises it. Once the journal can be reached, the lower stage is kept there.',
     stage.optional(),
   ),
+  guard: key(
+    'What guards do at canary once V3 does worse than V2: back takes the partner back to V2, warn only says so (log, metric, console).',
+    z.enum(['back', 'warn']).default('back'),
+  ),
   canary: key('The part of the traffic that V3 serves at stage canary.', canary.prefault({})),
   check: key(
     'What V3 serves at canary and v3 and is read back.',

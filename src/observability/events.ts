@@ -76,8 +76,8 @@ interface StageChanged {
   readonly source: 'store' | 'kept' | 'file' | 'override'
 }
 
-/** A partner that its guards took back, with the figures that led to it. */
-interface GuardActed {
+/** The figures by which V3 does worse than V2 for a partner. */
+interface GuardFinding {
   readonly partner: string
   /** Writes of either side that were counted since V3 has been worse. */
   readonly v3: number
@@ -247,7 +247,9 @@ export function createEvents(
     /** The last stages could not be written to their file: changes are not acknowledged, so that none forward is made. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
     /** The guards have taken a partner back: this instance is the one that did. */
-    guardActed: event<GuardActed>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
+    guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
+    /** The guards would have taken a partner back, and are set to warn: once for each stage and share. */
+    guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards would have taken a partner back and only warned.', { partner })), // prettier-ignore
     /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
     guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', { partner })), // prettier-ignore
     /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */

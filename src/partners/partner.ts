@@ -21,6 +21,8 @@ export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly fileStage: FileStage
+  /** What guards do at `canary` once V3 does worse than V2. */
+  readonly guard: 'back' | 'warn'
   /** What names the school of a request, as the unit of `canary`: a claim of its token, else a header, in lower case. */
   readonly unit: { readonly claim: string; readonly header: string | undefined }
   /** The base address of V2; undefined: there is none, so V3 serves all. */

@@ -11,6 +11,7 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
   return {
     id,
     match,
+    guard: 'back',
     fileStage: { stage: 'v3', override: undefined, percent: 0, always: [], never: [] },
     unit: { claim: 'organisation', header: undefined },
     v2: undefined,

@@ -40,7 +40,9 @@ interface LiveGuardsOptions {
   readonly nowMs: () => number
   /** The stage of the file, for a partner that the store does not know. */
   readonly fileStageOf: (partner: string) => StageSetting | undefined
-  readonly events: Pick<Events, 'guardActed' | 'guardsFailed'>
+  /** What an alarm about a partner leads to. */
+  readonly actOf: (partner: string) => 'back' | 'warn'
+  readonly events: Pick<Events, 'guardActed' | 'guardWarned' | 'guardsFailed'>
   readonly metrics: {
     /** A trial that is judged. */
     guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
@@ -74,6 +76,8 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, clock, nowMs, events, metrics } = options
   const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
   const failing = new Set<string>()
+  /** The revision that was warned of last, by partner. */
+  const warned = new Map<string, number>()
   const addWindows = async (
     partner: string,
     revision: number,
@@ -91,8 +95,11 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       fileStage: options.fileStageOf(partner),
       reason: describeAlarm(state.figures),
     }
-    if (await goBack(store, alarm))
-      events.guardActed({ partner, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) })
+    const finding = { partner, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) }
+    if (options.actOf(partner) === 'warn') {
+      if (warned.get(partner) !== revision) events.guardWarned(finding)
+      warned.set(partner, revision)
+    } else if (await goBack(store, alarm)) events.guardActed(finding)
   }
   const judgeWindows = async (): Promise<void> => {
     for (const [partner, { revision, windows }] of watched) {

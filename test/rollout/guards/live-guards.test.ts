@@ -27,7 +27,11 @@ interface Watching {
   readonly write: (windows: number, isBad: (school: number) => boolean) => Promise<void>
 }
 
-function watch(store: RolloutStore, given: Partial<GuardedWrite> = {}): Watching {
+function watch(
+  store: RolloutStore,
+  given: Partial<GuardedWrite> = {},
+  act: 'back' | 'warn' = 'back',
+): Watching {
   const clock = createManualClock()
   let [nowMs, window] = [0, 0]
   const told: string[] = []
@@ -36,9 +40,11 @@ function watch(store: RolloutStore, given: Partial<GuardedWrite> = {}): Watching
     clock,
     nowMs: () => nowMs,
     fileStageOf: () => undefined,
+    actOf: () => act,
     events: {
       guardActed: ({ partner, v3, v3Bad, v2, v2Bad }) =>
         void told.push(`${partner}: ${v3Bad} of ${v3}, ${v2Bad} of ${v2}`),
+      guardWarned: ({ partner, v3Bad, v2Bad }) => void told.push(`warned of ${partner}: ${v3Bad}, ${v2Bad}`),
       guardsFailed: ({ partner, code }) => void told.push(`failed: ${partner} ${code}`),
     },
     metrics: { guardCounted: () => undefined },
@@ -96,6 +102,18 @@ describe('guards while the adapter runs', () => {
     expect((await store.history({})).slice(1)).toMatchObject([{ action: 'guard', by: 'guard', reason }])
     expect(await store.verify()).toMatchObject({ broken: undefined })
     expect(await readTest(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
+  })
+
+  it('only warn where the partner is set so: once, and the advice has what they found', async () => {
+    const { store } = await serve(journalUrl())
+    await begin(store)
+    const { guards, told, write } = watch(store, {}, 'warn')
+    await write(20, () => false)
+    await write(10, (school) => school < 5)
+    await guards.stop()
+    expect(told).toEqual([expect.stringMatching(/^warned of acme: \d+, 0$/)])
+    expect(await stageOf(store)).toEqual(['canary', 1])
+    expect(judge(await readTest(store, 'acme')).kind).toBe('alarm')
   })
 
   it('judge each stage and share by its own writes', async () => {
