@@ -182,6 +182,8 @@ export interface PartnerStage {
   /** Undefined: it is at its last stage, or its stage is damaged. */
   readonly next: Stage | undefined
   readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
+  /** What the guards have found at this stage and share; undefined: nothing. */
+  readonly guardAlarm: string | undefined
   /** What live comparison found day by day; empty: nothing yet. */
   readonly trend: readonly TrendDay[]
 }

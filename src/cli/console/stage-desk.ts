@@ -5,7 +5,7 @@ import type { PartnerDetails, PartnerStage, StageDesk, Step } from '../../consol
 import { nextOf, shareOf } from '../../rollout/stage.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
-import { giveAdvice, linesOf } from '../rollout/advice.ts'
+import { type GivenAdvice, giveAdvice, linesOf } from '../rollout/advice.ts'
 import { answerOf } from '../rollout/change-result.ts'
 import { filePartnersOf } from '../rollout/open-store.ts'
 import { describePending, notesOf, type StageView, viewStages } from '../rollout/stage-view.ts'
@@ -64,7 +64,7 @@ function take(desk: Desk, partner: string, step: Step) {
   }
 }
 
-function toStage(view: StageView, advice: PartnerStage['advice']): Omit<PartnerStage, 'trend'> {
+function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'trend'> {
   const { partner, setting, stored, source, revision, sinceMs, by, reason, pending } = view
   return {
     ...{ partner, source, revision, sinceMs, by, reason },
@@ -78,6 +78,7 @@ function toStage(view: StageView, advice: PartnerStage['advice']): Omit<PartnerS
     },
     next: stored && nextOf(stored.stage),
     advice: { verdict: advice.verdict, missing: advice.missing },
+    guardAlarm: advice.guardAlarm,
   }
 }
 

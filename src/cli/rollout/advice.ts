@@ -4,7 +4,7 @@ import type { RunDocument } from '../../compare/run-document.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
-import { atRevision as testAt, judge } from '../../rollout/guards/sequential-test.ts'
+import { atRevision as testAt, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
 import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
 import { placeOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -22,6 +22,8 @@ export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
   /** Undefined where nothing is known: without a journal. */
   readonly figures: Advice['figures'] | undefined
+  /** What the guards have found at this stage and share. */
+  readonly guardAlarm?: string | undefined
 }
 
 /** A step that an operator wants to take. */
@@ -55,6 +57,7 @@ export async function giveAdvice(
   )
   const check = neededCheck(from.stage)
   const own = view.file?.own
+  const guards = judge(testAt(await readTest(store, partner), view.revision))
   const advice = advise({
     partner,
     setting: from,
@@ -64,7 +67,7 @@ export async function giveAdvice(
     seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
     unreadable: unreadableOf(kept),
     // What was counted at another share is no reason to go on.
-    guards: judge(testAt(await readTest(store, partner), view.revision)),
+    guards,
     coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, tuning, nowMs),
     quietUntilMs: quietUntil(
       snapshot.partners.get(partner)?.state,
@@ -83,7 +86,8 @@ export async function giveAdvice(
     comparison: check && toFigures(kept, check, rollout.evidence),
     thresholds: { ...rollout.evidence, ...tuning.evidence },
   })
-  return { from, to, ...advice }
+  const guardAlarm = guards.kind === 'alarm' ? describeAlarm(guards.figures) : undefined
+  return { from, to, ...advice, guardAlarm }
 }
 
 /**

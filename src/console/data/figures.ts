@@ -9,6 +9,8 @@ const taken = [
   { name: 'batchMs', metric: 'markbridge_request_duration_seconds_bucket', labels: ['le'], kind: 'batch' },
   { name: 'queueMs', metric: 'markbridge_queue_wait_seconds_bucket', labels: ['le'] },
   { name: 'refused', metric: 'markbridge_queue_refused_total', labels: [] },
+  { name: 'denied', metric: 'markbridge_credentials_denied_total', labels: ['partner'] },
+  { name: 'ownDenied', metric: 'markbridge_own_credentials_denied_total', labels: ['partner'] },
 ] as const
 
 /** A value of a metric, as prom-client gives it. */

@@ -7,6 +7,7 @@ import { toFigures } from './figures.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
 import { type Db, rowsOf } from './schema.ts'
+import { readTrouble } from './trouble.ts'
 
 /** Figures are written once a minute, and known for whole ones. */
 export const FIGURES_S = 60
@@ -26,6 +27,7 @@ export async function readOverview(database: ConsoleDatabase, range: Range, scop
     instances: await readInstances(database),
     figures: toFigures(figures),
     index: await readIndexState(db),
+    trouble: await readTrouble(db, atMs, scope),
   }
 }
 

@@ -45,6 +45,19 @@ export interface Overview {
   /** Calls to V3 and times, of all instances, oldest first; a minute in which no instance wrote its figures is left out. */
   readonly figures: readonly Figures[]
   readonly index: IndexState
+  readonly trouble: readonly Trouble[]
+}
+
+/** Something that goes wrong now, or records that wait. */
+export interface Trouble {
+  /** `denied`: credentials of clients; `ownDenied`: those of the configuration; both within the last minutes. */
+  readonly kind: 'v3Fails' | 'denied' | 'ownDenied' | 'notApplied' | 'unknown' | 'parked' | 'deadLetters'
+  /** Undefined: of all partners. */
+  readonly partner: string | undefined
+  /** Calls, writes or records. */
+  readonly count: number
+  /** Milliseconds since the epoch. */
+  readonly sinceMs: number
 }
 
 /** Marks by the time of their receipt and by the state that they have now: for each point, too, received is the sum of the states. */

@@ -1,20 +1,9 @@
 import { recordStates } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
-import type { Figures, Instance, Overview, PartnerBalance, Range, Traffic } from '../data/port.ts'
-import type { PartnerStage } from '../ports.ts'
+import { type Alarm, alarmsOf } from '../alarms.ts'
+import type { Figures, Instance, PartnerBalance, Range, Traffic } from '../data/port.ts'
 import type { Page } from './page.ts'
-import {
-  Badge,
-  type Column,
-  counted,
-  Facts,
-  PartnerLink,
-  Section,
-  table,
-  Tabs,
-  Time,
-  type Tone,
-} from './parts.tsx'
+import { Badge, type Column, Facts, PartnerLink, Section, table, Tabs, Time, type Tone } from './parts.tsx'
 
 const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
   Range,
@@ -57,48 +46,23 @@ export const overview: Page = {
   },
 }
 
-interface Alarm {
-  readonly tone: 'bad' | 'note'
-  readonly text: string
-  readonly href: string | undefined
-}
-
-/** What asks for an operator, the worst first. */
-function alarmsOf(
-  { balances, instances, index }: Overview,
-  stages: readonly PartnerStage[],
-): readonly Alarm[] {
-  const alarms: Alarm[] = []
-  const add = (isSo: boolean, tone: Alarm['tone'], text: string, href?: string): void => {
-    if (isSo) alarms.push({ tone, text, href })
-  }
-  for (const { partner, holds, unknown, deadLetters } of balances) {
-    const damage = `The balance of ${partner} does not hold: the journal is damaged. Run markbridge journal check.`
-    add(holds === false, 'bad', damage)
-    add(unknown > 0, 'note', `${partner}: the outcome of ${counted(unknown, 'record')} is unknown.`)
-    const letters = `/letters?partner=${encodeURIComponent(partner)}`
-    add(deadLetters > 0, 'note', `${partner}: ${counted(deadLetters, 'dead letter')}.`, letters)
-  }
-  for (const { partner, stage, pending } of stages) {
-    const href = `/partners/${encodeURIComponent(partner)}`
-    add(stage === 'damaged', 'bad', `The stage of ${partner} in the journal is damaged.`, href)
-    const waiting = `${partner}: a step by ${pending?.by} waits for an approval.`
-    add(pending?.needsApproval === true, 'note', waiting, href)
-  }
-  for (const { instance, host, state } of instances) {
-    const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
-    add(state !== 'live', 'bad', `Instance ${instance} on ${host} ${end}.`)
-  }
-  add(index.lostSteps > 0, 'note', `${counted(index.lostSteps, 'step')} of timelines could not be kept.`)
-  return alarms.toSorted((one, other) => one.tone.localeCompare(other.tone))
-}
-
 function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
   if (alarms.length === 0) return <p class="notice good">Nothing asks for you.</p>
   return (
     <ul class="alarms">
-      {alarms.map(({ tone, text, href }) => (
-        <li class={tone}>{href === undefined ? text : <a href={href}>{text}</a>}</li>
+      {alarms.map(({ tone, text, sinceMs, remedy, href }) => (
+        <li class={tone}>
+          <p>
+            {href === undefined ? text : <a href={href}>{text}</a>}
+            {sinceMs !== undefined && (
+              <>
+                {' '}
+                Since <Time ms={sinceMs} /> UTC.
+              </>
+            )}
+          </p>
+          <p>{remedy}</p>
+        </li>
       ))}
     </ul>
   )

@@ -306,6 +306,33 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       ])
   })
 
+  test('says what goes wrong now and what waits, since when, to those who see the partner', async (url) => {
+    const { journal, engine } = await open(url)
+    const troubleOf = async (scope: 'all' | readonly string[] = 'all') =>
+      (await engine.overview('live', scope)).trouble.map(({ kind, partner, count }) => [kind, partner, count])
+    expect(await troubleOf()).toEqual([])
+    await fill(journal)
+    expect(await troubleOf()).toEqual([['parked', 'acme', 1], ['deadLetters', 'acme', 1]])
+    await beginNew(journal, registerOf('five', [guid(9)], { partner: 'other' }))
+    await journal.settle(5, [{ position: 0, state: 'notApplied', answer: '503', reason: 'unavailable', retry: 'resend' }])
+    expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
+    const [minute, nowMs] = [60_000, Date.now()]
+    const figures = (name: string, count: number, ago: number) => engine.keepFigures([{ name, count }], nowMs - ago * minute)
+    await figures('calls write 5xx', 9, 3)
+    await figures('calls write 2xx', 90, 3)
+    for (const ago of [2, 1]) await figures('calls write none', 20, ago)
+    await figures('denied acme', 3, 1)
+    await figures('ownDenied other', 2, 50)
+    const { trouble } = await engine.overview('live', 'all')
+    expect(trouble.slice(0, 2)).toEqual([
+      { kind: 'v3Fails', partner: undefined, count: 40, sinceMs: Math.floor(nowMs / minute - 2) * minute },
+      { kind: 'denied', partner: 'acme', count: 3, sinceMs: Math.floor(nowMs / minute - 1) * minute },
+    ])
+    // It serves again: the latest minute decides.
+    await figures('calls write 2xx', 90, 0)
+    expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
+  })
+
   test('says what it cannot read, and why', async (url) => {
     const { journal, engine, work } = await open(url, { keys: [], plaintextAccepted: false })
     await beginNew(journal, registerOf('one', [LEARNER]))

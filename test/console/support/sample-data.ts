@@ -155,6 +155,14 @@ export function sampleOverview(scope: Scope): Overview {
     ],
     figures,
     index: { waiting: 0, unreadable: [{ reason: 'onV2', batches: 12 }], lostSteps: 0 },
+    trouble: [
+      { kind: 'v3Fails', partner: undefined, count: 412, sinceMs: NOW_MS - 180_000 } as const,
+      ...(['denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const).map(
+        (kind, at) => ({
+          ...{ kind, partner: 'acme', count: 9 - at, sinceMs: NOW_MS - 170_000 + at },
+        }),
+      ),
+    ].filter(({ partner }) => partner === undefined || inScope(scope, partner)),
   }
 }
 

@@ -57,6 +57,10 @@ const stageOf = (partner: string): PartnerDetails => ({
         }
       : undefined,
   next: 'v3',
+  guardAlarm:
+    partner === 'acme'
+      ? 'V3 does worse than V2 at the same time: 12 of 21 counted writes on V3 were bad.'
+      : undefined,
   advice: {
     verdict: 'inconclusive',
     missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],

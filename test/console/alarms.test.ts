@@ -1,0 +1,93 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import { type Alarm, alarmsOf } from '../../src/console/alarms.ts'
+import type { Overview, Trouble } from '../../src/console/data/port.ts'
+import type { PartnerStage } from '../../src/console/ports.ts'
+import { runCommand } from '../cli/run-command.ts'
+import { journalFile } from '../e2e/support/journal-file.ts'
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { startAdapter } from '../support/start-adapter.ts'
+import { sampleOverview } from './support/sample-data.ts'
+
+const { balances } = sampleOverview('all')
+const quiet: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'> = {
+  balances: balances.map((balance) => ({ ...balance, holds: true })),
+  instances: [],
+  index: { waiting: 0, unreadable: [], lostSteps: 0 },
+  trouble: [],
+}
+const stage: PartnerStage = {
+  ...{ partner: 'acme', stage: 'canary', percent: 20, source: 'store', revision: 3, sinceMs: 7, by: 'olga' },
+  ...{ reason: 'first', notes: [], pending: undefined, next: 'v3', trend: [], guardAlarm: undefined },
+  advice: { verdict: 'not yet', missing: ['x'] },
+}
+const trouble = (kind: Trouble['kind']): Trouble => ({ kind, partner: 'acme', count: 3, sinceMs: 5 })
+const kinds = ['v3Fails', 'denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const
+const lost = { instance: 2, host: 'mb-1', pid: 17, leaseUntilMs: 9, state: 'lost', openBatches: 1 } as const
+
+/** Everything that there can be an alarm of. */
+const all: readonly Alarm[] = [
+  ...alarmsOf(
+    {
+      balances: balances.map((balance) => ({ ...balance, holds: false })),
+      instances: [lost],
+      index: { ...quiet.index, lostSteps: 2 },
+      trouble: kinds.map(trouble),
+    },
+    [
+      { ...stage, by: 'guard', stage: 'shadow' },
+      { ...stage, guardAlarm: 'V3 does worse than V2.', pending: { text: 'v3', by: 'otto', needsApproval: true } },
+      { ...stage, stage: 'damaged' },
+    ],
+  ),
+] // prettier-ignore
+
+describe('alarms', () => {
+  it('are none where nothing is wrong and nothing waits', () => {
+    expect(alarmsOf(quiet, [stage])).toEqual([])
+  })
+
+  it.each(kinds)('have one for %s, with its beginning and what to do', (kind) => {
+    const [alarm, ...others] = alarmsOf({ ...quiet, trouble: [trouble(kind)] }, [stage])
+    expect(others).toEqual([])
+    expect(alarm).toMatchObject({ sinceMs: 5, text: expect.stringContaining('3 ') as unknown })
+    expect(alarm?.remedy).not.toBe('')
+  })
+
+  it.each<[string, Partial<PartnerStage>, Partial<Alarm>]>([
+    ['a guard has acted', { by: 'guard', stage: 'shadow' }, { tone: 'bad', sinceMs: 7 }],
+    ['a guard only warns', { guardAlarm: 'V3 does worse.' }, { tone: 'bad' }],
+    ['a stage is damaged', { stage: 'damaged' }, { tone: 'bad' }],
+    ['a step waits', { pending: { text: 'v3', by: 'otto', needsApproval: true } }, { tone: 'note' }],
+  ])('have one where %s', (_what, given, expected) => {
+    expect(alarmsOf(quiet, [{ ...stage, ...given }])).toMatchObject([expected])
+  })
+
+  it('begin with the gravest', () => {
+    const tones = all.map(({ tone }) => tone)
+    expect(tones).toEqual(tones.toSorted())
+  })
+
+  const commands = [
+    ...new Set(all.flatMap(({ remedy }) => [...remedy.matchAll(/markbridge ((?:doctor|journal ls|rollout \w+ \w+)(?: --reason "[^"]*")?)/g)].map(([, command = '']) => command))),
+  ] // prettier-ignore
+
+  it('name commands in what to do', () => {
+    expect(commands.length).toBeGreaterThan(3)
+  })
+
+  it.each(commands)('name a command that the program runs: %s', async (command) => {
+    const journal = journalFile()
+    const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
+    const file = join(await makeFolder(), 'markbridge.yaml')
+    const partners = [{ id: 'acme', match: { any: true }, stage: 'shadow' }]
+    const upstreams = { v2: { baseUrl: adapter.url }, v3: { baseUrl: adapter.url } }
+    await writeFile(file, JSON.stringify({ journal: { url: journal.url }, upstreams, partners }))
+    const words = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '')
+    const { status, stderr } = await runCommand([...words, '--config', file])
+    expect(status, stderr).not.toBe(2)
+  })
+})
