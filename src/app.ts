@@ -432,9 +432,10 @@ function linkSecretOf({ listen }: Config): Uint8Array | undefined {
 /** Whether requests are welcome, and if not why. */
 function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
   if (!ready) return 'stopping'
-  if (stages?.isReady() === false) return 'stages unknown'
+  const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
+  if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
   // What V2 serves needs no journal: without this instance those partners would not be served.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
-  if (!journal.isAvailable()) return 'journal unavailable'
+  if (!journal.isAvailable()) return failed
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'
 }

@@ -25,7 +25,7 @@ export function readEnvironment() {
     config: read('MARKBRIDGE_CONFIG'),
     /** The script of package.json that runs. */
     npmScript: read('npm_lifecycle_event'),
-    /** debug, info, warn, error or silent. */
+    /** One of the levels of the logger; checked where that is created. */
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     /** Traces are sent where this is set; OpenTelemetry reads it, and the other variables of its standard, by itself. */
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),

@@ -57,8 +57,16 @@ export function readYaml(text: string): YamlFile {
   }
   try {
     // The parser compares each key with all before it.
-    const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const
+    const options = {
+      lineCounter: lines,
+      prettyErrors: false,
+      logLevel: 'error',
+      uniqueKeys: false,
+      merge: true,
+    } as const
     const document = parseDocument(text, options)
+    // How often and where depends on the stack of the parser.
+    if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return unreadable(TOO_DEEP)
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
       code: 'yaml',
@@ -104,14 +112,22 @@ export function readYaml(text: string): YamlFile {
       },
     }
   } catch (error) {
-    // An alias that expands exponentially, or nesting that overflows the stack.
-    const message =
-      error instanceof ReferenceError
-        ? 'its aliases expand it to more than 100 times its size'
-        : 'it cannot be read: it is nested too deeply'
-    return { value: undefined, faults: [{ code: 'yaml', message }], positionOf: () => undefined }
+    // An alias that expands exponentially.
+    if (error instanceof ReferenceError)
+      return unreadable('its aliases expand it to more than 100 times its size')
+    return unreadable(
+      error instanceof RangeError ? TOO_DEEP : 'a merge key (<<) must name a mapping, or a list of mappings',
+    )
   }
 }
+
+const TOO_DEEP = 'it cannot be read: it is nested too deeply'
+
+const unreadable = (message: string): YamlFile => ({
+  value: undefined,
+  faults: [{ code: 'yaml', message }],
+  positionOf: () => undefined,
+})
 
 /** Keeps one fault per position: further ones there are consequences of it. */
 function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {

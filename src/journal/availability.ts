@@ -9,6 +9,8 @@ export type Access = 'commit' | 'query'
 /** Whether the store could be reached the last time that it was asked. */
 export interface Availability {
   isAvailable(): boolean
+  /** True from the time that damage was found, whatever was the matter before, until the store takes writes again. */
+  isDamaged(): boolean
   /** True while the last commit failed: only another commit shows that the store takes writes again. */
   needsCommit(): boolean
   reached(by: Access): void
@@ -31,7 +33,8 @@ const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNA
 
 /**
  * Creates the memory of it. `onChange` is called when it changes, with the reason where it fails: a store that fails and answers by
- * turns is reported once, and as recovered only after it has been calm for longer and longer.
+ * turns is reported once, and as recovered only after it has been calm for longer and longer. Damage is reported beside any other failure, since it
+ * does not pass by itself.
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,
@@ -40,12 +43,14 @@ export function createAvailability(
 ): Availability {
   const failing = new Set<Access>()
   let available = true
+  let damage: string | undefined
   let recoveredMs = -Infinity
   let calmMs = 0
   let cancel: (() => void) | undefined
   const recover = (): void => {
     cancel = undefined
     available = true
+    damage = undefined
     recoveredMs = clock.nowMs()
     onChange(undefined)
   }
@@ -63,7 +68,12 @@ export function createAvailability(
     failing.add(by)
     cancel?.()
     cancel = undefined
-    if (!available) return
+    const isNewDamage = storeError.kind === 'damaged' && damage === undefined
+    if (isNewDamage) damage = storeError.message
+    if (!available) {
+      if (isNewDamage) onChange(storeError.message)
+      return
+    }
     available = false
     const isRelapse = clock.nowMs() - recoveredMs < RELAPSE_MS + calmMs
     calmMs = isRelapse ? Math.min(Math.max(FIRST_CALM_MS, calmMs * 2), LONGEST_CALM_MS) : 0
@@ -71,6 +81,7 @@ export function createAvailability(
   }
   return {
     isAvailable: () => available,
+    isDamaged: () => damage !== undefined,
     needsCommit: () => failing.has('commit'),
     reached,
     failed,

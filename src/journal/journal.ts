@@ -311,6 +311,8 @@ export interface Journal {
   renewLease(): Promise<number | undefined>
   /** False while the last try to reach the store failed. */
   isAvailable(): boolean
+  /** True from the time that damage was found until the store takes writes again. */
+  isDamaged(): boolean
   /** Ends the lease and closes the store; open records are left to other instances, or to the next start. */
   close(): Promise<void>
 }

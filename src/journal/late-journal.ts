@@ -104,6 +104,7 @@ function createLateJournal(
     lease: () => journal?.lease(),
     renewLease: () => journal?.renewLease() ?? Promise.resolve(undefined),
     isAvailable: () => journal?.isAvailable() ?? false,
+    isDamaged: () => journal?.isDamaged() ?? false,
     close: async () => {
       isClosed = true
       cancel()

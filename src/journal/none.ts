@@ -192,6 +192,7 @@ export function createNoJournal(): Journal {
     lease: () => LEASE,
     renewLease: () => Promise.resolve(LEASE),
     isAvailable: () => true,
+    isDamaged: () => false,
     close: () => Promise.resolve(),
   }
 }

@@ -325,6 +325,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       return lease.holds() ? lease.instance() : undefined
     },
     isAvailable: () => availability.isAvailable(),
+    isDamaged: () => availability.isDamaged(),
     close: () => (closed ??= close()),
   }
 }

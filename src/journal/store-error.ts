@@ -98,6 +98,8 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
   26: ['damaged', 'the file is not a database'],
   // IOERR_SHORT_READ: the file ends before its pages do.
   522: ['damaged', 'the database file is cut short'],
+  // READONLY_DBMOVED.
+  1032: ['damaged', 'its file was deleted or renamed while it was in use'],
   // TOOBIG, CONSTRAINT, MISMATCH.
   18: sqliteRefusal,
   19: sqliteRefusal,

@@ -277,6 +277,11 @@ export function createEvents(
     }>(({ needsRestart }) => (needsRestart.length === 0 ? 'info' : 'warn'), 'config reloaded'),
     /** A setting is valid but risky; the text names keys, ids of partners and the remedy, never a secret. */
     configWarned: event<{ readonly warning: string }>('warn', 'configuration warning'),
+    /** Node.js or a library warns of something; its text is left out, since nobody here wrote it. */
+    runtimeWarned: event<{ readonly warning: string; readonly code: string | undefined }>(
+      'warn',
+      'runtime warning',
+    ),
     /** A configuration was not taken and the one before stays; texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),

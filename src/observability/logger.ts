@@ -3,16 +3,26 @@ import { isatty } from 'node:tty'
 
 import { type DestinationStream, type Logger, pino } from 'pino'
 
+import { AdapterError } from '../errors.ts'
 import { createLineWriter, type LineWriter } from './line-writer.ts'
 
 export type { Logger }
 
+/** The levels of the log, from the most lines to none. */
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
 /**
  * Creates the structured logger (JSON lines on standard error; standard output is for ready lines and results).
  * Besides the number of dropped lines, only `events.ts` writes to it: the fields there are an allow-list, where a redaction would be a
- * list of known leaks. `worker` is the number of the process when several of them share the output.
+ * list of known leaks. `worker` is the number of the process when several of them share the output. Error: `ADP_CONFIGURATION` for a level that
+ * is none.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
+  if (!levels.includes(level))
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `The level of the log (MARKBRIDGE_LOG_LEVEL) must be one of ${levels.join(', ')}. Nothing was started. Correct it, or leave it out for ${levels[2]}.`,
+    )
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime }
   const logger = pino(options, destination ?? openStandardError())

@@ -5,7 +5,8 @@ import { hostName, isLoopback, isLoopbackAddress } from '../http/address.ts'
 import { isForwarded } from './forwarded-fields.ts'
 
 /** What `/readyz` answers; all but `ready` is 503. */
-export type Readiness = 'ready' | 'stopping' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'
+export type Readiness =
+  'ready' | 'stopping' | 'journal damaged' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'
 
 /** Answers an operational request. */
 type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>

@@ -57,6 +57,19 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
   },
 )
 
+test.each([
+  ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none', '--port', '0'],
+  ['demo', '--port', '0', '--sandbox-port', '0'],
+])('%s names the levels of the log where the environment has another one', async (...args) => {
+  const { status, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'warning' })
+  expect([status, stderr]).toEqual([
+    2,
+    expect.stringMatching(
+      /^markbridge: The level of the log \(MARKBRIDGE_LOG_LEVEL\) must be one of trace, .*warn.*\n$/,
+    ),
+  ])
+})
+
 test('sandbox names a database file that cannot be opened, and why', async () => {
   const text = await ownFile('text.db', 'This is not a database.'.repeat(100))
   for (const [db, why] of [

@@ -149,7 +149,6 @@ describe('loadConfig', () => {
       `a: &a [hush]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, at) => `${name}: &${name} [${`*${'abcdefg'.charAt(at)},`.repeat(9)}]`).join('\n')}\n`,
       ['PATH: its aliases expand it to more than 100 times its size'],
     ],
-    ['no end of nesting', '['.repeat(100_000), ['line 1, column 795: not valid YAML: resource exhaustion']],
   ])('names line, column and cause of a YAML error, never its text: %s', async (_name, text, faults) => {
     const path = await file('broken.yaml', text)
     const error = await faultOf(loadConfig(path))
@@ -157,6 +156,32 @@ describe('loadConfig', () => {
     expect(head).toMatch(/ has \d+ faults?:$/)
     expect(lines.map((line) => line.trim().replace(path, 'PATH'))).toEqual(faults)
     expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
+  })
+
+  it('names no end of nesting as the one fault, wherever the stack of the parser ends', async () => {
+    for (const text of ['['.repeat(100_000), `${'- '.repeat(100_000)}hush`, '{a: '.repeat(100_000)]) {
+      const error = await faultOf(loadConfig(await file('nested.yaml', text)))
+      expect(error.message.split('\n')).toEqual([
+        expect.stringMatching(/ has 1 fault:$/),
+        expect.stringMatching(/: it cannot be read: it is nested too deeply$/),
+      ])
+    }
+  })
+
+  it('reads merge keys', async () => {
+    const text = `${v3}partners:\n  - &base { id: one, match: { header: { name: X, value: { env: HEADER } } }, layout: nested }\n  - { <<: *base, id: two, match: { any: true } }\n`
+    vi.stubEnv('HEADER', 'x')
+    const { partners } = await loadConfig(await file('merged.yaml', text))
+    expect(partners.map(({ id, layout, match }) => [id, layout, Object.keys(match)])).toEqual([
+      ['one', 'nested', ['header']],
+      ['two', 'nested', ['any']],
+    ])
+  })
+
+  it('names a merge key that has nothing to merge', async () => {
+    const error = await faultOf(loadConfig(await file('unmerged.yaml', `${v3}limits: { <<: hush }\n`)))
+    expect(error.message).toContain('a merge key (<<) must name a mapping, or a list of mappings')
+    expect(error.message).not.toContain('hush')
   })
 
   it('keeps YAML warnings, which quote the line, to itself', async () => {

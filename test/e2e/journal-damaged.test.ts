@@ -47,6 +47,30 @@ it('product 3: a journal that was deleted in use answers 503, is not ready, and 
   expect(posts()).toBe(3)
 })
 
+it('product 3: damage that is found after another failure is logged, and /readyz names it', async () => {
+  const upstream = await startStamping()
+  const journal = journalFile()
+  const file = journal.url.replace('sqlite:', '')
+  const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
+  const other = new DatabaseSync(file)
+  other.exec('begin immediate')
+  expect(codeOf(await postBatch(adapter, batch))).toBe('503 ADP_JOURNAL_UNAVAILABLE')
+  await rm(file)
+  other.close()
+  await vi.waitFor(async () => {
+    const ready = await adapter.request('GET', '/readyz')
+    expect([ready.status, ready.text]).toEqual([503, '{"status":"journal damaged"}'])
+  }, 60_000)
+  await vi.waitFor(
+    () =>
+      expect(adapter.events().filter(({ msg }) => msg === 'journal failed')).toMatchObject([
+        { reason: 'another program holds the database' },
+        { reason: 'its file was deleted or renamed while it was in use' },
+      ]),
+    60_000,
+  )
+})
+
 /**
  * Runs SQL on the file of a journal, as somebody does who can write to the disk. It waits between its tries: a transaction of the adapter
  * in this process could not end otherwise.

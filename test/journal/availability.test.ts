@@ -49,6 +49,19 @@ it('says once that a store fails and answers by turns, and that it is back when 
   expect(availability.isAvailable()).toBe(true)
 })
 
+it('tells of damage once, whatever it told before, and until the store takes writes again', () => {
+  const { availability, said } = start()
+  const damaged: StoreError = { kind: 'damaged', message: 'it went back by 3 commit(s)' }
+  availability.failed(gone, 'query')
+  expect(availability.isDamaged()).toBe(false)
+  for (const fault of [damaged, gone, damaged]) availability.failed(fault, 'commit')
+  availability.reached('query')
+  expect([availability.isAvailable(), availability.isDamaged()]).toEqual([false, true])
+  expect(said).toEqual([gone.message, damaged.message])
+  availability.reached('commit')
+  expect([availability.isAvailable(), availability.isDamaged()]).toEqual([true, false])
+})
+
 it('does not take an answer for a commit', () => {
   const { availability, said } = start()
   availability.failed(gone, 'commit')

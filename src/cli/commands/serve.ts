@@ -79,8 +79,11 @@ interface ServeOptions {
 /** Runs the adapter, in this process or in workers, until a signal stops it. */
 async function runServe({ config: path, workers, watch, logFormat, ...flags }: ServeOptions): Promise<void> {
   const lines = logFormat === 'text' ? await openTextLines() : undefined
-  const openLogger = (worker?: number): Logger =>
-    createLogger(readEnvironment().logLevel ?? 'info', lines, worker)
+  const openLogger = (worker?: number): Logger => {
+    const opened = createLogger(readEnvironment().logLevel ?? 'info', lines, worker)
+    logWarnings(opened)
+    return opened
+  }
   if (cluster.isWorker) {
     const { createApp } = await import('../../app.ts')
     const tracing = await openConfiguredTracing()
@@ -135,6 +138,15 @@ async function runServe({ config: path, workers, watch, logFormat, ...flags }: S
     onClose(opened.close)
     console.log(`console ready ${opened.url}`)
     if (opened.link !== undefined) console.log(`console link, for one use: ${opened.link}`)
+  })
+}
+
+/** Logs warnings of Node.js and of libraries, which Node.js would write between the lines of the log. */
+function logWarnings(logger: Logger): void {
+  const { runtimeWarned } = createEvents(logger)
+  process.removeAllListeners('warning')
+  process.on('warning', (warning: NodeJS.ErrnoException) => {
+    runtimeWarned({ warning: warning.name, code: warning.code })
   })
 }
 
