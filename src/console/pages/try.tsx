@@ -62,6 +62,16 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
 }
 
 const SHOWN = 500
+/** Characters of one value: a page of megabytes would take long to write. */
+const SHOWN_CHARACTERS = 4_096
+
+/** A value, or its beginning and how much of it is left out. */
+function shortened(text: string): string {
+  const more = text.length - SHOWN_CHARACTERS
+  return more <= 0
+    ? text
+    : `${text.slice(0, SHOWN_CHARACTERS)}… (${formatCount(more)} more characters; JSON has all of them)`
+}
 
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
   const { records, findings, isSound, isBody, bytes, reply } = tried
@@ -121,7 +131,10 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
 const recordTable = table<TriedRecord>('Records', 'There is none.', [
   ['Part', ({ part }) => String(part)],
   ['Content-ID', ({ contentId }) => <Id of={contentId} />],
-  ['Body for V3', ({ v3 }) => (v3 ? <code class="json">{v3}</code> : 'none: the adapter refuses it')],
+  [
+    'Body for V3',
+    ({ v3 }) => (v3 ? <code class="json">{shortened(v3)}</code> : 'none: the adapter refuses it'),
+  ],
 ])
 
 const replyNotes = [
@@ -150,7 +163,7 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
               <p>Else:</p>
             </>
           )}
-          <pre>{otherwise.trimEnd()}</pre>
+          <pre>{shortened(otherwise.trimEnd())}</pre>
         </details>
       ))}
       <pre>{end.trimEnd()}</pre>
@@ -162,7 +175,6 @@ const statusIn = (part: string): string => /^HTTP\/1\.1 (\d+)/m.exec(part)?.[1] 
 
 /** The part with the id of V3 marked, wherever it stands. */
 const marked = (part: string, id: string) =>
-  part
-    .trimEnd()
+  shortened(part.trimEnd())
     .split(id)
     .flatMap((text, at) => (at === 0 ? [text] : [<mark>{id}</mark>, text]))

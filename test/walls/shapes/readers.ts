@@ -11,6 +11,9 @@ import { splitMessage } from '../../../src/compare/recording/split-message.ts'
 import { readYaml } from '../../../src/config/yaml.ts'
 import type * as Layout from '../../../src/console/pages/layout.tsx'
 import type * as Parts from '../../../src/console/pages/parts.tsx'
+import type * as Try from '../../../src/console/pages/try.tsx'
+import type { ConsolePorts, TriedReply } from '../../../src/console/ports.ts'
+import type { Visit } from '../../../src/console/access/visit.ts'
 import { createAddressList } from '../../../src/http/address.ts'
 import { readClientCredentials } from '../../../src/http/client-credentials.ts'
 import { parseMediaType } from '../../../src/http/media-type.ts'
@@ -225,14 +228,44 @@ export const readers: readonly Reader[] = [...writers, ...replies, ...heads, ...
 export async function pageReaders(): Promise<readonly Reader[]> {
   const load = (name: string): Promise<unknown> =>
     import(new URL(`../../../dist/console/pages/${name}.js`, import.meta.url).href)
-  const [{ renderPage }, { table, List }] = [
+  const [{ renderPage }, { table, List }, { tryIt }] = [
     (await load('layout')) as typeof Layout,
     (await load('parts')) as typeof Parts,
+    (await load('try')) as typeof Try,
   ]
   const rows = table<string>('Rows', 'None.', [['Value', (row) => row]])
   return [
-    { name: 'page with a long value', longest: 4 * MIB, prepare: (text) => () => renderPage({ title: text.slice(0, 100), body: rows([text]), json: undefined }, {}) },
+    { name: 'page with a long value', longest: MIB / 2, prepare: (text) => () => renderPage({ title: text.slice(0, 100), body: rows([text]), json: undefined }, {}) },
+    { name: 'page of a batch that was tried', longest: 4 * MIB, prepare: (text) => async () => renderPage(await tryPage(tryIt, text), {}) },
     { name: 'page with many rows', longest: 64 * KIB, prepare: (text) => () => renderPage({ title: '', body: rows(text.match(/.{1,128}/gs) ?? []), json: undefined }, {}) },
     { name: 'page with many items', longest: 64 * KIB, prepare: (text) => () => renderPage({ title: '', body: List({ of: text.match(/.{1,128}/gs) ?? [] }), json: undefined }, {}) },
   ] // prettier-ignore
+}
+
+/** The page of a file whose values are this text. */
+async function tryPage(
+  { act }: typeof Try.tryIt,
+  text: string,
+): Promise<Parameters<typeof Layout.renderPage>[0]> {
+  const part = `HTTP/1.1 201 Created\r\n\r\n${text}`
+  const reply: TriedReply = {
+    head: 'HTTP/1.1 200 OK',
+    parts: [{ ifAccepted: part, otherwise: part }],
+    end: '--b--',
+    v3Id: 'aa',
+  }
+  const records = [{ part: 1, contentId: undefined, v3: text }]
+  const ports = {
+    stages: { list: () => Promise.resolve([{ partner: 'p' }]) },
+    tryBatch: () =>
+      Promise.resolve({ bytes: text.length, isSound: true, isBody: true, records, findings: [], reply }),
+  } as unknown as ConsolePorts
+  const visit = {
+    actor: { name: 'olga', role: 'operator' },
+    signedIn: { token: 't' },
+    form: new URLSearchParams({ partner: 'p' }),
+    file: Buffer.alloc(0),
+  } as unknown as Visit
+  const shown = await act?.(visit, ports)
+  return shown !== undefined && 'body' in shown ? shown : { title: '', body: undefined, json: undefined }
 }
