@@ -119,7 +119,11 @@ async function readMarks({ query: { SELECT } }: Request): Promise<unknown> {
 async function writeMark(request: Request): Promise<Row | undefined> {
   const own = { ...request.data, ExternalID: cds.utils.uuid() }
   await cds.run(cds.ql.INSERT.into('Marks').entries(toRow(own)))
-  return own
+  // As CAP's own handler: what was written is read again, with null for what is missing.
+  const query = cds.ql.SELECT.from('Marks')
+  Object.assign(query.SELECT, { where: [{ ref: ['ExternalID'] }, '=', { val: own.ExternalID }] })
+  const [row] = await cds.run(query)
+  return row && toRecord(row)
 }
 
 const model = await cds.load(`${folder}attendance.cds`)

@@ -61,13 +61,16 @@ const recordsOf = (event: string, count = COUNT, fields: object = {}): object[] 
 const learnersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => guid(index + 1))
 const isWrite = (head: string): boolean => head.startsWith('POST')
 
-/** Strikes the first writes with these faults; whatever comes later passes. */
-async function strike(port: number, faults: Fault[]): Promise<FaultProxy> {
+/** Strikes the first writes with these faults; whatever comes later passes. Collects the heads of all requests. */
+async function strike(port: number, faults: Fault[], heads: string[] = []): Promise<FaultProxy> {
   const proxy = await startFaultProxy({
     targets: [port],
     plan: {
       connection: () => 'pass',
-      request: (head) => (isWrite(head) ? faults.shift() : undefined) ?? { kind: 'pass' },
+      request: (head) => {
+        heads.push(head)
+        return (isWrite(head) ? faults.shift() : undefined) ?? { kind: 'pass' }
+      },
     },
   })
   onTestFinished(() => proxy.close())
@@ -76,15 +79,20 @@ async function strike(port: number, faults: Fault[]): Promise<FaultProxy> {
 
 describe.skipIf(missing !== undefined)('in front of SAP CAP', () => {
   describe.each(modes)('written %s', (_mode, mode) => {
-    const writing = (v3: object = {}) => onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], ...v3 } })
+    const writing = (v3: object = {}) =>
+      onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], batchRecordMs: 20, ...v3 } })
     const learnersIn = async (event: string): Promise<string[]> =>
       (await theCap()).marks(event).map((mark) => mark.Attendee_ExternalID)
 
     it.each([['full'], ['minimal']])('each record is one mark (body profile %s)', async (bodyProfile) => {
-      const adapter = await startAdapter((await theCap()).url, writing({ bodyProfile }))
+      const heads: string[] = []
+      const { url } = await strike((await theCap()).port, [], heads)
+      const adapter = await startAdapter(url, writing({ bodyProfile }))
       const event = nextEvent()
       const parts = await postRecords(adapter, recordsOf(event))
       expect(failuresOf(parts)).toEqual(created(COUNT))
+      // No reply is unreadable: nothing is read back.
+      expect(heads.filter((head) => !isWrite(head))).toEqual([])
       expect(await learnersIn(event)).toEqual(learnersOf(COUNT))
       // CAP shows what is missing as null.
       expect(parts[1]?.json).toMatchObject({ Present: true, MinutesLate: 1, Comment: null, RecordedBy: null })
