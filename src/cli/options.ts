@@ -42,7 +42,7 @@ export const readPercent = readAs(
 /** Reads the base address of a service. */
 export const readBase = readAs(
   httpUrl,
-  'It must be an http or https address without user, password, query or fragment, and without @ in its path (%40 stands for one).',
+  'It must be an http or https address without user, password, query or fragment, and with %40 for an at sign in its path.',
 )
 
 /** The flags that name a configuration and a journal, and how a result is printed. */

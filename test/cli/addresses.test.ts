@@ -49,6 +49,7 @@ describe.each(users)('an address with the user and password %s', (user) => {
   ])('in a flag of %s is refused without a part of it', async (...args) => {
     const { status, stdout, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'silent' })
     expect(status).toBe(2)
+    expect(stderr).toMatch(/percent-encoded|%40|must be an http or https address/i)
     expectHidden(`${stdout}${stderr}`)
   })
 

@@ -66,7 +66,7 @@ function readAddress(text: string): URL {
   const url = new URL(text)
   if (url.username !== '' || url.password !== '' || !hasWholeHost(url))
     throw new InvalidArgumentError(
-      'It must have no user or password, and no @ behind its host (%40 stands for one).',
+      'It must have no user or password, and %40 for an at sign behind its host.',
     )
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
