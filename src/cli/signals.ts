@@ -1,15 +1,36 @@
+import { readEnvironment } from '../config/index.ts'
+
+/** The scripts of package.json that run this program. */
+const SCRIPTS: ReadonlySet<string | undefined> = new Set(['start', 'markbridge'])
+const PARENT_CHECK_MS = 200
+
+/** Calls back when the shell of `npm run` has ended: npm sends signals to that shell, which does not pass them on. */
+function onceShellEnds(end: () => void): () => void {
+  const shell = process.ppid
+  const check = (): void => {
+    if (process.ppid !== shell) end()
+  }
+  const timer = SCRIPTS.has(readEnvironment().npmScript)
+    ? setInterval(check, PARENT_CHECK_MS).unref()
+    : undefined
+  return () => clearInterval(timer)
+}
+
 /** SIGINT (Ctrl+C) and SIGTERM abort once, so that the work ends in order; the second one ends the program. `stop` takes the handlers back. */
 export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)
   const onSignal = (): void => {
+    unwatch()
     controller.abort()
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal).once('SIGINT', end).once('SIGTERM', end)
   }
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  const unwatch = onceShellEnds(onSignal)
   return {
     signal: controller.signal,
     stop: () => {
+      unwatch()
       for (const handler of [onSignal, end]) process.off('SIGINT', handler).off('SIGTERM', handler)
     },
   }
