@@ -13,6 +13,7 @@ import {
 } from './app/journal.ts'
 import { batchLimitsOf, createApplyConfig, toPartners } from './app/partners.ts'
 import { createReload, createReloadReport, type Reload } from './app/reload.ts'
+import { shareDescriptors, shortageOf } from './app/descriptors.ts'
 import { createStageFile } from './app/stages.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { backgroundClock, systemClock } from './clock.ts'
@@ -351,7 +352,10 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   )
   const page = { readers: config.listen.metrics, render: overrides.renderMetrics ?? metrics.render }
   const app = createProxyApp(context, () => readinessOf(isReady(), journal, stages), page)
-  const server = createListener(app, config.tuning.slowClients, events, isReady)
+  const descriptors = shareDescriptors(config)
+  const warning = shortageOf(descriptors)
+  if (warning !== undefined) events.configWarned({ warning })
+  const server = createListener(app, config.tuning.slowClients, events, isReady, descriptors?.clients)
   await stages?.start()
   return { journal, server, recovery, keeper, stages, guards, console }
 }

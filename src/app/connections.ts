@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-import { systemClock } from '../clock.ts'
+import { backgroundClock, systemClock } from '../clock.ts'
 import type { Config, Tuning } from '../config/index.ts'
 import { createOrderedServer } from '../http/reply-order.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
@@ -24,12 +24,33 @@ const REQUEST_MS = 300_000
 /** How often Node looks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
+/** How often a listener at its limit says so, ms. */
+const CROWDED_MS = 60_000
+
+/** Counts the connections that were closed at the limit; the log has them once a minute. */
+function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded'>, limit: number) {
+  const closed = { idle: 0, new: 0 }
+  let isWaiting = false
+  const report = (): void => {
+    isWaiting = closed.idle + closed.new > 0
+    if (!isWaiting) return
+    connectionsCrowded({ limit, idle: closed.idle, refused: closed.new })
+    closed.idle = closed.new = 0
+    backgroundClock.after(CROWDED_MS, report)
+  }
+  return (which: 'idle' | 'new'): void => {
+    closed[which] += 1
+    if (!isWaiting) report()
+  }
+}
+
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
   { headersMs }: Pick<Tuning['slowClients'], 'headersMs'>,
-  events: Pick<Events, 'slowClient' | 'laterBytesRefused'>,
+  events: Pick<Events, 'slowClient' | 'laterBytesRefused' | 'connectionsCrowded'>,
   isReady: () => boolean,
+  maxConnections: number | undefined,
 ): Server {
   const server = createOrderedServer(
     {
@@ -46,6 +67,8 @@ export function createListener(
         if (owed > 0) events.laterBytesRefused({ status, owed })
       },
       onCutOff,
+      maxConnections,
+      onCrowded: reportCrowding(events, maxConnections ?? Infinity),
     },
   )
   server.keepAliveTimeout = CLIENT_IDLE_MS

@@ -31,6 +31,8 @@ export interface ConsoleOptions {
   readonly systemUser: string
   readonly ports: ConsolePorts
   readonly nowMs: () => number
+  /** Default 256. */
+  readonly maxConnections?: number | undefined
   /** Called with an unexpected error. */
   readonly onError: (error: unknown) => void
 }
@@ -48,9 +50,10 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
-  const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions))
-  // The process also serves clients: connections to this port must not exhaust its descriptors.
-  server.maxConnections = MAX_CONNECTIONS
+  const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions), {
+    // The process also serves clients: connections to this port must not exhaust its descriptors.
+    maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
+  })
   return {
     /** Does not listen yet. */
     server,

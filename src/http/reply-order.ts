@@ -16,7 +16,11 @@ export interface ConnectionFault {
   readonly owed: number
 }
 
-interface FaultHooks {
+interface ListenerOptions {
+  /** Connections at a time. Default: none is refused. */
+  readonly maxConnections?: number | undefined
+  /** Called where a connection was closed to keep that limit: `idle`, one without a request, or else a `new` one. */
+  readonly onCrowded?: (closed: 'idle' | 'new') => void
   readonly onFault?: (fault: ConnectionFault) => void
   /** Called before the fault is answered in place of a request whose body it cut off; may give that request an answer of its own. */
   readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
@@ -39,9 +43,11 @@ interface Connection {
 export function createOrderedServer(
   options: ServerOptions,
   listener: RequestListener,
-  hooks: FaultHooks = {},
+  hooks: ListenerOptions = {},
 ): Server {
   const connections = new WeakMap<Duplex, Connection>()
+  /** Connections without a whole head of a request whose reply is owed, the longest idle one first. */
+  const idle = new Set<Duplex>()
   const connectionOf = (socket: Duplex): Connection => {
     const known = connections.get(socket)
     if (known !== undefined) return known
@@ -53,9 +59,12 @@ export function createOrderedServer(
   const server = createServer(options, (request, response) => {
     const connection = connectionOf(request.socket)
     if (connection.isClosing) return
-    connection.replies.add(response)
+    const { replies } = connection
+    replies.add(response)
+    idle.delete(request.socket)
     response.once('close', () => {
-      if (request.complete) connection.replies.delete(response)
+      if (request.complete) replies.delete(response)
+      if (replies.size === 0 && !request.socket.destroyed) idle.add(request.socket)
     })
     if (isMisframed(request)) {
       connection.isClosing = true
@@ -84,6 +93,22 @@ export function createOrderedServer(
     }
     answer()
   }
+  const { maxConnections = Infinity, onCrowded } = hooks
+  let open = 0
+  server.on('connection', (socket) => {
+    open += 1
+    socket.once('close', () => {
+      open -= 1
+      idle.delete(socket)
+    })
+    idle.add(socket)
+    const [longest] = open > maxConnections ? idle : []
+    if (longest === undefined) return
+    // Half-sent heads and idle connections must not keep out those who have something to ask.
+    idle.delete(longest)
+    longest.destroy()
+    onCrowded?.(longest === socket ? 'new' : 'idle')
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
   })

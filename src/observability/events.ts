@@ -177,6 +177,11 @@ export function createEvents(
     sum('unmapped_fields_total', 'Record fields without a rule.', 'unmappedFields'),
     sum('converted_fields_total', 'Record fields that were read from another form.', 'convertedFields'),
   ]
+  const crowded = counter(
+    'crowded_connections_total',
+    'Connections that were closed at the limit of open files.',
+    {},
+  )
   const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', {})
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect here.', { partner, stage: stages }) // prettier-ignore
   return {
@@ -206,6 +211,8 @@ export function createEvents(
     /** A client was disconnected because it sent its headers or body, or read its reply, too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
+    /** The process may not open more files: connections of clients were closed, `idle` ones without a request, or `refused` new ones. */
+    connectionsCrowded: event<{ readonly limit: number; readonly idle: number; readonly refused: number }>('warn', 'connections at the limit of open files', (crowd) => crowded({}, crowd.idle + crowd.refused)), // prettier-ignore
     /** Bytes after a request were no request that is served; they were answered with `status` after `owed` replies, and the connection closed. */
     laterBytesRefused: event<{ readonly status: number; readonly owed: number }>('warn', 'bytes after a request refused', counter('later_bytes_refused_total', 'Connections that were closed for bytes after a request whose reply was still owed.', {})), // prettier-ignore
 

@@ -15,7 +15,12 @@ const BROKEN = 'no chunk\r\n'
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A server with a handler for each path; `answered` has the paths that were asked, `faults` what it refused. */
-async function start(handlers: Readonly<Record<string, Handler>>, onCutOff?: Handler) {
+async function start(
+  handlers: Readonly<Record<string, Handler>>,
+  onCutOff?: Handler,
+  maxConnections?: number,
+) {
+  const closed: string[] = []
   const asked: string[] = []
   const faults: ConnectionFault[] = []
   const listener: RequestListener = (request, response) => {
@@ -24,7 +29,12 @@ async function start(handlers: Readonly<Record<string, Handler>>, onCutOff?: Han
     request.on('error', () => undefined)
     handlers[url]?.(request, response)
   }
-  const hooks = { onFault: (fault: ConnectionFault) => faults.push(fault), ...(onCutOff && { onCutOff }) }
+  const hooks = {
+    onFault: (fault: ConnectionFault) => faults.push(fault),
+    onCrowded: (which: string) => closed.push(which),
+    maxConnections,
+    ...(onCutOff && { onCutOff }),
+  }
   const server = createOrderedServer({}, listener, hooks)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -32,7 +42,7 @@ async function start(handlers: Readonly<Record<string, Handler>>, onCutOff?: Han
     server.close()
     server.closeAllConnections()
   })
-  return { port: (server.address() as AddressInfo).port, asked, faults }
+  return { port: (server.address() as AddressInfo).port, asked, faults, closed }
 }
 
 const statusesOf = (text: string): number[] =>
@@ -171,4 +181,36 @@ it('a reply that is larger than the buffers leaves whole before a refused tunnel
   const replies = readMessages(Buffer.from(await client.untilClosed(), 'latin1'))
   expect(replies.map(({ startLine }) => Number(startLine.split(' ')[1]))).toEqual([200, 405])
   expect(replies[0]?.body).toHaveLength(200 * 65_536)
+})
+
+describe('more connections than the limit', () => {
+  const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
+
+  it('close the ones that are idle the longest, and no request', async () => {
+    const first = held()
+    const { port, asked, closed } = await start({ '/first': first.handler, '/kept': readsBody }, undefined, 4)
+    const busy = await RawClient.open(port, get('/first'))
+    await expect.poll(() => asked).toEqual(['/first'])
+    const idle = [await RawClient.open(port), await RawClient.open(port, half)]
+    const crowd: RawClient[] = []
+    for (let count = 0; count < 6; count += 1) crowd.push(await RawClient.open(port, half))
+    await Promise.all([...idle, ...crowd.slice(0, 3)].map((one) => one.untilClosed()))
+    expect(closed).toEqual(Array(5).fill('idle'))
+    const kept = await RawClient.open(port, get('/kept'))
+    expect(await kept.until('read')).toMatch(/^HTTP\/1\.1 200 /)
+    first.release()
+    expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('are refused where each connection has a request', async () => {
+    const first = held()
+    const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
+    const busy = [await RawClient.open(port, get('/first')), await RawClient.open(port, get('/first'))]
+    await expect.poll(() => asked).toEqual(['/first', '/first'])
+    const late = await RawClient.open(port, get('/first'))
+    expect(await late.untilClosed()).toBe('')
+    expect(closed).toEqual(['new'])
+    first.release()
+    for (const one of busy) await one.until('held')
+  })
 })

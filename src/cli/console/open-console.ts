@@ -3,6 +3,7 @@ import * as z from 'zod'
 
 import { openConsoleData, type OpenedConsoleData } from '../../app/console/open-console-data.ts'
 import { previewRefusal, previewReply } from '../../app/console/preview-reply.ts'
+import { shareDescriptors } from '../../app/descriptors.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
 import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
@@ -79,6 +80,7 @@ export async function openConsole(
     operators: () => operatorsOf(current()),
     systemUser: systemUser(),
     nowMs: Date.now,
+    maxConnections: shareDescriptors(current())?.console,
     onError: (error) => events.internalError(describeError(error)),
     ports: {
       stages: createStageDesk(current, store.open, stopping.signal),
