@@ -10,7 +10,7 @@ const MAX_CONSOLE = 256
 const FEW_CLIENTS = 256
 
 /** The shares of the file descriptors that this process may open; undefined: the system has no limit. */
-export interface DescriptorShares {
+interface DescriptorShares {
   readonly limit: number
   /** Connections of clients at a time. */
   readonly clients: number
