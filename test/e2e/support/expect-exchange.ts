@@ -10,7 +10,7 @@ import { expectTemplate, toTemplate } from './template.ts'
 /** Headers that a reply may have beside those that the fixture names: they belong to the connection. */
 const CONNECTION = ['Connection', 'Content-Length', 'Date', 'Keep-Alive', 'Transfer-Encoding']
 /** All that the service may get of a request: nothing of a part, and nothing of the client's own connection (F24). */
-const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'content-type', 'host', 'ocp-apim-subscription-key', 'prefer'] // prettier-ignore
+const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'content-type', 'host', 'odata-maxversion', 'ocp-apim-subscription-key', 'prefer'] // prettier-ignore
 
 /** Expects the reply to be the template, to the byte: names, order and case of headers, line ends, lengths. */
 export function expectReply(actual: RawMessage, expected: RawMessage): void {
