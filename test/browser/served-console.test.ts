@@ -116,14 +116,14 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.submit('form[aria-label="Forward to shadow"] button.quiet')
       await use.fill('#shadow-reason', 'V3 is ready')
       await use.submit('form[aria-label="Forward to shadow"] button:not(.quiet)')
-      return ['propose zenith otto V3 is ready']
+      return ['propose zenith otto V3 is ready (advice: ready)']
     }],
     ['approves', async (use: Use) => {
       await enter(use, 'anna', '/partners/zenith')
       await use.fill('#approve-reason', 'seen')
       await use.submit('form[aria-label="Approve the step"] button')
       expect(await use.page.locator('[aria-current=step]').textContent()).toBe('shadow')
-      return ['approve zenith anna seen', 'commit zenith otto V3 is ready']
+      return ['approve zenith anna seen (advice: ready)', 'commit zenith otto V3 is ready (advice: ready)']
     }],
     ['goes back', async (use: Use) => {
       await use.fill('#back-reason', 'V3 fails')
