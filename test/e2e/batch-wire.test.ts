@@ -39,6 +39,7 @@ describe('what reaches the upstream', () => {
       'content-type': 'application/json',
       accept: 'application/json',
       prefer: 'return=representation',
+      'odata-maxversion': '4.0',
       authorization: 'bearer client-token',
       'ocp-apim-subscription-key': 'client-key',
     })
