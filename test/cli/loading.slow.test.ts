@@ -28,7 +28,7 @@ test.each(['--version', '--help'])('%s loads commander and the names of the comm
   expect(packages).toEqual(['commander'])
   expect(own.sort()).toEqual([
     ...['cli/main', 'cli/program', 'cli/text', 'cli/version'],
-    ...['config/environment', 'errors'],
+    ...['config/environment', 'errors', 'http/address'],
   ])
 })
 
