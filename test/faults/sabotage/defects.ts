@@ -33,7 +33,7 @@ export const defects = {
   ],
   /** Takes any journal for its own: neither its identity nor its high-water mark is compared, nor is its file watched. */
   'trust-any-journal': [
-    { module: 'journal/open-store.js', from: 'if (damage !== undefined)', to: 'if (false)' },
+    { module: 'journal/open-store.js', from: 'throw damagedStore(place, damage);', to: 'return;' },
     {
       module: 'journal/sqlite/worker.js',
       from: 'const now = statSync(path, { throwIfNoEntry: false });',
