@@ -85,8 +85,8 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
   describe.skipIf(missingPooler() !== undefined)('through a pooler', () => {
     test.each(['transaction', 'statement'] as const)('are refused where it pools by %s', async (mode) => {
       const through = await startPooler(await postgres.createDatabase(), mode)
-      for (const open of [openJournal({ url: through }), openInspector(through)])
-        await expect(open).rejects.toMatchObject({
+      for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
+        await expect(open()).rejects.toMatchObject({
           code: 'ADP_CONFIGURATION',
           message: expect.stringMatching(
             /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
