@@ -135,7 +135,7 @@ describe.skipIf(missing !== undefined)('in front of SAP CAP', () => {
     it.each<[string, Fault, object]>([
       ['lost', { kind: 'resetAfter' }, {}],
       ['cut off', { kind: 'truncate', bytes: 500 }, {}],
-      ['late', { kind: 'stall', ms: 1_500 }, { timeouts: { headersMs: 400, bodyMs: 400 } }],
+      ['late', { kind: 'stall', ms: 5_000 }, { timeouts: { headersMs: 2_000, bodyMs: 2_000 } }],
       ['lost before they arrived', { kind: 'resetBefore' }, {}],
     ])('each record is one mark where replies are %s', async (_what, fault, v3) => {
       const { port } = await theCap()

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 
 import { describe, expect, it, test } from 'vitest'
 
-import { startConsole } from '../console/support/start-console.ts'
 import { headerOf, type RawMessage, readMessages } from '../e2e/support/raw-message.ts'
 import { startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath, flatRecords, readBatchReply } from '../support/batch-request.ts'
@@ -11,21 +10,8 @@ import { RawClient, requestText } from '../support/raw-client.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { metric } from './support/crowd.ts'
+import { tails } from './support/later-bytes.ts'
 
-/** What senders put behind a request (batch-wire F33), and the status of what is said about it. */
-const tails: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
-  NUL: ['\0', 400],
-  'a blank': [' ', 400],
-  'Ctrl-Z': ['\u001a', 400],
-  'a second end mark': ['--batch--\r\n', 400],
-  'a text': ['the end', 400],
-  'a request line alone that is broken': ['GET\r\n\r\n', 400],
-  'a request with a broken field': ['GET / HTTP/1.1\r\nHost: x\r\na b\0: c\r\n\r\n', 400],
-  'a request with two lengths': ['POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
-  'a request with a head of 200 KB': [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(200_000)}\r\n\r\n`, 431],
-  'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-  'a request for a tunnel': ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
-}
 const unfinished = 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Un'
 
 const RECORDS = 3
@@ -206,27 +192,10 @@ describe('the other listeners', () => {
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it.each(Object.entries(tails))('the console answers before %s', async (_name, [tail, status]) => {
-    const console = await startConsole()
-    const client = await RawClient.open(
-      Number(new URL(console.url).port),
-      `GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n${tail}`,
-    )
-    expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, status])
-    await console.close()
-  })
-
-  it('the sandbox and the console answer a client that has closed its side', async () => {
-    const [sandbox, console] = [await startSandbox(), await startConsole()]
-    for (const [url, request] of [
-      [sandbox.url, counted],
-      [console.url, 'GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
-    ] as const) {
-      const client = await RawClient.open(Number(new URL(url).port))
-      client.socket.end(request)
-      expect(readAll(await client.untilClosed())).toHaveLength(1)
-    }
-    await console.close()
+  it('the sandbox answers a client that has closed its side', async () => {
+    const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
+    client.socket.end(counted)
+    expect(readAll(await client.untilClosed())).toHaveLength(1)
   })
 })
 
