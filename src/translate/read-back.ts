@@ -113,10 +113,19 @@ type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & 
  * Equal content is accepted whatever its time says, and nothing is posted over a mark that may be newer.
  */
 export const readBackRules: readonly Rule[] = [
+  // Only what is certainly the posted mark ends a record before its batch is over. What does not stand yet may stand in a moment, so nothing
+  // is posted and no newer record let through.
+  {
+    executing: [true],
+    content: ['same'],
+    identity: ['sameId', 'unknown'],
+    time: ['exact', 'later'],
+    then: 'applied',
+  },
+  { executing: [true], content: ['alike'], identity: ['unknown'], time: ['exact', 'later'], then: 'applied' },
+  { executing: [true], then: 'unclear' },
   { content: ['same'], then: 'applied' },
-  // What does not stand yet may stand in a moment: nothing is posted, and no newer record let through, before the batch is over.
-  { content: ['none', 'other'], executing: [true], then: 'unclear' },
-  { newer: ['confirmed'], executing: [false], then: 'superseded' },
+  { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
   // It may be the mark of either record.
   {
@@ -126,11 +135,9 @@ export const readBackRules: readonly Rule[] = [
     then: 'unclear',
   },
   { content: ['alike'], identity: ['confirmed'], time: ['exact'], then: 'unclear' },
-  { identity: ['confirmed', 'perhaps'], executing: [true], then: 'unclear' },
   { identity: ['confirmed', 'perhaps', 'lost'], then: 'absent' },
   { content: ['alike'], time: ['exact'], then: 'applied' },
   { content: ['alike'], identity: ['unknown'], time: ['later', 'unclear'], then: 'applied' },
-  { executing: [true], then: 'unclear' },
   { newer: ['open'], then: 'superseded' },
   { content: ['alike'], identity: ['sameId'], time: ['later', 'unclear'], then: 'unclear' },
   { content: ['alike'], time: ['older'], then: 'unclear' },

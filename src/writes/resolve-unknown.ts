@@ -143,15 +143,14 @@ export function createResolveUnknown(
       await pause(pauseMs)
       executing = isUnderWay(sent)
       // After one that was sent just now, all reads are made, however late they come.
-      const isSure =
-        index >= spacingMs.length - 1 || (sent.how !== 'now' && !executing && clock.nowMs() >= sureMs())
+      const isSure = index >= spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs())
       const outcome = await read(query, task.record)
+      // Another record of the batch may have been seen meanwhile.
+      executing ||= isUnderWay(sent)
       const seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') break
-      // Another record of the batch may have been seen meanwhile.
-      executing ||= isUnderWay(sent)
-      if (!executing && isSure && seen.kind !== 'unclear') return seen
+      if (isSure && seen.kind !== 'unclear') return seen
       if (executing && !clientWaits) break
     }
     return executing ? 'executing' : unclear

@@ -190,7 +190,8 @@ function toTasks(
   const gaveWay = withdrawn.then(() => false)
   // Records of one key share one list: only the oldest of them waits for it.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
-  const last = new Map<string, number>()
+  /** The last record of each key, with what it waits for. */
+  const last = new Map<string, { readonly position: number; readonly ready: Promise<boolean> | undefined }>()
   for (const position of positions) {
     const planned = plan.records[position]
     if (planned?.record === undefined) continue
@@ -203,11 +204,12 @@ function toTasks(
       waits.set(older, ready)
     }
     const before = last.get(key)
-    last.set(key, position)
     if (before !== undefined) {
-      const both = Promise.all([ready ?? true, settler.durable(before)])
-      ready = both.then(([inTime, isDurable]) => inTime && isDurable)
+      // Where the one before was not sent for an older one, that one may be open still.
+      const all = Promise.all([ready, before.ready, settler.durable(before.position)])
+      ready = all.then((waits) => !waits.includes(false))
     }
+    last.set(key, { position, ready })
     const first = readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
     const isPast = !readAll && canNoLongerArrive(unknown?.get(position))
     tasks.push({ position, record, receivedMs: plan.markedMs, first, isPast, after: ready })

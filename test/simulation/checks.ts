@@ -400,8 +400,15 @@ export class Checks {
   }
 
   /** The service has accepted a record of its client, by whose credentials others are finished: on each instance, where the journal keeps them. */
-  private isAccepted({ client }: SentBatch): boolean {
-    return this.records.some(({ batch, final }) => batch.client === client && final?.status === 201)
+  private isAccepted({ client, records }: SentBatch): boolean {
+    const accepted = this.records.filter(
+      ({ batch, final }) => batch.client === client && final?.status === 201,
+    )
+    if (this.options.keepsCredentials) return accepted.length > 0
+    // Else only the instance that has seen them can finish its batches.
+    const holders = new Set(records.flatMap((record) => this.ownersOf(record)))
+    const batches = new Set(accepted.map(({ batch }) => batch))
+    return this.sends.some(({ batch, instance }) => batches.has(batch) && holders.has(instance.name))
   }
 
   checkEnd(): void {

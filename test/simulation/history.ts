@@ -138,9 +138,9 @@ class History {
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
     // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its
-    // post too, and after a failover before it.
+    // post too, and after a failover before it. The records of a batch that is under way for long are read again and again.
     const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
-    const leastCalls = faults.has('flips') ? 5 : isReadBackFirst ? 3 : 1
+    const leastCalls = faults.has('flips') || faults.has('pace') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
     this.timing = {
       leaseMs: LEASE_MS,
@@ -172,7 +172,7 @@ class History {
       storm: undefined,
       tokens: new Set(),
       // Less than the partner allows for a record.
-      paceMs: faults.has('pace') ? world.random('pace').pick([60, 150, 280]) : 0,
+      paceMs: faults.has('pace') ? world.random('pace').pick([100, 300, 550]) : 0,
     }
     const serviceActor = createActor('service')
     this.service = new SimulatedService(world, serviceActor, this.habits)

@@ -42,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'posts what a batch is still applying',
     module: 'translate/read-back.ts',
-    from: "{ content: ['none', 'other'], executing: [true], then: 'unclear' },",
+    from: "{ executing: [true], then: 'unclear' },",
     to: '',
   },
   {
@@ -60,8 +60,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'ends a record whose batch is not over',
     module: 'writes/resolve-unknown.ts',
-    from: 'if (journal.durable) return',
-    to: 'if (!journal.durable) return',
+    from: 'if (execution === undefined) return unknown',
+    to: 'if (execution !== null) return unknown',
   },
   {
     name: 'does not know the mark of an older lost record',
@@ -96,7 +96,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'knows no newer record of the key',
     module: 'translate/read-back.ts',
-    from: "{ newer: ['confirmed'], executing: [false], then: 'superseded' },",
+    from: "{ newer: ['confirmed'], then: 'superseded' },",
     to: '',
   },
   {

@@ -88,7 +88,7 @@ function partnerOf(
   const settings = {
     budgetMs,
     readBackAfterMs,
-    batchRecordMs: 300,
+    batchRecordMs: 600,
     bodyProfile: isMinimal ? 'minimal' : 'full',
     ...(writes === 'single' ? { writeMode: 'single' } : { writeMode: 'batch', batchFormat: writes }),
   }

@@ -117,8 +117,10 @@ export function drawScale(random: Random): Scale {
   // V2 has a way of its own with them.
   if (faults.has('flips')) faults.delete('otherIds')
   for (const kind of rareKinds) if (random.chance(0.15)) faults.add(kind)
-  for (const kind of batchKinds) if (random.chance(0.3)) faults.add(kind)
-  return scale
+  if (profile.faults !== undefined || !random.chance(0.4)) return scale
+  // A batch never holds two records of a key: with few keys it is over as soon as one record would be.
+  for (const kind of [...batchKinds, 'lostAfter'] as const) faults.add(kind)
+  return { ...scale, keys: 6, maxRecords: 12 }
 }
 
 /** How often each fault comes where it exists. */
