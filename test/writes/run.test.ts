@@ -214,6 +214,19 @@ describe('outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
+  it('leaves a record open that V3 may still be executing, and sends none of its key behind it', async () => {
+    const { end } = startRun({
+      records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
+      post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),
+      journal: { durable: true },
+      partner: { concurrency: 4, readBackAfterMs: [], batchRecordMs: 10_000 },
+    })
+    const { posted, parts, settled } = await end()
+    expect(posted).toEqual([1, 4])
+    expect(Object.fromEntries(parts)).toEqual({ 0: 504, 1: 503, 2: 503, 3: 201 })
+    expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
+  })
+
   it('are kept at once where a later record of the key waits, which is posted then', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
