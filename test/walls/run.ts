@@ -5,6 +5,7 @@ import { startTarget } from './fuzz/start-target.ts'
 import { printHolds } from './holds/print-holds.ts'
 import { printKeys } from './measure-keys.ts'
 import { printShapes } from './shapes/print-shapes.ts'
+import { runUpstreams } from './upstreams/run-upstreams.ts'
 
 /**
  * `npm run test:walls`: a hundred thousand requests, most of them broken, against the whole listener, for a nightly run.
@@ -17,6 +18,10 @@ import { printShapes } from './shapes/print-shapes.ts'
  * `--shapes` sets every reader against every shape of text that `--only` names, at four sizes. Exit status 1 where one holds the event loop
  * for more than 50 ms, or costs more than three times as much for twice as much text.
  *
+ * `--upstreams` makes a hundred thousand exchanges with services that answer in odd ways, drawn from the seed: V2, V3 and the token
+ * endpoint. Exit status 1 for a crash, a 500, a reply that says more than is known, a balance that does not hold, and a turn of the event
+ * loop of more than 50 ms. `--exchange n` makes one of them alone.
+ *
  * `--keys` prints what large batches of one learner and event, and of many, cost the journal.
  */
 const { values } = parseArgs({
@@ -26,6 +31,8 @@ const { values } = parseArgs({
     holds: { type: 'boolean', default: false },
     journal: { type: 'string', default: 'none' },
     shapes: { type: 'boolean', default: false },
+    upstreams: { type: 'boolean', default: false },
+    exchange: { type: 'string' },
     keys: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
@@ -53,12 +60,38 @@ async function runFuzz(): Promise<boolean> {
   return isSound
 }
 
+/** The longest time for which one turn of the event loop may hold up everyone. */
+const HOLD_MS = 50
+
+async function runOddServices(): Promise<boolean> {
+  const seed = Number(values.seed)
+  const only = values.exchange === undefined ? undefined : Number(values.exchange)
+  const exchanges = Number(values.requests)
+  const report = await runUpstreams({
+    seed,
+    exchanges,
+    only,
+    concurrency: 32,
+    onPiece: (line) => console.log(line),
+  })
+  const { findings, internalErrors, unbalanced, status, longestTurnMs } = report
+  console.log(JSON.stringify({ seed, ...report, findings: findings.slice(0, 20) }, null, 2))
+  const faults = findings.length + internalErrors.length + unbalanced.length
+  const isSound = faults === 0 && status === 0 && longestTurnMs <= HOLD_MS
+  console.log(
+    `${isSound ? 'sound' : 'NOT SOUND'}: ${faults} faults, longest turn ${longestTurnMs} ms, exit ${status ?? '-'}`,
+  )
+  return isSound
+}
+
 const run = values.keys
   ? printKeys
   : values.shapes
     ? () => printShapes(new RegExp(values.only))
     : values.holds
       ? () => printHolds(values.journal, new RegExp(values.only))
-      : runFuzz
+      : values.upstreams
+        ? runOddServices
+        : runFuzz
 const isSound = await run()
 process.exitCode = isSound ? 0 : 1

@@ -1,0 +1,26 @@
+const hex = (n: number, digits: number): string => n.toString(16).padStart(digits, '0')
+
+/** The learner of a record of an exchange: a service and a client both read from it which exchange it belongs to. */
+export const learnerOf = (exchange: number, record: number): string =>
+  `${hex(exchange, 8)}-0000-4000-8000-${hex(record, 12)}`
+
+/** The event of all records of an exchange; its last block is not that of a learner. */
+export const eventOf = (exchange: number): string => `${hex(exchange, 8)}-eeee-4000-8000-${hex(0, 12)}`
+
+/** Any other id. */
+export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n % 2 ** 40, 12)}`
+
+const LEARNER = /([0-9a-f]{8})-0000-4000-8000-[0-9a-f]{12}/
+
+/** Returns the exchange that a text names first, by a learner or by `n=`; -1 if it names none. */
+export function exchangeIn(text: string): number {
+  const [, learner] = LEARNER.exec(text) ?? []
+  const [, number] = /[?&]n=(\d+)/.exec(text) ?? []
+  if (learner !== undefined) return Number.parseInt(learner, 16)
+  return number === undefined ? -1 : Number(number)
+}
+
+/** Returns the learners that a text names, each once. */
+export const learnersIn = (text: string): string[] => [
+  ...new Set([...text.matchAll(new RegExp(LEARNER.source, 'g'))].map(([learner]) => learner)),
+]

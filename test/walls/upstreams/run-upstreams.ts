@@ -1,0 +1,85 @@
+import { createClients, type Finding, judge, type Told } from './exchanges.ts'
+import { startOddService } from './odd-service.ts'
+import { startStage } from './stage.ts'
+
+export interface UpstreamsRun {
+  readonly seed: number
+  readonly exchanges: number
+  /** Makes this exchange alone. */
+  readonly only?: number | undefined
+  readonly concurrency: number
+  readonly onPiece?: (line: string) => void
+}
+
+/** What a whole run came to. */
+export interface UpstreamsReport {
+  readonly findings: readonly Finding[]
+  readonly internalErrors: readonly string[]
+  readonly unbalanced: readonly string[]
+  /** The exit status of the adapter; null where it had to be killed. */
+  readonly status: number | null
+  /** Processor time of the longest turn of the adapter's event loop, ms. */
+  readonly longestTurnMs: number
+  readonly statuses: Readonly<Record<string, number>>
+  readonly claims: Readonly<Record<string, number>>
+  readonly calls: Readonly<Record<string, number>>
+}
+
+/** After so many exchanges the balance is checked. */
+const PIECE = 5_000
+/** In this share of the exchanges, the last ones, a `$batch` may be too long: from then on most records go one by one. */
+const TOO_LONG_SHARE = 0.1
+/** The first turns compile the code. */
+const WARM_UP = 400
+
+/** Makes all exchanges of a run, and sets what clients were told against what the service knows. */
+export async function runUpstreams({
+  seed,
+  exchanges,
+  only,
+  concurrency,
+  onPiece,
+}: UpstreamsRun): Promise<UpstreamsReport> {
+  const service = await startOddService(seed, exchanges * (1 - TOO_LONG_SHARE))
+  const stage = await startStage(service.url)
+  const clients = createClients(stage.port, seed, concurrency)
+  const findings: Finding[] = []
+  const told: Told[] = []
+  const unbalanced: string[] = []
+  let longestTurnMs = 0
+  let next = only ?? 0
+  const end = only === undefined ? exchanges : only + 1
+  const work = async (until: number): Promise<void> => {
+    while (next < until && stage.crash() === undefined) told.push(await clients.exchange(next++, findings))
+  }
+  const bounds = [
+    Math.min(WARM_UP, end),
+    ...Array.from({ length: Math.ceil(end / PIECE) }, (_, n) => Math.min(end, (n + 1) * PIECE)),
+  ]
+  for (const until of bounds) {
+    await Promise.all(Array.from({ length: concurrency }, () => work(until)))
+    const crash = stage.crash()
+    if (crash !== undefined) {
+      findings.push({ exchange: next, what: 'crash', detail: crash })
+      break
+    }
+    const turnMs = await stage.longestTurnMs()
+    if (until > WARM_UP) longestTurnMs = Math.max(longestTurnMs, turnMs)
+    // A single exchange may have no record.
+    if (only === undefined) unbalanced.push(...(await stage.unbalanced()))
+    onPiece?.(`${until} exchanges, ${findings.length} findings, longest turn ${turnMs} ms`)
+  }
+  const internalErrors = stage.internalErrors()
+  const status = await stage.close()
+  clients.close()
+  service.close()
+  for (const own of told) findings.push(...judge(service, own))
+  const count = (items: readonly (string | number)[]): Record<string, number> =>
+    Object.fromEntries([...Map.groupBy(items, (item) => item)].map(([item, { length }]) => [item, length]))
+  return {
+    ...{ findings, internalErrors, unbalanced, status, longestTurnMs },
+    statuses: count(told.map((own) => own.status)),
+    claims: count(told.flatMap((own) => own.claims.map(({ claim }) => claim))),
+    calls: Object.fromEntries(service.calls),
+  }
+}

@@ -1,0 +1,129 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import type { Random } from '../../../src/sandbox/random.ts'
+import { startCli } from '../../cli/run-cli.ts'
+import { tuned } from '../../support/tuned.ts'
+
+/** The partners, each a way that requests take: those with a token of their own are several, since a token is asked for once at a time. */
+const tokens = Array.from({ length: 8 }, (_, n) => `token${n}`)
+export const ways: readonly [() => string, ...((random: Random) => string)[]] = [
+  () => 'single',
+  () => 'multipart',
+  () => 'json',
+  () => 'auto',
+  () => 'legacy',
+  (random) => `token${random.below(tokens.length)}`,
+]
+
+/** The adapter in a process of its own. */
+export interface Stage {
+  readonly port: number
+  /** Returns what its process said when it ended by itself; `undefined` while it runs. */
+  crash(): string | undefined
+  /** Returns the processor time of the longest turn of its event loop since the last call, ms. */
+  longestTurnMs(): Promise<number>
+  /** Returns partners whose received records are not the sum of all states. */
+  unbalanced(): Promise<string[]>
+  /** Errors that the adapter did not expect, as it logged them. */
+  internalErrors(): readonly string[]
+  /** Returns the exit status after SIGTERM. */
+  close(): Promise<number | null>
+}
+
+/** An adapter that does not end by itself within this time is killed. */
+const STOP_MS = 60_000
+
+/** Starts the adapter in front of this service, with times that are short enough for many exchanges. */
+export async function startStage(service: string): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), 'markbridge-upstreams-'))
+  const config = join(folder, 'markbridge.yaml')
+  await writeFile(config, JSON.stringify(settingsFor(service, join(folder, 'journal.db'))))
+  const watch = fileURLToPath(new URL('watch-turns.mjs', import.meta.url))
+  const adapter = startCli(['serve', '--config', config], {
+    ...tuned({ acquireMs: 2_000 }),
+    MARKBRIDGE_LOG_LEVEL: 'error',
+    NODE_OPTIONS: `--import ${watch}`,
+    ODD_SECRET: 'secret',
+  })
+  const port = Number(/:(\d+)\n/.exec(await adapter.until(/ready \S+\n/))?.[1])
+  let asked = 0
+  let crash: string | undefined
+  const ended = adapter.ended().then(({ status, stderr }) => {
+    crash = `exit ${status}: ${stderr.slice(-600)}`
+  })
+  return {
+    port,
+    crash: () => crash,
+    longestTurnMs: async () => {
+      process.kill(adapter.pid ?? 0, 'SIGUSR2')
+      asked += 1
+      const lines = await adapter.until(new RegExp(`(?:longest turn \\S+\\n[^]*){${asked}}`))
+      return Number([...lines.matchAll(/longest turn (\S+)\n/g)].at(-1)?.[1])
+    },
+    unbalanced: async () => unbalancedIn(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
+    internalErrors: () =>
+      adapter
+        .errors()
+        .split('\n')
+        .filter((line) => line !== '' && (!line.startsWith('{') || line.includes('"internal error"'))),
+    close: async () => {
+      const late = setTimeout(() => void adapter.stop('SIGKILL').catch(() => undefined), STOP_MS)
+      const status = await adapter.stop()
+      await ended
+      clearTimeout(late)
+      await rm(folder, { recursive: true })
+      return status
+    },
+  }
+}
+
+function unbalancedIn(metrics: string): string[] {
+  const sums = new Map<string, { received: number; states: number }>()
+  const line = /^markbridge_journal_(received|records)\{partner="([^"]+)"[^}]*\} (\d+)$/gm
+  for (const [, name, partner = '', count] of metrics.matchAll(line)) {
+    const sum = sums.get(partner) ?? { received: 0, states: 0 }
+    sums.set(partner, sum)
+    sum[name === 'received' ? 'received' : 'states'] += Number(count)
+  }
+  const wrong = [...sums].filter(([, { received, states }]) => received !== states)
+  return sums.size === 0
+    ? ['no partner has a balance']
+    : wrong.map(([partner, sum]) => `${partner} ${JSON.stringify(sum)}`)
+}
+
+const partnerOf = (id: string, v3: object, more: object = {}): object => ({
+  id,
+  match: { header: { name: 'X-Way', value: id } },
+  v3: { budgetMs: 1_500, readBackAfterMs: [20, 40], callsPerSecond: 'none', ...v3 },
+  ...more,
+})
+
+const settingsFor = (service: string, journal: string): object => ({
+  listen: { port: 0, drainMs: 2_000 },
+  upstreams: {
+    v3: { baseUrl: service, connections: 64, timeouts: { connectMs: 1_000, headersMs: 250, bodyMs: 250 } },
+    v2: { baseUrl: service, timeouts: { connectMs: 1_000, headersMs: 250 } },
+  },
+  journal: { url: `sqlite:${journal}`, keys: [] },
+  partners: [
+    partnerOf('single', { writeMode: 'single' }),
+    partnerOf('multipart', { writeMode: 'batch', batchFormat: 'multipart' }),
+    partnerOf('json', { writeMode: 'batch', batchFormat: 'json' }),
+    partnerOf('auto', { writeMode: 'auto' }),
+    ...tokens.map((id, n) =>
+      partnerOf(id, {
+        writeMode: 'single',
+        subscriptionKey: { env: 'ODD_SECRET' },
+        auth: {
+          mode: 'clientCredentials',
+          ...{ tokenUrl: `${service}/token/${n}`, clientId: 'c', scope: 's' },
+          clientSecret: { env: 'ODD_SECRET' },
+        },
+      }),
+    ),
+    partnerOf('legacy', {}, { stage: 'legacy' }),
+  ],
+})

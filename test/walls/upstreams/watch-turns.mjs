@@ -1,0 +1,17 @@
+// Loaded into the adapter by `stage.ts`: prints the processor time of the longest turn of its event loop at each SIGUSR2. Other programs
+// on the machine lengthen none.
+const cpuMs = () => {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+let longestMs = 0
+let before = cpuMs()
+setInterval(() => {
+  const now = cpuMs()
+  longestMs = Math.max(longestMs, now - before)
+  before = now
+}, 1).unref()
+process.on('SIGUSR2', () => {
+  console.log(`longest turn ${longestMs.toFixed(1)}`)
+  longestMs = 0
+})
