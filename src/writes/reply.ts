@@ -194,7 +194,8 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
 }
 
 const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
-const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
+/** The outcome of a record that is not applied, and that the background may post at any time. */
+export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
 /** The cost of a stored answer, in bytes of a batch. */

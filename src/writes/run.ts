@@ -6,7 +6,7 @@ import type { SendPermission, UpstreamError } from '../v3/index.ts'
 import { type Claim, markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import type { Plan } from './plan.ts'
-import { type Reply, type ReplyContext, toReplyPart } from './reply.ts'
+import { mayBePosted, type Reply, type ReplyContext, toReplyPart } from './reply.ts'
 import { canNoLongerArrive, settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
 import type { WriteSession, WriteTask } from './write-session.ts'
 
@@ -131,7 +131,7 @@ export async function runRecords(
         ended.map((task) => deniedSettlement(context, run, task)),
       )
     }
-    denied = { denial, tasks }
+    denied = { denial, tasks, isOpen: (task) => session.executingSince(task) !== undefined }
   } catch (cause) {
     // Where this instance has the batch all the same, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
@@ -313,25 +313,33 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
 interface Denied {
   readonly denial: UpstreamError | AdapterError
   readonly tasks: readonly WriteTask[]
+  /** True for a record that V3 may still be executing: recovery reads it back. */
+  readonly isOpen: (task: WriteTask) => boolean
 }
 
 /** Throws the denial, or answers record by record where others sent the same batch and this client has read their answers. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,
-  { plan, replyContext }: Run,
-  { denial, tasks }: Denied,
+  run: Run,
+  { denial, tasks, isOpen }: Denied,
   tally: BatchTally,
   reply: Reply,
 ): void {
   const isOwn = denial instanceof AdapterError
   if (!isOwn) events.credentialsDenied({ status: denial.status, partner })
   if (!reply.hasLeft()) throw isOwn ? denial : toDenialError(denial)
-  for (const { position, first } of tasks) {
-    const planned = plan.records[position]
+  for (const task of tasks) {
+    const { position, first } = task
+    const planned = run.plan.records[position]
     if (planned === undefined) continue
-    const outcome = unsentOutcome(first, 'stopped')
+    // "Not applied" is said only of a record that nobody will post (product contract 3).
+    const outcome = isOpen(task)
+      ? ({ kind: 'unknown', reason: 'stillExecuting' } as const)
+      : run.wasParked?.(position) === true
+        ? mayBePosted
+        : unsentOutcome(first, 'stopped')
     tally[outcome.kind] += 1
-    reply.settle(position, toReplyPart(planned, outcome, replyContext))
+    reply.settle(position, toReplyPart(planned, outcome, run.replyContext))
   }
 }

@@ -100,6 +100,46 @@ describe('a run', () => {
   })
 })
 
+describe('a denial after the status line of the reply has left', () => {
+  it.each([
+    ['nobody posts any more', false, 503, { state: 'notApplied', retry: 'resend' }],
+    ['the background may post at any time', true, 504, { state: 'parked' }],
+  ])('tells the outcome of a record that %s', async (_what, wasParked, status, settlement) => {
+    const started = startRun({
+      records: [plannedRecord(1)],
+      post: () => ({ kind: 'refused', error: denied(403) }),
+      run: { isNew: false, wasParked: () => wasParked },
+      hasLeft: true,
+    })
+    const { parts, settled } = await started.end()
+    expect(parts).toEqual([[0, status]])
+    expect(settled).toMatchObject([settlement])
+  })
+})
+
+describe('a run in which something fails that no code handles', () => {
+  it('leaves its records to recovery, and neither sends nor settles any of them afterwards', async () => {
+    const answers: (() => void)[] = []
+    const started = startRun({
+      records: [1, 2, 3, 4, 5].map((n) => plannedRecord(n)),
+      post: (n) => {
+        if (n === 1) return acceptedReply
+        setImmediate(() => started.context.failures.fail(new RangeError('an odd reply')))
+        return new Promise((resolve) => answers.push(() => resolve(acceptedReply)))
+      },
+      partner: { concurrency: 2 },
+    })
+    const { error, posted, settled } = await started.end()
+    expect(error).toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
+    expect([...started.context.orphans.keys()]).toEqual([7])
+    const before = settled.length
+    expect(posted).toEqual([1, 2, 3])
+    for (const answer of answers) answer()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([posted, settled.length]).toEqual([[1, 2, 3], before])
+  })
+})
+
 describe('one record', () => {
   /** What became of the record of learner 1, which may have been applied before. */
   async function outcomeOf(own: StartedRun, mayHaveLeft = false) {

@@ -47,6 +47,8 @@ export interface StartedRun {
   readonly run?: Partial<Run>
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
+  /** True: the status line of the reply has left. Default false. */
+  readonly hasLeft?: boolean
 }
 
 export const acceptedReply: PostOutcome = { kind: 'accepted', reply: { ExternalID: guid(5) } }
@@ -98,7 +100,7 @@ export function startRun(own: StartedRun) {
     settle: (position: number, { status }: { readonly status: number }) =>
       void parts.push([position, status]),
     begin: () => undefined,
-    hasLeft: () => false,
+    hasLeft: () => own.hasLeft === true,
     end: () => Promise.resolve(),
   }
   const whole = runRecords(
@@ -133,5 +135,5 @@ export function startRun(own: StartedRun) {
     await clock.pass(10)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { clock, posted, commits, settled, parts, state, turn, end }
+  return { context, clock, posted, commits, settled, parts, state, turn, end }
 }
