@@ -287,8 +287,8 @@ class History {
     await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
     this.calmDown()
     // Of what a database has lost clients may never hear.
-    const settleMs =
-      (this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS) * (scale.faults.has('longCalls') ? 5 : 1)
+    const isSlow = scale.faults.has('longCalls') || scale.faults.has('pace')
+    const settleMs = (this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS) * (isSlow ? 5 : 1)
     await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
     clients.isOver = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
