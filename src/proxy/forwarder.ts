@@ -44,7 +44,7 @@ export interface ForwardCall {
   readonly withheld?: readonly string[]
   /** The body where it was read already: the bytes as they came, without decoding. Any other is sent on as it comes. */
   readonly body?: Buffer | undefined
-  /** Where the body was read already, the reply is read to its end also when the client has gone. */
+  /** Where the body was read already, the reply is also read when the client has gone, for `bodyMs` after its head. Default false. */
   readonly keepGoing?: boolean
   /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
   readonly captureBytes?: number
@@ -234,6 +234,7 @@ class ForwardedRequest implements ReplySink {
   private isCounted = false
   private head: ReplyHead | undefined
   private intercepted: Pieces | undefined
+  private cancelRest: (() => void) | undefined
 
   constructor(
     request: IncomingMessage,
@@ -248,7 +249,7 @@ class ForwardedRequest implements ReplySink {
     this.forwardCall = call
     this.options = options
     const { promise, resolve } = Promise.withResolvers<ForwardOutcome>()
-    this.outcome = promise
+    this.outcome = promise.finally(() => this.cancelRest?.())
     this.settle = resolve
     const { linksInBody = true, queryRewritten = false, withheld = [] } = call
     const { captureBytes = 0, onReplyEnd: onWhole } = call
@@ -279,6 +280,7 @@ class ForwardedRequest implements ReplySink {
     if (head.status === 401 && this.forwardCall.intercepts401 === true) this.intercepted = new Pieces()
     else this.writer.start(head)
     this.head = head
+    if (this.response.destroyed) this.limitRest()
   }
 
   onData(chunk: Buffer): boolean {
@@ -348,8 +350,18 @@ class ForwardedRequest implements ReplySink {
 
   private onClientGone(call: OpenCall): void {
     const { keepGoing, body } = this.forwardCall
-    if (keepGoing === true && body !== undefined) this.writer.drop()
-    else call.abort(GONE)
+    if (keepGoing !== true || body === undefined) {
+      call.abort(GONE)
+      return
+    }
+    this.writer.drop()
+    if (this.head !== undefined) this.limitRest()
+  }
+
+  /** Gives up a body that nobody waits for and that does not end: each of its bytes would keep the call open for longer. */
+  private limitRest(): void {
+    const { clock, timeouts } = this.options
+    this.cancelRest = clock.after(timeouts.bodyMs, () => this.call?.abort(GONE))
   }
 }
 

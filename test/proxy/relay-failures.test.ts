@@ -84,6 +84,32 @@ describe('a client that goes', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'answered', status: 200 })
   })
 
+  it.each(['before', 'after'])(
+    'ends a write that goes on without it %s the head of a reply that never ends',
+    async (when) => {
+      const head = Promise.withResolvers<() => void>()
+      const upstream = await startRawUpstream((socket) => {
+        head.resolve(() => {
+          socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx')
+          const timer = setInterval(() => socket.write('x'), 20)
+          socket.on('error', () => undefined).once('close', () => clearInterval(timer))
+        })
+      })
+      const call = { body: Buffer.from('ab'), keepGoing: true, captureBytes: 100_000 }
+      const relay = await startRelay(upstream.url, { call })
+      const client = await RawClient.open(relay.port, post)
+      const begin = await head.promise
+      if (when === 'after') {
+        begin()
+        await client.until('x')
+      }
+      client.socket.destroy()
+      await client.untilClosed()
+      if (when === 'before') begin()
+      expect(await relay.outcome()).toMatchObject({ kind: 'brokenReply', status: 200 })
+    },
+  )
+
   it('in the middle of its upload ends the call, also one that would go on', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {

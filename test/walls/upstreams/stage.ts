@@ -34,7 +34,7 @@ export interface Stage {
 }
 
 /** An adapter that does not end by itself within this time is killed. */
-const STOP_MS = 60_000
+const STOP_MS = 30_000
 
 /** Starts the adapter in front of this service, with times that are short enough for many exchanges. */
 export async function startStage(service: string): Promise<Stage> {

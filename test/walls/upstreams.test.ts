@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+
+import { runUpstreams } from './upstreams/run-upstreams.ts'
+
+it('survives services that answer in odd ways, and tells clients no more than is known', async () => {
+  const { findings, internalErrors, unbalanced, status, claims, calls } = await runUpstreams({
+    seed: 1,
+    exchanges: 2_000,
+    concurrency: 64,
+  })
+  expect({ findings, internalErrors, unbalanced, status }).toEqual({
+    findings: [],
+    internalErrors: [],
+    unbalanced: [],
+    status: 0,
+  })
+  // Every kind of call was made, and clients were told each kind of outcome.
+  expect(Object.keys(claims).sort()).toEqual(['applied', 'notApplied', 'unknown'])
+  for (const endpoint of ['V2 read', 'V2 write', 'batch', 'JSON batch', 'record', 'read', 'change', 'token'])
+    expect(calls[endpoint]).toBeGreaterThan(10)
+})
