@@ -55,7 +55,8 @@ export async function startInstances(
   const storeUrl = (await postgres?.createDatabase()) ?? file
   const storeWay = await placeBefore(storeUrl, scenario, seed)
   const { writeMode = 'single', readBackAfterMs = [50, 100, 200], leaseMs } = scenario
-  const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode }
+  // The sandbox takes a few milliseconds for a record.
+  const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode, batchRecordMs: 100 }
   const staged = stagedConfig(scenario, service)
   const config = {
     upstreams: { v3: { baseUrl: service.v3, timeouts }, ...staged.upstreams },

@@ -17,7 +17,7 @@ const storms = {
     { ...reads, kind: 'status', status: 503, probability: 0.3 },
   ],
   failing: (random: Random) => [
-    { ...posts, kind: 'status', status: 500 + random.below(3), probability: 0.3 },
+    { ...posts, kind: 'status', status: random.pick([500, 502, 504]), probability: 0.3 },
     { ...reads, kind: 'status', status: 500, probability: 0.3 },
   ],
   resetBefore: () => [
