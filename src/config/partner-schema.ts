@@ -3,7 +3,18 @@ import * as z from 'zod'
 import { isLoopback } from '../http/address.ts'
 import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
-import { bytes, httpUrl, key, keySecret, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
+import {
+  bytes,
+  fieldSecret,
+  httpUrl,
+  key,
+  keySecret,
+  ms,
+  percent,
+  secret,
+  textOrSecret,
+  timeWithin,
+} from './values.ts'
 
 /** One hash, or the hashes of keys that one client changes between. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
@@ -116,7 +127,7 @@ const partnerV3 = z.strictObject({
   codeType: key('Type of AttendanceCode in V3 records.', z.string().default('Attendance.Lookup')),
   subscriptionKey: key(
     "Subscription key of the partner for V3 (default: the client's key).",
-    secret.optional(),
+    fieldSecret.optional(),
   ),
   auth: key('Source of the bearer token for V3.', auth.prefault({})),
 })

@@ -57,6 +57,12 @@ export const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
 })
 
+/** A secret that is the value of a header field: letters beyond Latin-1 cannot be sent in one. */
+export const fieldSecret = secret.refine(
+  (value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value.reveal()),
+  'has a character that no header field can carry: check how the value was copied',
+)
+
 /** A text that may be a secret. */
 export const textOrSecret = z.union(
   [z.string().min(1), secret],

@@ -1,3 +1,8 @@
+const headTooLarge = [
+  'the head of its answer is larger than is read',
+  'Ask the operator of the service to send fewer or smaller header fields.',
+] as const
+
 /** Why an address was not reached, and what to do where that is not to check the address. */
 const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
   ECONNREFUSED: ['nothing listens there'],
@@ -9,6 +14,16 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
   ETIMEDOUT: ['no answer came in time'],
   UND_ERR_CONNECT_TIMEOUT: ['no connection came about in time'],
   ECONNRESET: ['the connection was closed without an answer'],
+  EMFILE: [
+    'this process may open no more files and connections',
+    'Raise the limit of open files (ulimit -n, LimitNOFILE).',
+  ],
+  UND_ERR_HEADERS_OVERFLOW: headTooLarge,
+  HPE_HEADER_OVERFLOW: headTooLarge,
+  UND_ERR_INVALID_ARG: [
+    'a header field of the request, such as that of a key or token, has a character that HTTP cannot carry',
+    'Check the key and the token.',
+  ],
   EPROTO: [
     'what answers there speaks no TLS, or none that this program speaks',
     'Check the port, and whether the address begins with http: rather than https:.',

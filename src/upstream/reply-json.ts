@@ -30,35 +30,34 @@ const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT
   0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
 ]
 
-/** How many brackets that open a value, and commas, are outside of the strings of JSON text; counts to one more than `max`. */
+/** Counts the brackets that open a value, and the commas, outside of the strings of JSON text. Stops at one more than `max`. */
 export function countNodes(text: string, max: number): number {
-  let nodes = 0
-  let isInString = false
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) isInString = !isInString
-    else if (isInString) at += code === BACKSLASH ? 1 : 0
-    else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) nodes += 1
-    if (nodes > max) return nodes
-  }
-  return nodes
+  return measure(text, max, Number.POSITIVE_INFINITY).nodes
 }
 
 /** Returns true if JSON text is nested deeper than `MAX_NESTING`. */
 function isTooDeep(text: string): boolean {
   // Most replies have too few brackets for that, and finding these is cheaper than looking at every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false
+  return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
+}
+
+/** Counts the nodes and levels of JSON text up to its end, or until one of them is above its maximum. */
+function measure(text: string, maxNodes: number, maxDepth: number): { nodes: number; depth: number } {
+  let nodes = 0
   let depth = 0
   let isInString = false
-  for (let at = 0; at < text.length; at += 1) {
+  for (let at = 0; at < text.length && nodes <= maxNodes && depth <= maxDepth; at += 1) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) isInString = !isInString
     else if (isInString) at += code === BACKSLASH ? 1 : 0
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth += 1
-    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1
-    if (depth > MAX_NESTING) return true
+    else if (code === COMMA) nodes += 1
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      nodes += 1
+      depth += 1
+    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1
   }
-  return false
+  return { nodes, depth }
 }
 
 /** Returns true if a text has more than `max` of two characters together. */

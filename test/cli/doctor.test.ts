@@ -224,6 +224,16 @@ test('doctor names an address without TLS that is called with it', async () => {
   })
 })
 
+test('doctor names an answer whose head is too large', async () => {
+  const { url } = await startUpstream(replyWith(200, {}, { 'X-Long': 'x'.repeat(40_000) }))
+  const { checks } = await doctor({ upstreams: { v3: { baseUrl: url } } })
+  expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
+    result: 'fails',
+    message: `${url}/ cannot be reached: the head of its answer is larger than is read (HPE_HEADER_OVERFLOW)`,
+    remedy: 'Ask the operator of the service to send fewer or smaller header fields.',
+  })
+})
+
 test('doctor finds a journal that is none, files that others can change, and a faulty configuration', async () => {
   const folder = await makeFolder()
   await writeFile(

@@ -162,6 +162,16 @@ test('a batch that is refused as a whole is told in the words of the reply', asy
   ])
 })
 
+test('a key that no header field can carry is named, and nothing is sent', async () => {
+  const { url, seen } = await startUpstream()
+  const { status, stderr } = await runCommand(['send', await batchFile(), '--to', url], {
+    MARKBRIDGE_SUBSCRIPTION_KEY: 'ключ',
+  })
+  expect([status, seen]).toEqual([2, []])
+  expect(stderr).toMatch(/^markbridge: Nothing was sent: a header field .* HTTP cannot carry/)
+  expect(stderr).not.toContain('ключ')
+})
+
 test('a reader that goes away early changes neither the sending nor the exit status', async () => {
   const adapter = await startAdapter((await startUpstream()).url)
   const args = `send ${await batchFile()} --to ${adapter.url}`

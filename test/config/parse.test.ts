@@ -85,6 +85,7 @@ describe('parseConfig', () => {
     [{ upstreams, passThrough: { allow: [{ path: '/x', methods: ['TRACE'] }] } }, 'passThrough.allow[0]: must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ id: 'a', match: { pathPrefix: '/a' }, v3: { subscriptionKey: new Secret('s') } }] }, `partners[0].match: ${lent}`],
+    [{ upstreams, partners: [{ ...keyed, v3: { subscriptionKey: new Secret('kéyłe') } }] }, 'partners[0].v3.subscriptionKey: has a character that no header field can carry: check how the value was copied'],
     [{ upstreams, partners: [{ ...acme, clients: 'all' }] }, 'partners[0].clients: must be open, or left out'],
   ] // prettier-ignore
   it.each(hints)('%j: %s', (input, fault) => {

@@ -349,7 +349,14 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   // Connection errors have codes; any other error is a bug.
   const code = errorCodeOf(cause)
   if (code === undefined) throw cause
-  if (code.startsWith('UND_ERR_INVALID')) throw cause
+  if (code === 'UND_ERR_INVALID_ARG')
+    throw new AdapterError(
+      'ADP_USAGE',
+      `Nothing was sent: ${describeConnection(cause)}. ${remedyOf(cause)}`,
+      {
+        cause,
+      },
+    )
   if (NOT_SENT.has(code) || isCertificate(code))
     throw new AdapterError(
       'ADP_UPSTREAM_UNAVAILABLE',
