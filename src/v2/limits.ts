@@ -1,24 +1,24 @@
-/** The limits of one batch, all checked while parsing (batch-wire F27). */
+/** The limits of one batch, all checked during parsing (batch-wire F27). */
 export interface BatchLimits {
-  /** Bytes of the body after decompression; over it 413. Default 32 MiB. */
+  /** Maximum bytes of the body after decompression. A larger body gets 413. Default 32 MiB. */
   readonly maxBodyBytes: number
-  /** Records, and likewise changesets, in one batch; over it 413. Default 20,000. */
+  /** Maximum number of records, and also of changesets. A larger batch gets 413. Default 20,000. */
   readonly maxParts: number
-  /** Bytes of the MIME and HTTP headers of one part together; over it 400. Default 64 KiB. */
+  /** Maximum bytes of the MIME and HTTP headers of one part together. A batch beyond it gets 400. Default 64 KiB. */
   readonly maxPartHeaderBytes: number
-  /** Header lines of one part; over it 400. Default 100. */
+  /** Maximum header lines of one part. A batch beyond it gets 400. Default 100. */
   readonly maxHeaderLines: number
-  /** Blanks after the boundary on a delimiter line; over it 400. Default 256. */
+  /** Maximum blanks after the boundary on a delimiter line. A batch beyond it gets 400. Default 256. */
   readonly maxBoundaryPadding: number
-  /** Bytes of the JSON of one record; over it the record's part is 400. Default 1 MiB. */
+  /** Maximum bytes of the JSON of one record. A record beyond it gets 400 in its part. Default 1 MiB. */
   readonly maxPartBytes: number
-  /** Members and array elements of one record, those of nested values included; over it its part is 400. Default 1,000. */
+  /** Maximum members and array elements of one record, nested ones included. A record beyond it gets 400 in its part. Default 1,000. */
   readonly maxMembers: number
-  /** Backslash escapes in the strings of one record; over it its part is 400. Default 65,536. */
+  /** Maximum backslash escapes in the strings of one record. A record beyond it gets 400 in its part. Default 65,536. */
   readonly maxEscapes: number
 }
 
-/** No limits, for a batch that was accepted before under other limits. */
+/** No limits, for a batch that was accepted earlier under other limits. */
 export const noBatchLimits: BatchLimits = {
   maxBodyBytes: Infinity,
   maxParts: Infinity,

@@ -25,57 +25,57 @@ import {
   type RecordResult,
 } from '../record/decode-record.ts'
 
-/** The decoded path of the V2 batch write, under any prefix and in any case. */
+/** Matches the decoded path of a V2 batch write, under any prefix and in any letter case. */
 export const batchPath = /\/v2\/attendance\/\$batch\/?$/i
 
-/** One part of a decoded batch: a record, or the faults for which it cannot be posted. */
+/** One part of a decoded batch: either a record, or the faults that prevent the record from being posted. */
 export interface BatchPart extends Preferences {
-  /** Position in the batch, from 1: the reply has its parts in this order. */
+  /** The position in the batch, counted from 1. The reply has its parts in this order. */
   readonly part: number
-  /** Position of its changeset, from 1; undefined for a part directly under the batch (batch-wire F10). */
+  /** The position of the part's changeset, counted from 1, or `undefined` if the part is directly under the batch (batch-wire F10). */
   readonly changeset: number | undefined
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers; the reply puts it there, too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers; the reply then repeats it there (batch-wire A3). */
   readonly contentIdInHttp: boolean
-  /** The record; undefined exactly when `faults` is defined. */
+  /** The record, or `undefined` if the part has faults. */
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
-  /** Byte offsets `[start, end)` of the JSON in the body. */
+  /** The byte range `[start, end)` of the record's JSON in the body. */
   readonly start: number
   readonly end: number
 }
 
-/** A decoded `$batch` request: its envelope is complete, so its records may be posted. */
+/** A decoded `$batch` request. Its envelope is complete, so its records may be posted. */
 export interface Batch {
-  /** The boundary that frames the body. */
+  /** The boundary that frames the body. It may differ from the boundary in the header (batch-wire F12). */
   readonly boundary: string
   /** The boundary of each changeset, in order. */
   readonly changesets: readonly string[]
-  /** False when the ids of header and body differ: the answer is a single 200 (batch-wire 3). */
+  /** False if the ids in header and body differ; the reply is then a single 200 without parts (batch-wire 3). */
   readonly idsAgree: boolean
   readonly parts: readonly BatchPart[]
 }
 
 export interface DecodeOptions {
   readonly limits?: BatchLimits
-  /** Host names, in lower case and without port, that absolute URLs in request lines may have; undefined: any. */
+  /** The host names that absolute URLs in request lines may have, in lower case and without port. Any host is allowed if `undefined`. */
   readonly serviceHosts?: ReadonlySet<string>
 }
 
 /**
- * Decodes a V2 `$batch` body whole (service.md 4.2; batch-wire 1 and 4). Returns only when the envelope is sound, so that
- * nothing is posted from a broken one; a fault inside one record is kept in its part.
+ * Decodes a whole V2 `$batch` body (service.md 4.2; batch-wire 1 and 4). Returns only if the envelope is sound, so that nothing is posted
+ * from a broken batch. A fault inside one record stays in its part.
  *
- * `bytes` is the decompressed body, `contentType` the header of the request. The result refers to no bytes of the body.
- * Errors: `AdapterError` of class `request` with the byte offset: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`,
- * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`,
- * `ADP_LIMIT`, `ADP_TOO_LARGE`.
+ * `bytes` is the decompressed body and `contentType` the header of the request. The result does not refer to `bytes`. Throws an
+ * `AdapterError` of class `request`, with the byte offset if it is known: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`,
+ * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`, `ADP_LIMIT` or
+ * `ADP_TOO_LARGE`.
  */
 export function decodeBatch(bytes: Buffer, contentType: string | undefined, options?: DecodeOptions): Batch {
   return runAtOnce(decodeBatchInSteps(bytes, contentType, options))
 }
 
-/** `decodeBatch` in steps, between which the caller can do other work. */
+/** Runs `decodeBatch` in steps, so that the caller can do other work in between. */
 export function* decodeBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,
@@ -92,13 +92,12 @@ export function* decodeBatchInSteps(
   }
 }
 
-/** The errors of a body in which lines cannot be told apart. */
+/** The errors that a wrong encoding of the body causes, because its lines cannot be told apart. */
 const unframed: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
 
-/** The cost of a small part, in bytes. */
+/** The least work that a part counts for, in bytes. */
 const MIN_PART_WORK = 1_024
 
-/** The state of one decoding. */
 class BatchDecoder {
   private readonly parts: BatchPart[] = []
   private readonly changesets: string[] = []
@@ -129,7 +128,6 @@ class BatchDecoder {
       }
       const content = this.readPart(range, undefined, boundary)
       yield workOf(content === undefined ? range : NO_BYTES)
-      // A changeset's bytes count with its parts.
       if (content === undefined) continue
       const changeset = changesets.length
       for (const inner of this.split(changesets[changeset - 1] ?? '', content, { changeset })) {
@@ -153,7 +151,7 @@ class BatchDecoder {
     return splitParts(this.bytes, boundary, start, end, options)
   }
 
-  /** Reads a record, or the headers of a changeset: its content is returned, its boundary is the last one of `changesets` then. */
+  /** Reads a record and returns `undefined`, or adds the boundary of a changeset and returns the range of its content. */
   private readPart(
     range: PartRange,
     changeset: number | undefined,
@@ -183,7 +181,7 @@ class BatchDecoder {
     if (boundary === batchBoundary) {
       throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
     }
-    // An empty changeset costs as much as a record.
+    // An empty changeset costs as much as a record, so it has the same limit.
     if (this.changesets.length === limits.maxParts) throw tooMany('changesets', limits, at)
     this.changesets.push(boundary)
     return { start: end, end: range.end }
@@ -217,7 +215,7 @@ class BatchDecoder {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /** The JSON text in the charset of the part; what is known of the whole body saves reading it twice. */
+  /** Returns the JSON text of a part, or the fault of its encoding. Checking the whole body once saves checking each part. */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
     if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)
@@ -234,7 +232,7 @@ function workOf({ start, end }: PartRange): number {
 
 const RECORD_PART: MediaType = { type: 'application/http', parameters: [] }
 
-/** The type of a part: a record or, where the caller allows it, a changeset (batch-wire F13). */
+/** Returns the media type of a part, which must be a record or a changeset (batch-wire F13). Throws `ADP_PART_TYPE` for any other type. */
 function mediaTypeOf(contentType: string | undefined, at: ErrorLocation): MediaType {
   if (contentType === RECORD_PART.type) return RECORD_PART
   const media = contentType === undefined ? undefined : parsePartType(contentType, at)
@@ -281,8 +279,8 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
 /**
- * The id rule (service.md 4.2, last paragraph; batch-wire 3): the header's boundary is one of the delimiters of the body,
- * or its guid is the guid of the batch or of a changeset.
+ * Applies the id rule (service.md 4.2, last paragraph; batch-wire 3): true if the header's boundary is one of the delimiters in the body,
+ * or if its guid is the guid of the batch or of a changeset.
  */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
@@ -293,7 +291,7 @@ function guidOf(boundary: string): string | undefined {
   return GUID.exec(boundary)?.[0].toLowerCase()
 }
 
-/** The head of the last part in bytes, around the text of its Content-ID. */
+/** The previous head, with the offsets of its bytes and of its Content-ID. */
 interface Template {
   readonly start: number
   readonly idStart: number
@@ -303,8 +301,8 @@ interface Template {
 }
 
 /**
- * Reads part heads. Senders write the same head for every record but for the Content-ID, so the bytes of a head are first
- * held against those of the last one: equal before and after the id means equal in everything else, and nothing is parsed.
+ * Reads the heads of parts. Most clients write the same head for every record except for the Content-ID, so a head is not parsed if its
+ * bytes around the Content-ID equal those of the previous head.
  */
 class PartReader {
   private template: Template | undefined
@@ -316,7 +314,7 @@ class PartReader {
     this.options = options
   }
 
-  /** The head of a part that reads like the last one; undefined when it must be parsed. */
+  /** Returns the head of a part whose bytes match the previous head, or `undefined` if the part must be parsed. */
   readAlike(start: number, end: number): PartHead | undefined {
     const known = this.template
     if (known === undefined) return undefined
@@ -339,7 +337,7 @@ class PartReader {
     return { ...known.head, contentId, bodyStart: idEnd + after }
   }
 
-  /** Parses the HTTP request in a part and keeps it as the template for the next. */
+  /** Parses the HTTP request in a part and keeps its head as the template for the next parts. */
   read(start: number, mime: HeaderLines, contentStart: number, end: number, at: ErrorLocation): PartHead {
     const head = readHead(this.bytes, mime, contentStart, end, this.options, at)
     if (head.bodyStart - start > this.options.limits.maxPartHeaderBytes) {
@@ -351,18 +349,19 @@ class PartReader {
 
   private toTemplate(start: number, mime: HeaderLines, head: PartHead): Template | undefined {
     const { contentId, bodyStart } = head
-    // A head that its part's end has cut short may be longer in another part.
     if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined
-    // Ids in both places would have to be compared twice; such parts are parsed each.
+    // With a Content-ID in both places two texts would have to be compared, so such parts are always parsed.
     if (head.contentIdInHttp && mime.some(([name]) => name === 'content-id')) return undefined
     const [idStart, ...others] = this.idPositions(start, bodyStart, contentId)
     if (idStart === undefined || others.length > 0) return undefined
     return { start, idStart, idEnd: idStart + contentId.length, end: bodyStart, head }
   }
 
-  /** Where header lines named Content-ID hold exactly this id. */
+  /**
+   * Returns the offset of this id in each Content-ID line. A line with another id adds -1 twice, so that the caller finds more than one.
+   */
   private idPositions(start: number, end: number, contentId: string): number[] {
     const text = this.bytes.toString('latin1', start, end)
     const found: number[] = []

@@ -12,81 +12,76 @@ import {
   readBoundary,
 } from '../multipart/parts.ts'
 
-/** One part of a batch reply. */
 export interface ReplyPart {
-  /** From the MIME headers, else from the HTTP headers. */
+  /** The Content-ID of the MIME headers, else of the HTTP headers, or `undefined` if neither has one. */
   readonly contentId: string | undefined
-  /** Position of the changeset response that it stands in, from 1; undefined: directly under the batch. */
+  /** The position of the enclosing changeset response, counted from 1, or `undefined` for a part directly under the batch. */
   readonly changeset: number | undefined
   readonly mime: HeaderLines
   readonly status: number
-  /** The reason phrase of the status line; empty for none. */
+  /** The reason phrase of the status line, or an empty string. */
   readonly reason: string
   readonly http: HeaderLines
-  /** The text of the body; empty for none. */
   readonly body: string
 }
 
-/** A whole batch reply. */
 export interface BatchReply {
-  /** Changeset responses, also empty ones. */
+  /** The number of changeset responses, including empty ones. */
   readonly changesets: number
-  /** In order. The single 200 of the id rule has none. */
+  /** The parts in the order of the reply. The single 200 of the id rule has no parts. */
   readonly parts: readonly ReplyPart[]
 }
 
-/** A batch reply that is being read while it arrives. */
+/** Decodes a batch reply while it arrives. */
 interface ReplyDecoding {
-  /** Takes the next bytes; the parts that are whole by then. */
+  /** Accepts the next bytes and returns the parts that they complete. */
   push(chunk: Buffer): ReplyPart[]
-  /** Ends the reply; returns the parts that this completes. Error: `ADP_TRUNCATED` for an incomplete reply. */
+  /** Ends the reply and returns the parts that this completes. Throws `ADP_TRUNCATED` if the reply is incomplete. */
   end(): ReplyPart[]
 }
 
 /**
- * Decodes a V2 batch reply, flat or nested (batch-wire 2), as a client would. Errors: as `decodeBatch` for the envelope, `ADP_NESTING` for
- * changesets in changesets, `ADP_REQUEST_LINE` for a part without a status line, `ADP_LIMIT` for more parts than a batch may have and for a
- * part whose body is longer than `MAX_PART_BYTES`.
+ * Decodes a flat or nested V2 batch reply (batch-wire 2), as a client would. Throws the errors of `decodeBatch` for a broken envelope,
+ * `ADP_NESTING` for a changeset within a changeset, `ADP_REQUEST_LINE` for a part without a status line, and `ADP_LIMIT` for more parts
+ * than a batch may have or a part whose body is longer than `MAX_PART_BYTES`.
  */
 export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): BatchReply {
   return runAtOnce(decodeBatchReplyInSteps(bytes, contentType))
 }
 
-/** `decodeBatchReply` in steps, between which the caller can do other work. */
+/** Runs `decodeBatchReply` in steps, so that the caller can do other work in between. */
 export function* decodeBatchReplyInSteps(bytes: Buffer, contentType: string | undefined): Steps<BatchReply> {
   return yield* new ReplyDecoder(readBoundary(contentType)).decodeWhole(bytes)
 }
 
-/** As `decodeBatchReply`, for bytes that are still arriving. A part with the length of its body needs no delimiter behind it. */
+/** Creates a decoder for a reply that is still arriving. A part with a Content-Length is returned before the next delimiter arrives. */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
   return new ReplyDecoder(readBoundary(contentType))
 }
 
-/** The part that is being read. */
 interface OpenPart {
-  /** Offset of its headers. */
   readonly start: number
-  /** True for the first part of its multipart body: when it is also the last and blank, the body is empty (batch-wire F11). */
+  /** True for the first part of its multipart body. If this part is also the last one and blank, the body is empty (batch-wire F11). */
   readonly isFirst: boolean
-  /** True if the part was returned when its last byte arrived. */
+  /** True if the part was returned before the delimiter behind it arrived. */
   isDone: boolean
 }
 
-/** The cost of a part besides that of its bytes. */
+/** The work that a part counts for in addition to its bytes, in bytes. */
 const STEP_WORK = 512
-/** The bytes of the body of a part: it repeats its record, and has some more members. */
+/** Maximum length of the body of a part in bytes. The body repeats the record and adds some members. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
 
 class ReplyDecoder implements ReplyDecoding {
   private readonly parts: ReplyPart[] = []
-  /** Changeset responses so far. */
+  /** The number of changeset responses read so far. */
   private changesets = 0
-  /** The boundary of the batch and, within a changeset, that of the changeset; empty behind the end of the batch. */
+  /** The boundary of the batch and, within a changeset, the boundary of the changeset. Empty once the batch has ended. */
   private readonly boundaries: string[]
-  /** Bytes that are not read yet; `position` is where the search for the next delimiter begins. */
+  /** The received bytes. The search for the next delimiter begins at `position`; bytes before it are dropped. */
   private bytes: Buffer = Buffer.alloc(0)
   private position = 0
-  /** No delimiter begins before this offset. */
+  /** No delimiter begins before this offset, so the next search starts here. */
   private searchedTo = 0
   private readonly near = new NearDelimiters(defaultBatchLimits.maxParts)
   private part: OpenPart | undefined
@@ -113,7 +108,6 @@ class ReplyDecoder implements ReplyDecoding {
     return this.parts.splice(0)
   }
 
-  /** Decodes a reply of which all bytes are there. */
   *decodeWhole(bytes: Buffer): Steps<BatchReply> {
     this.bytes = bytes
     this.isFinal = true
@@ -122,7 +116,6 @@ class ReplyDecoder implements ReplyDecoding {
     return { changesets: this.changesets, parts: this.parts }
   }
 
-  /** Reads delimiter by delimiter, as far as the bytes go. */
   private *read(): Steps<void> {
     for (;;) {
       const boundary = this.boundaries.at(-1)
@@ -146,16 +139,15 @@ class ReplyDecoder implements ReplyDecoding {
     throw new AdapterError('ADP_TRUNCATED', message)
   }
 
-  /** The next delimiter with a complete line: further bytes could make it another line, or a closing one. */
+  /** Finds the next complete delimiter line. Further bytes could turn an incomplete one into another line or a closing delimiter. */
   private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
     const { bytes, isFinal } = this
-    // Lines that are still arriving would be counted again and again.
+    // Lines that are still arriving would be counted several times.
     const near = isFinal ? this.near : undefined
     const find = createDelimiterFinder(bytes, boundary, defaultBatchLimits.maxBoundaryPadding, near)
     const found = yield* find(Math.max(this.position, this.searchedTo), bytes.length)
     if (found !== undefined && (isFinal || bytes[found.end - 1] === LF)) return found
     this.searchedTo = Math.max(this.position, found?.start ?? bytes.lastIndexOf(LF))
-    // What precedes the first delimiter is not read.
     if (this.part === undefined) this.position = this.searchedTo
     return undefined
   }
@@ -167,7 +159,7 @@ class ReplyDecoder implements ReplyDecoding {
     if (closing) this.boundaries.pop()
   }
 
-  /** Goes on with the parts of a changeset, once its headers are there. `to`: where the part ends, where that is known. */
+  /** Enters a changeset once its headers have arrived, and returns true if it did. `to` is the end of the part, if it is known. */
   private enterChangeset(to = this.bytes.length): boolean {
     const { part } = this
     if (part === undefined || part.isDone) return false
@@ -176,7 +168,7 @@ class ReplyDecoder implements ReplyDecoding {
     const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, at)
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
     if (!/^multipart\//i.test(type)) return false
-    // A reply is another's text: its depth is bounded like that of a request.
+    // The reply comes from another program, so its depth is bounded like the depth of a request.
     if (this.boundaries.length > 1)
       throw new AdapterError('ADP_NESTING', 'A changeset of the reply holds another one.')
     this.boundaries.push(readBoundary(type, at))
@@ -188,7 +180,7 @@ class ReplyDecoder implements ReplyDecoding {
     return true
   }
 
-  /** The part before a delimiter, unless it was given out already or the body is empty. */
+  /** Returns the part before a delimiter, or `undefined` if the part was returned earlier or the multipart body is empty. */
   private *takePart({ start, closing }: Delimiter): Steps<ReplyPart | undefined> {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
@@ -198,7 +190,7 @@ class ReplyDecoder implements ReplyDecoding {
     return this.toPart(head, bodyStart, end)
   }
 
-  /** The part that is being read, where its own length says that it is whole and nothing contradicts. */
+  /** Returns the part being read if its Content-Length shows that it is complete and no byte contradicts; otherwise `undefined`. */
   private takeWhole(): ReplyPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone || this.isFinal) return undefined
@@ -218,7 +210,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { ...head, body: this.bytes.toString('utf8', start, end).trim() }
   }
 
-  /** Reads a part up to its body; `length` is that of the body, where the part has a Content-Length. */
+  /** Reads a part up to its body. `length` is the Content-Length, or `undefined` if the part has none. */
   private readHead(
     start: number,
     end: number,
@@ -247,7 +239,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { head, bodyStart: http.end, length: digits === undefined ? undefined : Number(digits) }
   }
 
-  /** True while the bytes after a body, from `end` on, can become the next delimiter. */
+  /** Returns true as long as the bytes after a body, from `end` on, may become the next delimiter. */
   private mayEnd(end: number): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
     const rest = this.bytes.toString('latin1', end, end + delimiter.length + 2)
@@ -264,11 +256,13 @@ const tooLong = (): AdapterError =>
     `A part of the reply has more than ${formatBytes(MAX_PART_BYTES)}, the limit.`,
   )
 
-/** A longer status line is cut. */
+/** Maximum number of bytes read from a status line. The rest of a longer line is cut off. */
 const MAX_STATUS_LINE_BYTES = 1_024
 const LF = 0x0a
 
-/** The offset behind the blank line of the first header block; `undefined` if there is none within the limit for headers. */
+/**
+ * Returns the offset behind the blank line that ends the first header block, or `undefined` if there is none within the limit for headers.
+ */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
   for (let at = from; at < Math.min(to, from + defaultBatchLimits.maxPartHeaderBytes);) {
     const { text, next } = lineEnd(bytes, at, to)

@@ -1,33 +1,34 @@
 import { STATUS_CODES } from 'node:http'
 
-/** Where parts go: directly under the batch response, or one level down, by changeset (batch-wire A6). */
+/** Where parts go: directly under the batch response (`flat`), or into a changeset response for each changeset (batch-wire A6). */
 export type BatchLayout = 'flat' | 'nested'
 
-/** The answer to one record. */
 export interface PartReply {
   readonly contentId: string | undefined
   readonly contentIdInHttp: boolean
-  /** Position of the record's changeset, from 1; undefined for a part directly under the batch. */
+  /** The position of the record's changeset, counted from 1, or `undefined` for a part directly under the batch. */
   readonly changeset: number | undefined
   readonly status: number
-  /** JSON on one line; undefined for an answer without a body (204). */
+  /** The JSON on one line, or `undefined` for a reply without a body (204). */
   readonly json: string | undefined
 }
 
-/** Writes the pieces of one batch response, in order; concatenated they are the body (batch-wire 2). */
+/** Encodes one batch response in pieces. Concatenated in order, the pieces are the body (batch-wire 2). */
 export interface BatchEncoder {
-  /** The `Content-Type` of the reply: one blank, an unquoted boundary and nothing after it (batch-wire A1). */
+  /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
-  /** The end of the body; every changeset up to `changesets` has had its part by then (nested layout). */
+  /**
+   * Returns the end of the body. In the nested layout it first writes an empty changeset for each one up to `changesets` without a part.
+   */
   close(changesets: number): string
 }
 
 /**
- * Creates the encoder of one response. `newId` gives a new guid for each boundary. Lines end in CRLF whatever the request
- * used, header names are in canonical case, no header is empty (batch-wire A2). `msgtypeResponse`: parts are
- * `application/http; msgtype=response` (RFC 9112 10.2), which @odata/client cannot read. `recordsUrl`: the absolute address of the
- * records, for `Location` of those that were created; undefined: no part has it.
+ * Creates the encoder of one response. Lines end in CRLF whatever the request used, header names are in canonical case, and no header is
+ * empty (batch-wire A2). `newId` returns a new guid for each boundary. `msgtypeResponse` adds `msgtype=response` to the type of parts (RFC
+ * 9112 10.2), which @odata/client cannot read. `recordsUrl` is the absolute URL of the record collection, for the `Location` of created
+ * records; without it no part has a `Location`.
  */
 export function createBatchEncoder(
   layout: BatchLayout,
@@ -73,8 +74,8 @@ export function createBatchEncoder(
 }
 
 /**
- * The answer when the ids of header and body differ: a batch response with one empty changeset response, whatever became of
- * the records (service.md 4.2, last paragraph; batch-wire 3).
+ * Encodes the reply to a batch whose ids in header and body differ: one empty changeset response, whatever the outcomes of the records
+ * (service.md 4.2, last paragraph; batch-wire 3).
  */
 export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
   const encoder = createBatchEncoder('nested', newId)
@@ -82,8 +83,8 @@ export function encodeMismatch(newId: () => string): { contentType: string; body
 }
 
 /**
- * The address of the record that an answer created; undefined for any other answer. A client of OData finds in it what it has created
- * (OData 4.01 Protocol 8.3.4). It follows from the answer alone, so that a stored one has it again.
+ * Returns the URL of the record that a reply created, or `undefined` if there is none. OData clients read it from `Location` (OData 4.01
+ * Protocol 8.3.4). It depends only on the reply, so a stored reply has the same URL again.
  */
 export function locationOf(
   { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
@@ -104,7 +105,7 @@ function encodePart(
   const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
   const content =
     reply.json === undefined
-      ? '\r\n\r\n' // the blank line after the headers, and the line end that belongs to the delimiter
+      ? '\r\n\r\n' // the blank line after the headers, then the line end that belongs to the delimiter
       : 'Content-Type: application/json; odata.metadata=minimal\r\n' +
         `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
   return (

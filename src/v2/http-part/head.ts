@@ -4,19 +4,19 @@ import type { BatchLimits } from '../limits.ts'
 import { readCharset, type RecordCharset } from '../record/decode-record.ts'
 import { type HeaderLines, lineEnd, partOf, readHeaders, valuesOf } from './headers.ts'
 
-/** How the JSON of the reply is annotated, as the record asked in `Accept` (OData JSON 3.1). */
+/** The amount of metadata in the JSON of a reply, as requested by the record's `Accept` header (OData JSON 3.1). */
 export type MetadataLevel = 'none' | 'minimal' | 'full'
 
-/** How a record wants to be answered. */
+/** The form of reply that a record requests. */
 export interface Preferences {
-  /** `Prefer: return=minimal` (RFC 7240 4.2): 204 instead of 201. */
+  /** True if the record has `Prefer: return=minimal` (RFC 7240 4.2): the reply is 204 instead of 201. */
   readonly prefersMinimal: boolean
   readonly metadata: MetadataLevel
 }
 
-/** Reads the values of `Prefer` and `Accept`; several lines of one header are joined by commas, '' means none. */
+/** Reads the values of `Prefer` and `Accept`. Several lines of a header are joined by commas; an empty string means no header. */
 export function readPreferences(prefer: string, accept: string): Preferences {
-  // OData 4.01 leaves out the prefix `odata.`.
+  // OData 4.01 omits the prefix `odata.`.
   const level = /(?<![.\w])(?:odata\.)?metadata\s*=\s*"?(none|minimal|full)\b/i
     .exec(accept)?.[1]
     ?.toLowerCase()
@@ -27,8 +27,9 @@ export function readPreferences(prefer: string, accept: string): Preferences {
 }
 
 /**
- * True for a generic OData client, which needs the nested layout (batch-wire A6): it names an OData version, or accepts multipart/mixed, which
- * is all that the SAP Cloud SDK says. The request of service.md 4.2 has none of these headers. `headers` by their names in lower case.
+ * Returns true for a generic OData client, which needs the nested layout (batch-wire A6). Such a client names an OData version or accepts
+ * multipart/mixed; the SAP Cloud SDK does only the latter. The request of service.md 4.2 has none of these headers. The names in `headers`
+ * are in lower case.
  */
 export function isGenericClient(headers: {
   readonly accept?: string | undefined
@@ -41,17 +42,16 @@ export function isGenericClient(headers: {
   )
 }
 
-/** The headers around one record; most parts of a batch differ in the Content-ID only. */
+/** The headers around one record. Most parts of a batch differ only in the Content-ID. */
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
   readonly charset: RecordCharset
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers; the reply puts it there, too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers; the reply then repeats it there (batch-wire A3). */
   readonly contentIdInHttp: boolean
-  /** First byte of the JSON body. */
   readonly bodyStart: number
-  /** False when the part ended before the blank line after the HTTP headers: it has no body. */
+  /** False if the part ended before the blank line after the HTTP headers, so that it has no body. */
   readonly closed: boolean
 }
 
@@ -61,9 +61,9 @@ export interface HeadOptions {
 }
 
 /**
- * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2): blank lines, request line, headers. `mime` are
- * the part's own headers, already read. Errors: `ADP_PART_ENCODING` (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16),
- * `ADP_TARGET` (F21), `ADP_HEADER` (F15).
+ * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2): blank lines, request line and headers. `mime` holds the part's
+ * own headers, which the caller has read. Throws `ADP_PART_ENCODING` (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16), `ADP_TARGET`
+ * (F21), `ADP_HEADER` (F15) or `ADP_LIMIT` (F27).
  */
 export function readHead(
   bytes: Buffer,
@@ -87,7 +87,7 @@ export function readHead(
   const http = readHeaders(bytes, first.next, to, options.limits, at)
   const mimeIds = valuesOf(mime, 'content-id').filter((id) => id !== '')
   const httpIds = valuesOf(http.lines, 'content-id').filter((id) => id !== '')
-  // V2's reader asks the HTTP headers only where the MIME headers have none.
+  // V2's reader looks at the HTTP headers only if the MIME headers have no Content-ID.
   const [contentId, ...others] = new Set(mimeIds.length > 0 ? mimeIds : httpIds)
   if (others.length > 0) {
     throw new AdapterError(
@@ -114,10 +114,10 @@ export function readHead(
   }
 }
 
-/** Encodings of a multipart part that change no byte (RFC 2045 6.4; batch-wire F32). */
+/** The encodings of a multipart part that leave its bytes unchanged (RFC 2045 6.4; batch-wire F32). */
 export const multipartEncodings = ['binary', '7bit', '8bit']
 
-/** Refuses a `Content-Transfer-Encoding` that is not `allowed` (batch-wire F14, F32). Errors: `ADP_PART_ENCODING`. */
+/** Throws `ADP_PART_ENCODING` if a `Content-Transfer-Encoding` is not one of `allowed` (batch-wire F14, F32). */
 export function checkTransferEncoding(
   mime: HeaderLines,
   allowed: readonly string[],
@@ -161,21 +161,23 @@ function readRequestLine(
   return { method, target: checkTarget(uri, options.serviceHosts, at) }
 }
 
-// RFC 9112 3: method SP request-target SP HTTP-version; senders pad it. V2's reader takes everything between the first blank and the last one for
-// the target, so a target may contain blanks (batch-wire F21).
+// RFC 9112 3: method SP request-target SP HTTP-version; some senders add blanks. V2's reader takes everything between the first and the
+// last blank as the target, so a target may contain blanks (batch-wire F21).
 const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([!-~\u0080-\u00ff](?:[ -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
-/** The target in the request line of a part. */
+/** The kind of resource in the request line of a part. */
 type TargetKind = 'collection' | 'entity'
 
 const COLLECTION = 'attendancerecords'
 
 /**
- * Checks the request target of a part (batch-wire F21): relative, absolute path, or absolute URL, with or without a slash at its
- * end. It is only checked, never followed, and a client that changed its base address may still write the old host: `serviceHosts`
- * are the host names that count, in lower case without port; undefined: any. Errors: `ADP_TARGET` for another host, a URL with
- * credentials, which are not repeated, a path outside the attendance records, or a `..` segment, also when encoded.
+ * Checks the request target of a part (batch-wire F21): a relative path, an absolute path or an absolute URL, with or without a slash at
+ * its end. The target is never followed. A client that changed its base address may still write the old host: `serviceHosts` lists the
+ * accepted host names, in lower case and without port, and any host is accepted if it is `undefined`.
+ *
+ * Throws `ADP_TARGET` for another host, a URL with credentials, a path outside the attendance records, or a `..` segment, even if it is
+ * encoded. The message does not repeat the credentials.
  */
 function checkTarget(
   target: string,
@@ -207,7 +209,7 @@ function stripOrigin(
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url === undefined) throw fault('is not a URL', at)
-  // By the text: URL takes an empty name and password for none.
+  // The text is searched because `URL` drops an empty name and password.
   const [, authority = '', rest = ''] = /^[^:]+:\/*([^/?#\\]*)(.*)$/.exec(target) ?? []
   if (authority.includes('@'))
     throw fault(
@@ -216,11 +218,11 @@ function stripOrigin(
     )
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
     throw fault('names a host that is not among serviceHosts of the partner', at)
-  // The text after the authority, not url.pathname: that has its ".." segments already resolved.
+  // The path is taken from the text because `url.pathname` has its ".." segments already resolved.
   return rest
 }
 
-// Decoded twice: double encoding must not hide a segment that a later hop would decode.
+// The path is decoded twice, because double encoding must not hide a segment that a later hop would decode.
 function decodePath(path: string, at: ErrorLocation): string {
   try {
     return decodeURIComponent(decodeURIComponent(path))

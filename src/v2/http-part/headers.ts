@@ -8,12 +8,12 @@ const COLON = 0x3a
 const SPACE = 0x20
 const TAB = 0x09
 
-/** Header lines of one part: names in lower case, values trimmed and unfolded, in order. */
+/** The header lines of one part, in order. Names are in lower case; values are trimmed and unfolded. */
 export type HeaderLines = readonly (readonly [name: string, value: string])[]
 
 interface HeaderBlock {
   readonly lines: HeaderLines
-  /** First byte after the blank line. */
+  /** The offset of the first byte after the blank line. */
   readonly end: number
   /** False if the part ended before a blank line. */
   readonly closed: boolean
@@ -22,9 +22,9 @@ interface HeaderBlock {
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
- * Reads header lines up to a blank line within `[from, to)`: any case, blanks or tabs or nothing after the colon, folded
- * lines joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes over 0x7F are read as UTF-8.
- * Errors: `ADP_HEADER` for a line without a colon, a name that is not a token, or a control character; `ADP_LIMIT`.
+ * Reads header lines within `[from, to)` up to a blank line. Names may be in any case, blanks and tabs may follow the colon, and folded
+ * lines are joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes over 0x7F are read as UTF-8. Throws `ADP_HEADER` for a malformed
+ * line, a name that is not a token or a control character, and `ADP_LIMIT` for too many lines or bytes.
  */
 export function readHeaders(
   bytes: Buffer,
@@ -39,7 +39,7 @@ export function readHeaders(
     const { text: end, next } = lineEnd(bytes, position, to)
     if (end === position) return { lines, end: next, closed: true }
     if (next - from > limits.maxPartHeaderBytes) throw overLimit(limits, { ...at, offset: position })
-    // Folded lines count too: each is joined to the one before it.
+    // Folded lines count too, because each one is appended to the line before it.
     if (count === limits.maxHeaderLines) {
       const message = `${partOf(at)} has more than ${limits.maxHeaderLines} header lines, the limit.`
       throw new AdapterError('ADP_LIMIT', message, { at: { ...at, offset: position } })
@@ -59,14 +59,14 @@ export function readHeaders(
   return { lines, end: to, closed: false }
 }
 
-/** The end of the text of the line at `from`, without CR, and the start of the next line. */
+/** Returns the end of the text of the line at `from`, without CR, and the start of the next line. */
 export function lineEnd(bytes: Buffer, from: number, to: number): { text: number; next: number } {
   const found = bytes.indexOf(LF, from)
   if (found === -1 || found >= to) return { text: to, next: to }
   return { text: found > from && bytes[found - 1] === CR ? found - 1 : found, next: found + 1 }
 }
 
-/** All values of one header, in order; `name` in lower case. */
+/** Returns all values of one header, in order. `name` must be in lower case. */
 export function valuesOf(lines: HeaderLines, name: string): string[] {
   return lines.filter(([own]) => own === name).map(([, value]) => value)
 }
@@ -79,7 +79,7 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   return [name.toLowerCase(), textWithin(bytes, colon + 1, to)]
 }
 
-/** The text between two offsets without the spaces and tabs around it: any other character, such as a no-break space, belongs to the value. */
+/** Returns the text between two offsets, trimmed of spaces and tabs. Other characters, such as a no-break space, belong to the value. */
 function textWithin(bytes: Buffer, from: number, to: number): string {
   let [start, end] = [from, to]
   while (start < end && isBlank(bytes[start])) start += 1
@@ -106,13 +106,12 @@ function badLine(what: string, offset: number, at: ErrorLocation): AdapterError 
   )
 }
 
-/** The error of a part whose headers are too long. */
 export function overLimit(limits: BatchLimits, at: ErrorLocation): AdapterError {
   const limit = formatBytes(limits.maxPartHeaderBytes)
   return new AdapterError('ADP_LIMIT', `${partOf(at)} has headers of more than ${limit}, the limit.`, { at })
 }
 
-/** The part that an error is about, as the beginning of a sentence. */
+/** Returns the name of the part that an error is about, to begin a sentence with. */
 export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
 }

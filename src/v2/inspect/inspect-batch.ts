@@ -9,23 +9,22 @@ import { type Finding, inspectParts, remedies } from './inspect-parts.ts'
 
 const LF = 0x0a
 const CR = 0x0d
-/** How many lines are looked at between two steps. */
 const STEP_LINES = 1_024
-/** The cost of looking at a line, and at what surrounds a part, in bytes. */
+/** The work that a line, or the bytes around a part, count for, in bytes. */
 const LINE_WORK = 64
 const PART_WORK = 128
 
-/** The result of an inspection; `batch` is undefined if the envelope is broken. */
+/** The result of an inspection. `batch` is `undefined` if the envelope is broken. */
 interface Inspection {
   readonly batch: Batch | undefined
-  /** In the order of the body. */
+  /** The findings in the order of their offsets. */
   readonly findings: readonly Finding[]
 }
 
 /**
- * Inspects a batch offline: faults that the adapter would refuse, and deviations that only a stricter server would
- * (batch-wire 1 and 3). The decoder is the adapter's own, so nothing is refused here or there alone. `contentType` is the header
- * that the batch would be sent with. Never throws for a bad batch.
+ * Inspects a batch offline. Reports the faults that the adapter would refuse, and the deviations that only a stricter server would refuse
+ * (batch-wire 1 and 3). The adapter's own decoder is used, so that both refuse the same batches. `contentType` is the header that the batch
+ * would be sent with. Never throws for a faulty batch.
  */
 export function inspectBatch(
   bytes: Buffer,
@@ -35,7 +34,7 @@ export function inspectBatch(
   return runAtOnce(inspectBatchInSteps(bytes, contentType, options))
 }
 
-/** `inspectBatch` in steps, between which the caller can do other work. */
+/** Runs `inspectBatch` in steps, so that the caller can do other work in between. */
 export function* inspectBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,
@@ -57,7 +56,6 @@ export function* inspectBatchInSteps(
   return { batch, findings: inOrder(findings) }
 }
 
-/** Findings of a broken envelope besides its error. */
 function* inspectBroken(bytes: Buffer, contentType: string | undefined): Steps<Finding[]> {
   try {
     return yield* inspectDelimiters(bytes, readBoundary(contentType))
@@ -68,7 +66,6 @@ function* inspectBroken(bytes: Buffer, contentType: string | undefined): Steps<F
   }
 }
 
-/** An error of the whole request as a finding. */
 export function toFinding(error: AdapterError): Finding {
   const { offset, part } = error.at
   return {
@@ -81,7 +78,7 @@ export function toFinding(error: AdapterError): Finding {
   }
 }
 
-/** Text before the first delimiter (batch-wire F3). */
+/** Reports a byte order mark at the start of the body (batch-wire F3). */
 function inspectStart(bytes: Buffer): Finding[] {
   if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return []
   return [
@@ -95,7 +92,7 @@ function inspectStart(bytes: Buffer): Finding[] {
   ]
 }
 
-/** Line ends of the framing (batch-wire F1); those inside a record are the JSON's own. */
+/** Reports line ends of the framing that are not CRLF (batch-wire F1). Line ends inside a record belong to its JSON. */
 function* inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Steps<Finding[]> {
   const bareLf = yield* findBareLf(bytes, parts)
   if (bareLf === undefined) return []
@@ -138,7 +135,6 @@ function inspectContentType(contentType: string | undefined): Finding[] {
   ]
 }
 
-/** The faults of a record as findings. */
 export function toFindings(
   { part, start }: Pick<BatchPart, 'part' | 'start'>,
   faults: readonly RecordFault[],
@@ -157,10 +153,10 @@ function inOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((one, other) => (one.offset ?? -1) - (other.offset ?? -1))
 }
 
-/** How many changesets a finding names. */
+/** Maximum number of changesets that a finding names. */
 const NAMED = 3
 
-/** The id rule: a client whose ids differ does not get the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
+/** Checks the id rule. A client whose ids differ does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
 function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {
@@ -188,7 +184,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** Both boundaries of a body that cannot be decoded, where its first delimiter line is not of the one in the header. */
+/** Reports both boundaries of a body that cannot be decoded if its first delimiter line does not have the boundary of the header. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []
@@ -202,7 +198,7 @@ function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   ]
 }
 
-/** `the boundary "b" and the changesets "c", "d"` */
+/** Returns a phrase such as `the boundary "b" and the changesets "c", "d"`. */
 function namesOf({ boundary, changesets }: Batch): string {
   const names = changesets.slice(0, NAMED).map((name) => `"${name}"`)
   const others = changesets.length - names.length
@@ -211,12 +207,12 @@ function namesOf({ boundary, changesets }: Batch): string {
   return `the boundary "${boundary}" and the changeset${changesets.length === 1 ? '' : 's'} ${names.join(', ')}${more}`
 }
 
-/** No header can name it, so no delimiter of a body is its own. */
+/** No header can name this boundary, so no delimiter of a body has it. */
 const NO_BOUNDARY = '\u0000'
 
 /**
- * The boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else that of the
- * first delimiter line. Undefined for a body that has none. Done in steps.
+ * Guesses the boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else of the first
+ * delimiter line. Returns `undefined` if the body has neither.
  */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
@@ -228,7 +224,7 @@ export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   }
 }
 
-/** The boundary of the first line that can be a delimiter, opening or closing. */
+/** Returns the boundary of the first line that can be a delimiter, or `undefined` if there is none. */
 function* firstBoundary(bytes: Buffer, from = 0): Steps<string | undefined> {
   for (const line of dashLines(bytes, from, bytes.length, Infinity)) {
     if (typeof line === 'number') yield line

@@ -2,23 +2,22 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
-/** `error`: the batch or a record of it is refused; `warning`: something surprises; `note`: accepted, but worth to know. */
+/** `error`: the batch or a record is refused. `warning`: the result may surprise the client. `note`: the deviation is accepted. */
 export type Severity = 'error' | 'warning' | 'note'
 
 /** A finding about a batch, with a remedy. It never contains a value of a record. */
 export interface Finding {
   readonly severity: Severity
-  /** Stable name for programs: an error code, or a word such as `bareLf`. */
+  /** The stable name for programs: an error code, or a word such as `bareLf`. */
   readonly code: string
   readonly message: string
   readonly remedy: string
-  /** Byte offset from 0, where known. */
+  /** The byte offset from 0, if it is known. */
   readonly offset?: number
-  /** Position of the record from 1, where known. */
+  /** The position of the record from 1, if it is known. */
   readonly part?: number
 }
 
-/** The remedy for each error of the envelope or a record. */
 export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_MEDIA_TYPE: 'Send Content-Type: multipart/mixed; boundary=<boundary>.',
   ADP_BOUNDARY:
@@ -57,13 +56,13 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_UNMAPPED_FIELD: 'Leave the field out: V3 has no place for it.',
 }
 
-/** Findings of one kind are reported once, with the first place and the count. */
+/** A rule about parts. Its findings are reported as one, with the first part and the count. */
 interface Rule {
   readonly code: string
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** `head` is the part's MIME headers and HTTP request up to its body, `json` reads the body where it has an apostrophe. */
+  /** Returns true if the part breaks the rule. `head` is everything before the body; `json` returns the body if it has an apostrophe. */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
@@ -73,13 +72,13 @@ const BACKSLASH = 0x5c
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
 const LENGTH = /^content-length[ \t]*:([^\r\n]*)/im
 
-/** The Content-Length among the HTTP headers, which follow a blank line: among the MIME headers it is that of the whole part. */
+/** Returns the Content-Length among the HTTP headers, which follow a blank line. Among the MIME headers it counts the whole part. */
 function lengthOf(head: string): string | undefined {
   const mimeEnd = head.search(/\n\r?\n/)
   return mimeEnd < 0 ? undefined : LENGTH.exec(head.slice(mimeEnd))?.[1]?.trim()
 }
 
-/** Double quotes may enclose apostrophes. */
+/** Returns true if an apostrophe stands outside a string in double quotes. */
 function hasSingleQuotes(json: string): boolean {
   let isInString = false
   for (let at = 0; at < json.length; at += 1) {
@@ -151,15 +150,14 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** The cost of a small part, in bytes. */
+/** The least work that a part counts for, in bytes. */
 const MIN_PART_WORK = 1_024
 
-/** Deviations in the parts of a sound batch that are accepted (batch-wire F10, F16, F19, F24, 4). */
+/** Reports the accepted deviations in the parts of a sound batch (batch-wire F10, F16, F19, F24, 4). */
 export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Finding[]> {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
   for (const part of batch.parts) {
-    // Between the end of the last body and the start of this one are delimiter lines and, after the last of them, the head.
     const between = bytes.toString('latin1', headStart, part.start)
     const head = between.slice(between.lastIndexOf('\n--') + 1)
     yield Math.max(MIN_PART_WORK, part.end - headStart)
@@ -177,7 +175,7 @@ export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Findi
   return [...findings, ...repeated(batch.parts, 'contentId'), ...repeated(batch.parts, 'key')]
 }
 
-/** The text of a record that has an apostrophe; empty for all others, and for one that is too long to be read. */
+/** Returns the text of a record that has an apostrophe, or an empty string for any other record and for one that is too long. */
 function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
   const json = bytes.subarray(start, end)
   const isTooLong = faults?.some(({ code }) => code === 'ADP_RECORD_LIMIT') === true
@@ -203,7 +201,7 @@ function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
   }
 }
 
-/** Two parts with one Content-ID, or two records for the same learner and event. */
+/** Reports the first two parts with the same Content-ID, or the first two records for the same learner and event. */
 function repeated(parts: readonly BatchPart[], by: 'contentId' | 'key'): Finding[] {
   const seen = new Map<string, number>()
   for (const part of parts) {

@@ -8,18 +8,18 @@ const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** Number of lines that the search reads in a step, and what that costs, in bytes. */
+/** The number of lines read in one step, and the work that the step counts for, in bytes. */
 const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
 /**
- * Chooses the boundary that frames the body (batch-wire F12), in steps: yields between them, returns it. Normally it is the
- * header's. Legacy clients name a changeset's id there, or an id that is nowhere in the body; then the outermost closed
- * envelope frames it, so that no changeset is left outside: of the lines `--<token>` before the header's first own delimiter,
- * the one whose `--<token>--` comes last.
+ * Chooses the boundary that frames the body (batch-wire F12). Normally this is the boundary of the header. Some legacy clients name the id
+ * of a changeset there, or an id that is not in the body. Then the outermost closed envelope frames the body, so that no changeset is left
+ * outside: of the lines `--<token>` before the first delimiter of the header's boundary, the one whose `--<token>--` comes last.
  *
- * Errors: `ADP_TRUNCATED` when neither the header's boundary nor a closed envelope is there, or when an envelope was
- * opened (a delimiter line with the headers of content below it) and would be left outside (F8); `ADP_LIMIT`.
+ * Throws `ADP_TRUNCATED` if the body has neither the header's boundary nor a closed envelope, or if an envelope that it opens would be left
+ * outside (F8). A delimiter line with headers of content below it opens an envelope. Throws `ADP_LIMIT` if too many lines begin with two
+ * dashes.
  */
 export function* chooseBoundary(
   bytes: Buffer,
@@ -31,10 +31,10 @@ export function* chooseBoundary(
   const find = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding, near)
   const own = yield* find(from, bytes.length)
   const limit = own?.start ?? bytes.length
-  // The usual body opens with the header's delimiter: no line with two dashes before it.
+  // The usual body opens with the delimiter of the header and has no line with two dashes before it.
   if (own !== undefined && (yield* nextDashes(bytes, from, from, bytes.length)) === limit)
     return headerBoundary
-  // A record in a changeset of its own has three such lines.
+  // A record in its own changeset has three lines that begin with two dashes.
   const maxLines = 4 * limits.maxParts + 64
   const candidates = yield* collectTokens(bytes, from, limit, maxLines)
   const closes = yield* collectCloses(bytes, from, candidates, headerBoundary, maxLines)
@@ -63,11 +63,11 @@ export function* chooseBoundary(
 interface Opener {
   /** Offset of the first line with this token. */
   readonly start: number
-  /** True when headers of content follow: an envelope or part, not prose. */
+  /** True if headers of content follow, so that the line belongs to an envelope or a part and not to prose. */
   readonly declares: boolean
 }
 
-/** The lines `--<token>` that start before `limit`, by token, in order. */
+/** Collects the lines `--<token>` that start before `limit`, by token, in order. */
 function* collectTokens(
   bytes: Buffer,
   from: number,
@@ -88,7 +88,7 @@ function* collectTokens(
   return tokens
 }
 
-/** The offset of the last `--<token>--` after its opening line, for each candidate and for the header's boundary. */
+/** Collects the offset of the last `--<token>--`, for each candidate if it comes after the opening line, and for the header's boundary. */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -111,9 +111,8 @@ function* collectCloses(
   return closes
 }
 
-/** A line that begins with two dashes. */
 interface DashLine {
-  /** The text after the dashes, without blanks at its end. */
+  /** The text after the dashes, without trailing blanks. */
   readonly token: string
   readonly start: number
   readonly end: number
@@ -121,17 +120,14 @@ interface DashLine {
 
 const LINE_OF_DASHES = Buffer.from('\n--')
 
-/** The offset of the next line that begins with two dashes, in steps; -1 if there is none. `bodyStart` begins a line too. */
+/** Returns the offset of the next line that begins with two dashes, or -1 if there is none. `bodyStart` begins a line too. */
 function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: number): Steps<number> {
   if (from === bodyStart && bytes[from] === DASH && bytes[from + 1] === DASH) return from
   const found = yield* searchInSteps(bytes, LINE_OF_DASHES, Math.max(from - 1, bodyStart), limit - 1)
   return found === -1 ? -1 : found + 1
 }
 
-/**
- * Every line that begins with two dashes and starts before `limit`; numbers are what the search for them costs.
- * Errors: `ADP_LIMIT`.
- */
+/** Yields the lines that begin with two dashes and start before `limit`, and, as numbers, the work of the search. Throws `ADP_LIMIT`. */
 export function* dashLines(
   bytes: Buffer,
   from: number,
@@ -154,14 +150,14 @@ export function* dashLines(
 }
 
 /**
- * Creates a test whether one of the header lines at an offset is of MIME content; a line that is not a header ends the search.
- * Call it for one line after another: lines that look like headers are read once for all lines above them.
+ * Creates a function that returns true if one of the header lines at an offset describes MIME content. A line that is not a header ends the
+ * search. Call the function with ascending offsets, so that each line is read only once.
  */
 function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false
   return function* (from) {
-    // The previous search read past this line, so it ended where this one would.
+    // The previous search read past this line, so it ended where this one would end.
     if (from < readTo) return declares
     declares = false
     let lines = 0

@@ -1,22 +1,18 @@
-/** The part of a body that is examined: a program that encodes text wrongly does so from the first line on. */
+/** The number of bytes examined. A program that encodes text wrongly does so from the first line on. */
 const EXAMINED_BYTES = 65_536
 
-/** A byte order mark of UTF-16, or four characters of ASCII, each with a zero beside it. */
+/** Matches a byte order mark of UTF-16, or four ASCII characters with a zero byte beside each. */
 const UTF16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4})/
-/** A delimiter, a header field or a request line with such a line end. */
+/** Matches a delimiter, a header field or a request line, without its line end. */
 const FRAMING = '(?:--|[\\w-]{1,64}:|[A-Z]{1,16} )[^\\r\\n]*'
 const CR_CR_LF = new RegExp(`(?:^|\\n)${FRAMING}\\r\\r\\n`)
 const CR_ALONE = new RegExp(`^\\r*${FRAMING}\\r[^\\n]`)
 
-/** Returns true for a text that is encoded in UTF-16. */
 export function isUtf16(bytes: Buffer): boolean {
   return UTF16.test(bytes.toString('latin1', 0, 8))
 }
 
-/**
- * Names the encoding or the line ends for which no line of a body can be a delimiter (batch-wire F8). Returns `undefined` if the body has
- * neither fault.
- */
+/** Returns a message about the encoding or line ends that make delimiters unreadable (batch-wire F8), or `undefined` if they are sound. */
 export function describeMisencoding(bytes: Buffer): string | undefined {
   if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send it in UTF-8.'
   const text = bytes.toString('latin1', 0, EXAMINED_BYTES)

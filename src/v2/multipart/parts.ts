@@ -2,20 +2,20 @@ import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 
-// RFC 2046 5.1.1: bchars, and no blank at the end. Underscore, dot and the like are all in it.
+// RFC 2046 5.1.1: bchars, without a trailing blank.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
-// Programs of COM and Delphi quote guids in braces, and .NET reads any quoted text (batch-wire F31).
+// COM and Delphi programs quote guids in braces, and .NET reads any quoted text (batch-wire F31).
 const QUOTED_BOUNDARY = /^[ -~]{0,199}[!-~]$/
 
-/** True for text that may be a boundary: 1 to 200 printable characters of ASCII, no blank at the end. */
+/** Returns true for text that may be a boundary: 1 to 200 printable ASCII characters without a trailing blank. */
 export function isBoundary(text: string): boolean {
   return QUOTED_BOUNDARY.test(text)
 }
 
 /**
- * The boundary that a `Content-Type` of `multipart/mixed` names (batch-wire F5 to F7).
- * Errors: `ADP_MEDIA_TYPE` for another type, `ADP_BOUNDARY` for none, two, an empty, too long or ill-formed one.
+ * Returns the boundary that a `Content-Type` of `multipart/mixed` names (batch-wire F5 to F7). Throws `ADP_MEDIA_TYPE` for another type,
+ * and `ADP_BOUNDARY` if the boundary is missing, repeated, empty, too long or malformed.
  */
 export function readBoundary(contentType: string | undefined, at: ErrorLocation = {}): string {
   if (contentType === undefined || contentType.trim() === '') {
@@ -34,7 +34,7 @@ function otherType(at: ErrorLocation, cause?: unknown): AdapterError {
   return new AdapterError('ADP_MEDIA_TYPE', message, { at, cause })
 }
 
-/** The boundary parameter of a parsed multipart type; errors as `readBoundary`. */
+/** Returns the boundary parameter of a parsed multipart type. Throws `ADP_BOUNDARY` as `readBoundary` does. */
 export function boundaryOf(media: MediaType, at: ErrorLocation): string {
   const [first, ...others] = media.parameters.filter(([name]) => name === 'boundary')
   if (first === undefined) throw fault('has no boundary parameter', at)
@@ -50,9 +50,9 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
   try {
     return parseMediaType(contentType)
   } catch (cause) {
-    // A list of types is another media type, whatever its last one is (batch-wire F7).
+    // A list of types is another media type, whatever its last entry is (batch-wire F7).
     if (!/^\s*multipart\/mixed\s*(?:;|$)/i.test(contentType)) throw otherType(at, cause)
-    // One code for all that is wrong with a boundary parameter (batch-wire F6).
+    // Every fault of a boundary parameter has the same code (batch-wire F6).
     if (/boundary/i.test(contentType)) throw fault('cannot be read', at, cause)
     throw cause
   }
@@ -69,7 +69,7 @@ function fault(what: string, at: ErrorLocation, cause?: unknown): AdapterError {
   )
 }
 
-/** A part's bytes, headers and content, as offsets `[start, end)` into the body. */
+/** The bytes of a part, both headers and content, as offsets `[start, end)` into the body. */
 export interface PartRange {
   readonly start: number
   readonly end: number
@@ -78,15 +78,14 @@ export interface PartRange {
 interface SplitOptions {
   readonly maxPadding: number
   readonly near?: NearDelimiters
-  /** The name of the multipart body, for errors. */
   readonly at: ErrorLocation
 }
 
 /**
- * Yields the parts of one multipart body within `[from, to)`, in order, and between them, as numbers, what the search for them
- * costs; preamble and epilogue are passed over (batch-wire F3). An empty body yields no part, whether it is closed at once or
- * has one blank part (F11). Errors: `ADP_TRUNCATED` when the body has no delimiter or no closing delimiter (F8): decided after the parts
- * before it were yielded, so nothing may be acted on until the iteration ends.
+ * Yields the parts of one multipart body within `[from, to)`, in order, and between the parts, as numbers, the work of the search. Skips
+ * preamble and epilogue (batch-wire F3). An empty body yields no part, whether it is closed at once or has one blank part (F11). Throws
+ * `ADP_TRUNCATED` if the body has no delimiter or no closing delimiter (F8). The parts before the fault are yielded first, so the caller
+ * must not act on any part until the iteration ends.
  */
 export function* splitParts(
   bytes: Buffer,
@@ -108,7 +107,7 @@ export function* splitParts(
   }
 }
 
-/** True for a range of blanks and line ends alone. */
+/** Returns true if a range holds only blanks and line ends. */
 export function* isBlank(bytes: Buffer, { start, end }: PartRange): Steps<boolean> {
   for (let at = start; at < end; at += 1) {
     if ((at - start) % STEP_BYTES === STEP_BYTES - 1) yield STEP_BYTES
@@ -133,17 +132,12 @@ const DASH = 0x2d
 const SPACE = 0x20
 const TAB = 0x09
 
-/** How many bytes a search reads between two steps. */
 const STEP_BYTES = 131_072
-/** How many lines it looks at between two steps. */
 const STEP_LINES = 1_024
-/** The cost of a line that has to be looked at, in bytes besides its own. */
+/** The work that an examined line counts for in addition to its bytes, in bytes. */
 const LINE_WORK = 64
 
-/**
- * Finds `needle` where it begins within `[from, to)`, or returns -1. A search that ends within its first step yields nothing: its
- * bytes are counted with what it has found.
- */
+/** Returns the offset at which `needle` begins within `[from, to)`, or -1. The caller counts the bytes of the last step with the result. */
 export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: number): Steps<number> {
   for (let at = from; at < to; at += STEP_BYTES) {
     if (at > from) yield STEP_BYTES
@@ -153,27 +147,27 @@ export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: 
   return -1
 }
 
-/** A delimiter line found in the bytes; offsets from the start of the body. */
+/** A delimiter line, as offsets from the start of the body. */
 export interface Delimiter {
-  /** First byte of the line, its first dash. */
+  /** The offset of the first dash. */
   readonly start: number
-  /** First byte after the line end. */
+  /** The offset of the first byte after the line end. */
   readonly end: number
   /** True for `--boundary--`. */
   readonly closing: boolean
 }
 
-/** Counts lines that begin as a delimiter and are none, and the blanks at their ends, over all finders of one body. */
+/** Counts the lines that begin like a delimiter but are not one, and the blanks at their ends, over all finders of one body. */
 export class NearDelimiters {
   private count = 0
   private readonly max: number
 
   constructor(maxParts: number) {
-    // The delimiters of an inner boundary that begins with the outer one are such lines: three for each record at the most.
+    // The delimiters of an inner boundary that begins with the outer one are such lines: at most three for each record.
     this.max = 4 * maxParts + 64
   }
 
-  /** `blanks`: how many were read at the end of the line. Error: `ADP_LIMIT` at the limit. */
+  /** Counts a line with `blanks` blanks at its end. Throws `ADP_LIMIT` beyond the limit. */
   add(offset: number, blanks: number): void {
     this.count += 1 + blanks
     if (this.count <= this.max) return
@@ -186,10 +180,12 @@ export class NearDelimiters {
 }
 
 /**
- * Finds the next line that is a delimiter of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks, line
- * end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Anything else that
- * holds the boundary is body text. The search is native and done in steps, each byte is read a bounded number of times, and
- * `near` bounds the lines that have to be read (default: no bound). Errors: `ADP_LIMIT`.
+ * Creates a function that finds the next delimiter line of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks and the
+ * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Any other text that holds the
+ * boundary belongs to the body.
+ *
+ * The search is native and done in steps, and reads each byte a bounded number of times. `near` bounds the lines that resemble a delimiter;
+ * without it they are not bounded. Throws `ADP_LIMIT`.
  */
 export function createDelimiterFinder(
   bytes: Buffer,
@@ -197,7 +193,7 @@ export function createDelimiterFinder(
   maxPadding: number,
   near?: NearDelimiters,
 ): (from: number, to: number) => Steps<Delimiter | undefined> {
-  // With its line end: a boundary of dashes would else be found at every byte of a row of dashes.
+  // The needle has a line end; otherwise a boundary of dashes would be found at every byte of a row of dashes.
   const needle = Buffer.from(`\n--${boundary}`, 'latin1')
   const text = needle.length - 1
   return function* (from, to) {
@@ -220,7 +216,7 @@ export function createDelimiterFinder(
   }
 }
 
-/** Reads the rest of a line after the boundary; undefined if it is not a delimiter, which `near` counts. */
+/** Reads the rest of a line after the boundary. Returns `undefined` if the line is not a delimiter, and counts it in `near`. */
 function readRest(
   bytes: Buffer,
   start: number,
@@ -250,7 +246,7 @@ function readRest(
   return undefined
 }
 
-/** The end of a part's content: the line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
+/** Returns the end of a part's content. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
 export function contentEnd(bytes: Buffer, from: number, delimiterStart: number): number {
   let end = delimiterStart
   if (end > from && bytes[end - 1] === LF) end -= 1

@@ -5,18 +5,18 @@ import { isGuid } from '../../odata/index.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { type JsonFault, type JsonLimits, JsonReader } from './json-reader.ts'
 
-/** The constant of `@odata.type` in a flat record (service.md 4.2). */
+/** The value of `@odata.type` in a flat record (service.md 4.2). */
 export const FLAT_TYPE = '#AttendanceService.Models.OData.AttendanceRecord'
 
-/** A member of a posted record that is not of the flat write form; `raw` is its JSON text, so lexemes survive. */
+/** A member of a posted record that the flat write form does not have. `raw` is its JSON text, so that number lexemes survive. */
 export interface UnmappedField {
   readonly name: string
   readonly raw: string
 }
 
 /**
- * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is undefined and
- * differs from null. Guids have 36 characters, in the case in which they were written.
+ * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is `undefined`, which differs
+ * from null. Guids have 36 characters, in the letter case in which they were written.
  */
 export interface FlatRecord {
   readonly Present: boolean
@@ -24,20 +24,19 @@ export interface FlatRecord {
   readonly Learner: string
   readonly AttendableEvent: string
   readonly SchoolAttendanceCode: string
-  /** int32. */
   readonly MinutesLate: number | null | undefined
   readonly Comment: string | null | undefined
-  /** Other members, in order; undefined when there are none. */
+  /** The other members in order, or `undefined` if there are none. */
   readonly unmapped: readonly UnmappedField[] | undefined
-  /** How many members were written in another form than JSON's, which V2's parser reads as well; undefined: none. */
+  /** The number of values that are not in JSON's form but in one that V2's parser also reads, or `undefined` if there are none. */
   readonly converted?: number | undefined
 }
 
-/** A fault of one posted record; a record may have several. */
+/** A fault of one posted record. A record may have several. */
 export interface RecordFault {
   readonly code:
     'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'
-  /** Names the member and the rule, never the value. */
+  /** The message names the member and the rule, never the value. */
   readonly message: string
 }
 
@@ -52,13 +51,13 @@ const CLOSE = 0x7d
 const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
-// What V2's parser takes for the text of each type, blanks around it aside: .NET's Guid, Boolean.Parse and Int32.Parse.
+// The texts that V2's parser reads as each type, apart from surrounding blanks: .NET's Guid, Boolean.Parse and Int32.Parse.
 const ENCLOSED = /^(?:\{.{36}\}|\(.{36}\))$/
 const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
 const BOOLEAN_TEXT = /^(?:(true)|false)$/i
 const INT32_TEXT = /^[+-]?\d+$/
 
-/** The members of the write form, and the bit that remembers that each was seen. */
+/** The members of the write form, each with the bit that marks it as present. */
 const FIELDS: ReadonlyMap<string, number> = new Map([
   ['Present', 1],
   ['Absent', 2],
@@ -71,7 +70,6 @@ const FIELDS: ReadonlyMap<string, number> = new Map([
 ])
 const REQUIRED = ['Present', 'Absent', 'Learner', 'AttendableEvent', 'SchoolAttendanceCode'] as const
 
-/** A record while it is read: every member starts missing. */
 interface Draft {
   Present: boolean
   Absent: boolean
@@ -85,9 +83,8 @@ interface Draft {
 }
 
 /**
- * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws: a record is one of many, and the
- * others proceed. All field faults of a record are reported together; a fault of the JSON itself ends the reading, and so does
- * a record that costs more than `limits`.
+ * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws, because the other records of the batch proceed. Reports
+ * all field faults of a record together. A fault of the JSON itself ends the reading, and so does a record that exceeds `limits`.
  */
 export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimits): RecordResult {
   const reader = new JsonReader(text, limits)
@@ -111,7 +108,7 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
   return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
 }
 
-/** Reads the object into the draft and returns the bits of the members seen; a fault of the JSON stays in the reader. */
+/** Reads the object into the draft and returns the bits of the members that are present. A fault of the JSON stays in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let seen = 0
   let others: Set<string> | undefined
@@ -140,7 +137,7 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
 
 function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {
   switch (name) {
-    // One by one: a computed member name would be looked up by its text.
+    // The names are written out because a computed member name is looked up by its text, which is slow.
     case 'Learner':
       draft.Learner = readGuid(reader, name, draft, faults)
       return
@@ -202,7 +199,7 @@ function readGuid(reader: JsonReader, name: string, draft: Draft, faults: Record
   return guid ?? ''
 }
 
-/** A guid with hyphens, alone, in braces or in parentheses, or its 32 digits alone; undefined for any other text. */
+/** Parses a guid with hyphens, optionally in braces or parentheses, or a guid of 32 digits. Returns `undefined` for any other text. */
 function parseGuidText(text: string): string | undefined {
   const trimmed = text.trim()
   const plain = ENCLOSED.test(trimmed) ? trimmed.slice(1, -1) : trimmed
@@ -228,7 +225,7 @@ function countConverted(draft: Draft): void {
   draft.converted = (draft.converted ?? 0) + 1
 }
 
-/** Passes over a value of the wrong type; when it is not JSON at all, that fault counts instead. */
+/** Skips a value of the wrong type and adds a fault. If the value is not JSON at all, the fault of the reader counts instead. */
 function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
   if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
 }
@@ -243,27 +240,26 @@ function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
 }
 
 /**
- * Undefined for UTF-8, the default; `latin1`, or the name of another single-byte set in the WHATWG encoding standard; `other` cannot be
- * read (batch-wire F26).
+ * The charset of a record: `undefined` for UTF-8, the default; a single-byte charset of the WHATWG encoding standard; `latin1`; or `other`
+ * if it cannot be read (batch-wire F26).
  */
 export type RecordCharset = string | undefined
 
 const SINGLE_BYTE =
   /^(?:ibm866|iso-8859-\d+(?:-i)?|koi8-[ru]|macintosh|windows-(?:874|125\d)|x-mac-cyrillic)$/
 
-/** The charset that a record's Content-Type names. */
 export function readCharset(contentType: string | undefined): RecordCharset {
-  // The media type itself is not checked: legacy clients spell application/json in several ways.
+  // The media type itself is not checked, because legacy clients spell application/json in several ways.
   const charset = /charset/i.test(contentType ?? '') ? parameterOfType(contentType ?? '') : undefined
   if (charset === undefined || charset === 'us-ascii') return undefined
   const name = encodingOf(charset)
   if (name === 'utf-8') return undefined
-  // The standard reads ISO-8859-1 as Windows-1252, as browsers do; V2's parser reads what the name says.
+  // The standard reads ISO-8859-1 as Windows-1252, as browsers do. V2's parser takes the name literally.
   if (name === 'windows-1252' && !charset.includes('1252')) return 'latin1'
   return name !== undefined && SINGLE_BYTE.test(name) ? name : 'other'
 }
 
-/** The text of one record in its charset, or why it has none. */
+/** Returns the text of one record in its charset, or the fault that prevents its decoding. */
 export function decodeText(bytes: Buffer, charset: RecordCharset): string | RecordFault {
   if (charset === undefined) return isUtf8(bytes) ? bytes.toString('utf8') : notUtf8
   if (charset === 'latin1') return bytes.toString('latin1')
@@ -271,7 +267,7 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch {
-    // A byte that the set leaves undefined: replaced, it would change a comment.
+    // The charset does not define one of the bytes. A replacement would change a comment.
     return notInCharset
   }
 }
@@ -286,7 +282,7 @@ const notInCharset: RecordFault = {
   message: 'The record is not valid in the charset of its Content-Type.',
 }
 
-/** Decodes one record from its bytes, in the charset that `contentType` names (batch-wire F26), as `decodeRecord` does. */
+/** Decodes one record from its bytes in the charset that `contentType` names (batch-wire F26), and then works like `decodeRecord`. */
 export function decodeRecordBytes(
   bytes: Buffer,
   contentType: string | undefined,

@@ -1,10 +1,7 @@
 import type { MetadataLevel } from '../http-part/head.ts'
 import { FLAT_TYPE } from './decode-record.ts'
 
-/**
- * A flat V2 attendance record as the service answers and reads it (service.md 2.10 and 9). Date-times are ISO 8601 text;
- * members without a value in V3 are null.
- */
+/** A flat V2 attendance record as V2 returns it (service.md 2.10, 9). Date-times are ISO 8601 text. Members without a value are null. */
 export interface FlatReply {
   readonly ExternalID: string
   readonly Present: boolean
@@ -12,7 +9,7 @@ export interface FlatReply {
   readonly RecordedOn: string | null
   readonly ChangeProcessName: string | null
   readonly AttendableEventStart: string | null
-  /** Guid of the user, null when the system made a default mark. */
+  /** The guid of the user, or null if the system made a default mark. */
   readonly RecordedBy: string | null
   readonly Learner: string
   readonly AttendableEvent: string
@@ -21,22 +18,20 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with the content of AttendanceHistorys: states of the mark, without histories of their own. */
+/** A flat record with its AttendanceHistorys: states of the mark, which have no histories of their own. */
 export interface FlatRow extends FlatReply {
-  /** None by default. */
   readonly histories?: readonly FlatReply[]
 }
 
 /**
- * The JSON of a flat record on one line, members in the order of the legacy service (product contract: `@odata.context`, or
- * `@odata.type` where `odata.metadata=full` was asked, then the fields). `context` is the absolute context URL.
+ * Returns the JSON of a flat record on one line, in the member order of the legacy service (product contract): `@odata.context`, or
+ * `@odata.type` for `odata.metadata=full`, then the fields. `context` is the absolute context URL.
  */
 export function encodeFlatReply(reply: FlatRow, context: string, metadata: MetadataLevel): string {
   const type = metadata === 'full' ? FLAT_TYPE : undefined
   return JSON.stringify(toMembers(reply, metadata === 'minimal' ? context : undefined, type, toStates(reply)))
 }
 
-/** The JSON of AttendanceHistorys. */
 function encodeHistories(reply: FlatRow): string {
   return JSON.stringify(toStates(reply))
 }
@@ -45,7 +40,7 @@ function toStates({ histories = [] }: FlatRow): readonly object[] {
   return histories.map((state) => toMembers(state))
 }
 
-/** The members in their order, for one call of JSON.stringify; undefined ones are not written. */
+/** Returns the members in order, for one call of JSON.stringify, which omits those that are `undefined`. */
 function toMembers(reply: FlatReply, context?: string, type?: string, histories?: readonly object[]): object {
   return {
     '@odata.context': context,
@@ -66,7 +61,6 @@ function toMembers(reply: FlatReply, context?: string, type?: string, histories?
   }
 }
 
-/** Fields of a flat record in the order of the legacy service (product contract). */
 const fields = [
   'ExternalID',
   'Present',
@@ -82,7 +76,7 @@ const fields = [
   'Comment',
 ] as const satisfies readonly (keyof FlatReply)[]
 
-/** Writes a record of a collection on one line: the selected fields, or all, in the order of the legacy service. */
+/** Creates a function that encodes a record of a collection on one line, with the selected fields or all, in the legacy service's order. */
 export function createRowEncoder(
   select: Pick<ReadonlySet<string>, 'has'> | undefined,
   metadata: MetadataLevel,
@@ -100,27 +94,23 @@ export function createRowEncoder(
   }
 }
 
-/** The parts of a page of flat records. */
 interface FlatPage {
-  /** Absolute context URL. */
   readonly context: string
   readonly metadata: MetadataLevel
-  /** Encoded records. */
   readonly rows: readonly string[]
-  /** The total of recorded marks, if the client requested it. */
+  /** The number of recorded marks, or `undefined` if the client did not request it. */
   readonly count: number | undefined
-  /** Absolute link to the next page. */
   readonly next: string | undefined
-  /** Quirk `dataEnvelope`: the page in the `d` of OData V2. */
+  /** Puts the page into the `d` of OData V2 (quirk `dataEnvelope`). */
   readonly dataEnvelope: boolean
 }
 
-/** About how long a piece is: V8 allocates strings over 128 KB as large objects, which it collects less often. */
+/** Approximate length of a piece. V8 allocates strings over 128 KB as large objects, which it collects less often. */
 const PIECE_CHARACTERS = 65_536
 
 /**
- * The JSON of a page (OData JSON 12), in pieces: context, count where asked for, rows, link to the next page. In the envelope the
- * rows, the count (a text there) and the link have the names of OData V2 JSON (OData V2 JSON format 4 and 8).
+ * Encodes a page (OData JSON 12) in pieces. In the envelope, the rows, the count (as text) and the link to the next page have the names of
+ * OData V2 (OData V2 JSON format 4 and 8).
  */
 export function encodeFlatPage({
   context,
@@ -154,23 +144,22 @@ const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink'
 const oldNames = { count: '__count', rows: 'results', next: '__next' } as const
 
 /**
- * One record in the `d` of OData V2 (quirk `dataEnvelope`): clients of the time of datajs read only `d`. `json` is
- * the text of the record, which stays as it is inside. Errors are never enveloped: OData V2 has none around them either.
+ * Puts the JSON of one record into the `d` of OData V2 (quirk `dataEnvelope`), because clients from the time of datajs read only `d`.
+ * Errors have no envelope in OData V2 either.
  */
 export function envelopRecord(json: string): string {
   return `{"d":${json}}`
 }
 
-/** One entry of the V2 error array, before it gets its SequenceID. */
 export interface V2Error {
-  /** `ATT_VAL_2` and `ATT_VAL_3` are the service's own; codes of the adapter begin `ADP_` (batch-wire 5). */
+  /** `ATT_VAL_2` and `ATT_VAL_3` are the service's own codes. The adapter's codes begin with `ADP_` (batch-wire 5). */
   readonly code: string
   readonly message: string
 }
 
 /**
- * The JSON of a failed record: an array of errors that share one SequenceID (service.md 7). `sequenceId` is a guid that is
- * new for each record; ResourceIdentifier is empty, as in every form that service.md shows.
+ * Returns the JSON of a failed record: an array of errors that share one SequenceID, a new guid for each record (service.md 7).
+ * ResourceIdentifier is empty, as in every form that service.md shows.
  */
 export function encodeErrorArray(errors: readonly V2Error[], sequenceId: string): string {
   return JSON.stringify(

@@ -1,11 +1,10 @@
 import { defaultBatchLimits } from '../limits.ts'
 
-/** A fault of JSON text and its character. */
 export interface JsonFault {
   readonly message: string
   /** True if the text may be JSON but exceeds a limit. */
   readonly isLimit?: true
-  /** Character position in the text. */
+  /** True if the text may be JSON but exceeds a limit. */
   readonly position: number
 }
 
@@ -14,11 +13,9 @@ const APOSTROPHE = 0x27
 const BACKSLASH = 0x5c
 const MAX_DEPTH = 64
 
-/** The limits of one record. */
 export interface JsonLimits {
-  /** Members and array elements, those of nested values included. */
+  /** Maximum number of members and array elements, including those of nested values. */
   readonly maxMembers: number
-  /** Backslash escapes. */
   readonly maxEscapes: number
 }
 
@@ -37,9 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names, the raw text of
- * a value. Strings may be in single quotes (batch-wire F30, service.md 4). Methods return undefined at a fault and
- * leave it in `fault`; nothing is thrown on the hot path.
+ * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names and the raw text of a value.
+ * Strings may be in single quotes (batch-wire F30, service.md 4). At a fault, a method stores it in `fault` and returns false or
+ * `undefined`, so that nothing is thrown on the hot path.
  */
 export class JsonReader {
   readonly text: string
@@ -55,7 +52,7 @@ export class JsonReader {
     if (this.peek() === 0xfeff) this.position += 1 // batch-wire F17, F20
   }
 
-  /** Skips white space and returns the code of the next character, NaN at the end. */
+  /** Skips white space and returns the code of the next character, or NaN at the end. */
   peek(): number {
     let code = this.text.charCodeAt(this.position)
     while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
@@ -65,46 +62,43 @@ export class JsonReader {
     return code
   }
 
-  /** Takes one punctuation character after white space; false if the next character is another. */
+  /** Skips white space and consumes one punctuation character. Returns false if the next character is another. */
   take(code: number): boolean {
     if (this.peek() !== code) return false
     this.position += 1
     return true
   }
 
-  /** Keeps the first fault. Always false, so that a caller can return it. */
+  /** Stores the fault unless there is one already. Always returns false, so that a caller can return the result. */
   fail(message: string, position = this.position): boolean {
     this.fault ??= { message, position }
     return false
   }
 
-  /** Counts one member or array element. False at the limit. */
+  /** Counts one member or array element. Returns false beyond the limit. */
   countMember(): boolean {
     this.members += 1
     if (this.members <= this.limits.maxMembers) return true
     return this.exceed(`The record has more than ${this.limits.maxMembers} members and array elements`)
   }
 
-  /** True when the next value begins with a quote. */
   atString(): boolean {
     const code = this.peek()
     return code === QUOTE || code === APOSTROPHE
   }
 
-  /** The text of the next value if double quotes enclose exactly `length` characters; neither taken nor checked. */
+  /** Returns the text of the next value, unchecked, if double quotes enclose exactly `length` characters; else `undefined`. */
   peekQuoted(length: number): string | undefined {
     if (this.peek() !== QUOTE || this.text.charCodeAt(this.position + length + 1) !== QUOTE) return undefined
     return this.text.slice(this.position + 1, this.position + length + 1)
   }
 
-  /** Reads a string in either quote style. */
   readString(): string | undefined {
     const quote = this.peek()
     if (quote !== QUOTE && quote !== APOSTROPHE) return this.noText('a string is expected')
     const start = this.position
     const text = this.text
     let read = ''
-    /** Where the text begins that is not in `read` yet. */
     let run = start + 1
     for (let at = run; at < text.length; at += 1) {
       const code = text.charCodeAt(at)
@@ -123,7 +117,7 @@ export class JsonReader {
     return this.noText('a string is never closed', start)
   }
 
-  /** Passes over one value of any kind and returns its raw text. */
+  /** Skips one value of any kind and returns its raw text. */
   readRaw(): string | undefined {
     this.peek()
     const start = this.position
@@ -131,7 +125,7 @@ export class JsonReader {
     return this.text.slice(start, this.position)
   }
 
-  /** Takes the literal `word`; false if the next value is another. */
+  /** Consumes the literal `word`. Returns false if the next value is another. */
   takeWord(word: string): boolean {
     this.peek()
     if (!this.text.startsWith(word, this.position) || this.isWordCharacter(this.position + word.length))
@@ -140,7 +134,6 @@ export class JsonReader {
     return true
   }
 
-  /** Reads a number and returns its lexeme. */
   readNumber(): string | undefined {
     this.peek()
     NUMBER.lastIndex = this.position
@@ -201,7 +194,7 @@ export class JsonReader {
     }
   }
 
-  /** Keeps the first fault, of a limit: a whole sentence without its full stop. Always false. */
+  /** Stores a fault about a limit unless there is a fault already. `message` is a sentence without its full stop. Always returns false. */
   private exceed(message: string): boolean {
     this.fault ??= { message, isLimit: true, position: this.position }
     return false
