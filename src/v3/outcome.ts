@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { MAX_RECORD_NODES, parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
-/** Why a write was not made: it never left, or the upstream said that it did not take it up (429, 503, a redirect). */
+/** Why a write was not made: it never left, or the upstream reported that it did not process it (429, 503, a redirect). */
 export type NotAppliedReason =
   | 'notConnected'
   | 'budget'
@@ -17,10 +17,10 @@ export type NotAppliedReason =
   | 'leaseLost'
 
 /**
- * Why the outcome of a write is not known: it left, and no readable reply arrived. `overwritten`: the read-back did not find
- * it, but a newer mark of another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: it was sent before, and its
- * run ended before it was read back. `stillTried`: it has not been applied yet, and the background may post it. `stillExecuting`: V3 may
- * still be executing the `$batch` in which it was sent.
+ * Why the outcome of a write is unknown: it left, and no readable reply arrived. `overwritten`: the read-back found only a newer mark of
+ * another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: the record was sent before, and
+ * this run ended before the record was read back. `stillTried`: it has not been applied yet, and the background may post it.
+ * `stillExecuting`: V3 may still be executing the `$batch` in which it was sent.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -34,22 +34,22 @@ export type UnknownReason =
   | 'stillTried'
   | 'stillExecuting'
 
-/** The records of one `$batch` that have no answer. The service may still be executing them, one after another. */
+/** The records of one `$batch` without an answer. V3 may still be executing them, one after another. */
 export interface SentTogether {
   readonly records: number
 }
 
 /**
- * The outcome of one POST. `accepted`: the service has it. `refused`: the service rejected it (4xx, 501). `notApplied`: it never
- * left, or the service said that it did not take it up (429, 503). `unknown`: it may have been applied or not; it must
- * never be reported as a failure (product contract, "no outcome guessed").
+ * The outcome of one POST. `accepted`: V3 has the record. `refused`: V3 rejected it (4xx, 501). `notApplied`: it never left, or V3 reported
+ * that it did not process it (429, 503). `unknown`: it may have been applied or not. An unknown outcome must never be reported as a failure
+ * (product contract, "no outcome guessed").
  */
 export type PostOutcome =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
   | Unanswered
 
-/** The outcome of a POST without an answer of the service about the record itself. */
+/** The outcome of a POST that V3 did not answer with a verdict on the record. */
 export type Unanswered =
   | {
       readonly kind: 'notApplied'
@@ -59,36 +59,35 @@ export type Unanswered =
   | {
       readonly kind: 'unknown'
       readonly reason: UnknownReason
-      /** The same object for all records without an answer of one `$batch`; undefined: the record was posted by itself. */
+      /** The same object for all unanswered records of one `$batch`, or `undefined` if the record was posted alone. */
       readonly together?: SentTogether | undefined
-      /** While it is `stillExecuting`: the time by the clock since which none of these records was seen, ms. */
+      /** For `stillExecuting`: the clock time in ms since which no record of the `$batch` has appeared. */
       readonly sinceMs?: number | undefined
     }
 
-/** One error as the upstream states it. */
 export interface UpstreamErrorEntry {
   readonly code: string | undefined
   readonly message: string
   readonly target: string | undefined
 }
 
-/** The bodies of errors are short. JSON of more characters is not read: it could take long to parse. */
+/** Error bodies are short. Longer JSON is not read, because it could take long to parse. */
 const MAX_ERROR_LENGTH = 65_536
 
-/** An error reply of the upstream, whatever form its body had. */
+/** An error reply of the upstream in one form, whatever form its body had. */
 export interface UpstreamError {
   readonly status: number
   /** `unreadable` covers HTML, an empty body, broken JSON and a body that is too long for an error. */
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
-  /** In the upstream's order, the first 16; empty for an unreadable body. */
+  /** The first 16 entries in the upstream's order; empty if the body is unreadable. */
   readonly entries: readonly UpstreamErrorEntry[]
-  /** The error around `entries` where these are its `details`: one more error, or only their heading. */
+  /** The error around `entries` if these are its `details`. It may be another error or only their heading. */
   readonly outer?: UpstreamErrorEntry
-  /** How many further entries were not read; undefined: none. */
+  /** The number of further entries that were not read, or `undefined` if all were read. */
   readonly omitted?: number
 }
 
-/** The most entries that are read of an error. A record has a dozen members that may be wrong. */
+/** Maximum number of entries read from an error. A record has about a dozen members that may be wrong. */
 const MAX_ENTRIES = 16
 
 const text = z.string().catch('')
@@ -98,7 +97,7 @@ const odata = z.object({ error: entry.extend({ details: firstOf(entry).nullish()
 const gateway = z.object({ statusCode: z.number(), message: z.string() })
 const array = firstOf(z.object({ ErrorCode: name, Message: text, ResourceIdentifier: name }))
 
-/** Reads the first `MAX_ENTRIES` members of a list, and counts the others. */
+/** Reads the first `MAX_ENTRIES` members of a list and counts the others. */
 function firstOf<Entry extends z.ZodType>(own: Entry) {
   const counted = (list: unknown[]) => ({
     first: list.slice(0, MAX_ENTRIES),
@@ -111,8 +110,8 @@ function firstOf<Entry extends z.ZodType>(own: Entry) {
 }
 
 /**
- * Reads an error body in any of the forms that the service and its gateway use: OData's `{"error":{…}}`, the gateway's
- * `{"statusCode","message"}` (service-facts 12), the V2 array (service.md 7). Never throws.
+ * Reads an error body in OData's form `{"error":{…}}`, the gateway's `{"statusCode","message"}` (service-facts 12) or the V2 array
+ * (service.md 7). Never throws.
  */
 export function readUpstreamError(status: number, body: string): UpstreamError {
   const json = body.length > MAX_ERROR_LENGTH ? undefined : parseJson(body)
@@ -154,7 +153,7 @@ function toEntry(own: z.infer<typeof entry>): UpstreamErrorEntry {
   return { code: own.code ?? undefined, message: own.message, target: own.target ?? undefined }
 }
 
-/** What a reply says that changed nothing and whose request may be repeated (429, 503, 408); undefined for any other. */
+/** Reads a reply that says that nothing was applied and the request may be repeated (429, 503, 408); `undefined` for any other status. */
 export function readUnavailable(
   status: number,
   body: string,
@@ -166,15 +165,15 @@ export function readUnavailable(
   return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
 }
 
-/** True for 4xx, and for 501: a service that does not have what was asked for has not done it, and never will (RFC 9110 15.6.2). */
+/** Returns true for 4xx, and for 501: a service without a function has not run it and never will (RFC 9110 15.6.2). */
 export function isRefusal(status: number): boolean {
   return (status >= 400 && status < 500) || status === 501
 }
 
 /**
- * Reads the answer to a POST. Only a 2xx with a readable record counts as accepted; a 2xx with HTML, nothing or broken JSON
- * shows that something happened, not what. 500, 502 and 504 may come after the write was applied.
- * `retryAfter` is the header's text: seconds or an HTTP date (RFC 9110 10.2.3); `nowMs` the time to count a date from.
+ * Reads the answer to a POST. Only a 2xx with a readable record is accepted. A 2xx with HTML, broken JSON or an empty body shows that
+ * something happened, but not what. 500, 502 and 504 may follow a write that was applied. `retryAfter` is the header's text: seconds or an
+ * HTTP date (RFC 9110 10.2.3). `nowMs` is the time that a date is compared with.
  */
 export function parsePostReply(
   status: number,
@@ -189,9 +188,9 @@ export function parsePostReply(
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
   if (isRefusal(status)) return { kind: 'refused', error: readUpstreamError(status, body) }
-  // The answer to what was done is elsewhere (RFC 9110 15.4.4).
+  // The answer to the completed request is at another address (RFC 9110 15.4.4).
   if (status === 303) return { kind: 'unknown', reason: 'unreadableReply' }
-  // A redirect is never followed: its target was not configured.
+  // A redirect is never followed, because its target was not configured.
   if (status >= 300 && status < 400)
     return { kind: 'notApplied', reason: 'redirected', retryAfterMs: undefined }
   return { kind: 'unknown', reason: 'serverError' }

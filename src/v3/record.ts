@@ -1,25 +1,25 @@
 import { isGuid } from '../odata/index.ts'
 
-/** The all-zero guid that asks the service for a new id (service.md 4, V3 POST rule 1). */
+/** The all-zero guid, which asks the service to assign an id (service.md 4, V3 POST rule 1). */
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** A reference to another resource: its id and the name of its kind (service.md 2.10). */
+/** A reference to another resource: its id and the name of its type (service.md 2.10). */
 export interface V3Reference {
   readonly ExternalID: string
   readonly Type?: string | null | undefined
 }
 
-/** A nested V3 attendance record (service.md 2.10). Undefined members are absent from the JSON, null ones are null. */
+/** A nested V3 attendance record (service.md 2.10). `undefined` members are absent from the JSON; null members are null. */
 export interface V3Record {
   readonly ExternalID: string
   readonly Present: boolean
   readonly Absent: boolean
-  /** ISO 8601: the time of receipt in UTC with a trailing Z, or the time that the client gave. */
+  /** ISO 8601: the time of receipt in UTC with a trailing Z, or the time that the client sent. */
   readonly RecordedOn: string | null | undefined
   readonly ChangeProcessName: string | null | undefined
-  /** ISO 8601; the service knows it from the event, so a writer leaves it out. */
+  /** ISO 8601. The service knows it from the event, so a writer omits it. */
   readonly AttendableEventStart: string | null | undefined
-  /** Null when the system made a default mark. */
+  /** Null if the system made a default mark. */
   readonly RecordedBy: V3Reference | null | undefined
   readonly Attendee: V3Reference
   readonly Event: V3Reference
@@ -28,18 +28,14 @@ export interface V3Record {
 }
 
 export interface V3Qualifier {
-  /** int32. */
   readonly MinutesLate: number | null | undefined
   readonly Comment: string | null | undefined
 }
 
-/** A reference as a service returns it: one without a value may come as an object of nulls. */
+/** A reference as the service returns it. A reference without a value may be an object of nulls. */
 type ReplyReference = Partial<Record<'ExternalID' | 'Type', string | null | undefined>>
 
-/**
- * The service's reply to a POST, as far as it is read. Every member but the id may be null (service.md 2) or missing, which says nothing
- * of what was stored.
- */
+/** The service's reply to a POST, as far as it is read. Members except the id may be null (service.md 2) or missing, whatever is stored. */
 export interface V3Reply {
   readonly ExternalID: string
   readonly Present?: boolean | null | undefined
@@ -54,13 +50,10 @@ export interface V3Reply {
   readonly Qualifier?: Partial<V3Qualifier> | null | undefined
 }
 
-/** Which members a write body has: all of service.md 2.10, or the published minimum (service-facts 6). */
+/** The members of a write body: all of service.md 2.10, or the published minimum (service-facts 6). */
 export type BodyProfile = 'full' | 'minimal'
 
-/**
- * The JSON body of a V3 POST; the members are in the service's order, whatever the order in the record. Ids are in lower case (RFC 9562 4):
- * a service may compare them as text.
- */
+/** Returns the JSON body of a V3 POST in the service's member order. Ids are in lower case (RFC 9562 4): V3 may compare them as text. */
 export function encodeRecord(record: V3Record, profile: BodyProfile): string {
   const { Qualifier } = record
   const Attendee = inLowerCase(record.Attendee)
@@ -91,8 +84,8 @@ function inLowerCase({ ExternalID, Type }: V3Reference): V3Reference {
 const INT32 = 2_147_483_648
 
 /**
- * True for a value that counts as a reply to a POST: it has an id and no member of a wrong type; the rest may be null or missing. Written
- * out member by member: a schema library takes longer for it than JSON.parse for the text.
+ * Returns true for a value that is a reply to a POST: it has an id and no member of a wrong type; the other members may be null or missing.
+ * Each member is checked by hand because a schema library takes longer than JSON.parse takes for the text.
  */
 export function isV3Reply(value: unknown): value is V3Reply {
   return (

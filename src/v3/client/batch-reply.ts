@@ -3,31 +3,28 @@ import * as z from 'zod'
 import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
 import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts'
 
-/** An upstream's reply, as far as an outcome is read from it. */
+/** The parts of an upstream's reply from which an outcome is read. */
 export interface UpstreamReply {
   readonly status: number
   /** Empty if only the status line was received. */
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
-  /** The outcome of what was not answered, where the reply broke off; undefined: it is whole. */
+  /** The outcome of records without an answer if the reply broke off, or `undefined` if the reply is whole. */
   readonly cut?: Unanswered | undefined
 }
 
 /** The meaning of a reply to a `$batch`. */
 export type BatchResult =
-  /**
-   * One outcome for each record, in order. `sound`: every record had exactly one answer of its own; undefined: the reply broke off, which says
-   * nothing about that.
-   */
+  /** One outcome for each record, in order. `sound`: each record had exactly one answer; `undefined` if the reply broke off. */
   | {
       readonly kind: 'answered'
       readonly outcomes: readonly PostOutcome[]
       readonly sound: boolean | undefined
     }
-  /** The upstream takes no batch of so many records, or bytes: nothing was applied. `throttled`: it answered as to too many calls. */
+  /** The upstream does not accept so many records or bytes, and applied nothing. `throttled` is set if it answered 429. */
   | { readonly kind: 'tooLong'; readonly throttled: PostOutcome | undefined }
-  /** The upstream has no `$batch`, or not this form of it: nothing was applied. */
+  /** The upstream has no `$batch`, or not in this format. Nothing was applied. */
   | { readonly kind: 'unsupported' }
 
 const jsonReply = z.object({
@@ -44,14 +41,14 @@ const jsonReply = z.object({
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Reads the reply to a batch of `count` records with the ids 1 to `count`. A refusal of the batch as a whole (4xx, 501) means
- * that the upstream has none; 401 and 403 are the credentials', and everything else is every record's. A 413 means that the batch is
- * too long, and so does a 429 that names no time: the limit of calls names one (service-facts 9). Never throws.
+ * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A refusal of the whole batch (4xx, 501) means that
+ * the upstream has no batches, except for 401 and 403, which concern the credentials and apply to every record. A 413 means that the batch
+ * is too long. So does a 429 without a time, because the rate limit names one (service-facts 9). Any other status applies to every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
   if (status >= 200 && status < 300) {
-    // 202 promises an answer later, at another address: the outcome of the records is unknown.
+    // 202 promises an answer later, at another address, so the outcome of the records is unknown.
     const parts = status === 202 ? undefined : readAnswers(body, contentType)
     return matchAnswers(parts ?? [], count, nowMs, reply.cut)
   }
@@ -76,7 +73,7 @@ function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[
   }))
 }
 
-/** The fields of an answer in JSON; a value that is no text, and no list of texts, is none. */
+/** Converts the header fields of an answer in JSON. A value that is neither text nor a list of texts is dropped. */
 const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   new ReplyFields(
     Object.entries(headers).flatMap(([name, values]) =>
@@ -85,9 +82,9 @@ const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   )
 
 /**
- * Gives each record its answer: by id as soon as one part has an id, else by position, and by position only when there are as
- * many parts as records. A missing answer, and one of two with the same id, is an unknown outcome: nothing is guessed. `missing`: the
- * outcome of a record without an answer in a reply that broke off.
+ * Assigns an answer to each record: by id as soon as one part has an id, else by position if there are as many parts as records. A record
+ * without an answer, or with two of the same id, has an unknown outcome; nothing is guessed. `missing` is the outcome of records without an
+ * answer in a reply that broke off.
  */
 function matchAnswers(
   parts: readonly AnswerPart[],
@@ -111,9 +108,8 @@ function matchAnswers(
   return { kind: 'answered', outcomes, sound: missing === undefined ? sound : undefined }
 }
 
-/** The answer to one request of a batch. */
 interface AnswerPart {
-  /** Content-ID or JSON id; undefined where the part has none. */
+  /** The Content-ID or JSON id, or `undefined` if the part has none. */
   readonly id: string | undefined
   readonly status: number
   readonly retryAfter: string | undefined
@@ -121,8 +117,8 @@ interface AnswerPart {
 }
 
 /**
- * Reads a multipart batch reply: the parts in their order, those of changesets among them. Only what is closed by a delimiter is
- * a part, so that nothing is read from one that broke off. Undefined: no multipart reply.
+ * Reads the parts of a multipart batch reply in order, including those of changesets; `undefined` for any other type. Only text that a
+ * delimiter closes is a part, so nothing is read from a part that broke off.
  */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')
@@ -145,7 +141,7 @@ function boundaryOf(contentType: string): string | undefined {
   return found?.[1] ?? found?.[2]
 }
 
-/** The texts between delimiter lines (RFC 2046 5.1.1); the line end before a delimiter belongs to it. */
+/** Returns the texts between delimiter lines. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
 function splitParts(text: string, boundary: string): string[] {
   const delimiter = `--${boundary}`
   const parts: string[] = []
@@ -162,7 +158,7 @@ function splitParts(text: string, boundary: string): string[] {
   return parts
 }
 
-/** The fields up to the first blank line, and the rest. */
+/** Returns the header fields up to the first blank line, and the rest of the text. */
 function readHead(text: string): { fields: ReplyFields; content: string } {
   const fields: string[] = []
   let at = 0

@@ -7,22 +7,21 @@ import { runBounded } from './run-bounded.ts'
 /** The two batch formats of OData 4.01: multipart (Protocol 11.7.7) and JSON (JSON Format 19). */
 export type BatchFormat = 'multipart' | 'json'
 
-/** How a partner's records are put into V3 batches. */
+/** How a partner's records are joined into V3 batches. */
 export interface BatchChoice {
-  /** `auto` posts record by record where the upstream has no batch. */
+  /** `auto` posts single records if the upstream has no batches. */
   readonly mode: 'batch' | 'auto'
   readonly format: BatchFormat
   readonly maxRecords: number
-  /** The longest time that V3 takes for one record, ms: the head of the reply may come so much later for each. */
+  /** The longest time that V3 takes for one record, in ms. The client waits so much longer for a reply for each record of a batch. */
   readonly recordMs: number
-  /** Records under way at the same time when they go one by one. */
+  /** Maximum number of records in flight when they are posted singly. */
   readonly concurrency: number
 }
 
 /** Posts one record's JSON and resolves with its outcome. Never rejects. */
 export type Post = (record: string) => Promise<PostOutcome>
 
-/** Posts several records in one `$batch`. Never rejects. */
 export type PostBatch = (records: readonly string[]) => Promise<BatchResult | Unanswered>
 
 interface Waiting {
@@ -34,9 +33,9 @@ const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', 
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Creates a post that joins the records of one turn into batches of `maxRecords`, or of as many as the upstream takes. It keeps no order within a batch, and needs
- * none: the caller posts a record only after the one before it with the same key was answered, so that a batch never holds
- * two of them. A record alone goes as a plain POST, which costs one call too.
+ * Creates a function that joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of as many records as the
+ * upstream accepts. It keeps no order within a batch. The caller posts a record only after the previous one with the same key was answered,
+ * so a batch never holds two of them. A single record goes as a plain POST, which also costs one call.
  */
 export function createBatchPost(
   choice: BatchChoice,
@@ -60,7 +59,7 @@ export function createBatchPost(
   }
   const postChunk = async (chunk: readonly Waiting[]): Promise<void> => {
     if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) return postSingly(chunk)
-    // Another batch may have shown meanwhile that this one is too long.
+    // Another batch may have shown in the meantime that this one is too long.
     const size = capability.longest(choice.maxRecords)
     if (size === 1) return postSingly(chunk)
     if (chunk.length > size) return postInParts(chunk, size)
@@ -75,7 +74,7 @@ export function createBatchPost(
         const { throttled } = result
         capability.tooLong(chunk.length)
         if (throttled === undefined) return postInParts(chunk, Math.ceil(chunk.length / 2))
-        // The records are posted again after a pause, in smaller batches.
+        // The caller posts the records again after a pause, in smaller batches.
         tell(chunk, () => throttled)
         return
       }
@@ -107,7 +106,7 @@ export function createBatchPost(
     })
 }
 
-/** Gives each record its outcome. Those that are unknown share what was sent: the service may be executing them still. */
+/** Resolves each record. Unknown outcomes share one object, because V3 may still be executing the batch that held the records. */
 function tell(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutcome): void {
   const outcomes = chunk.map((_, index) => outcomeOf(index))
   const together = { records: outcomes.filter(({ kind }) => kind === 'unknown').length }
@@ -117,29 +116,28 @@ function tell(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutco
   })
 }
 
-/** Whether an upstream has `$batch`, and how long one may be, as far as it has shown. */
+/** What an upstream has shown about its support for `$batch`. */
 interface BatchCapability {
-  /** True if a batch may be sent now: batches work, were never tried, or failed long enough ago for another try. */
+  /** Returns true if a batch may be sent now, and then counts as the next probe: batches work, were never tried, or failed long ago. */
   mayTry(): boolean
-  /** True when the next batch may be sent; takes nothing. */
+  /** Returns true if the next batch may be sent, without starting a probe. */
   isOpen(): boolean
-  /** The most records that a batch of up to `maxRecords` may have: as many as passed since a longer one was too long. */
+  /** Returns the most records that a batch may have, up to `maxRecords`. After a batch was too long, the limit is lower for a while. */
   longest(maxRecords: number): number
-  /** A batch of so many records was taken. */
+  /** Called after the upstream accepted a batch of this many records. */
   worked(records: number): void
   failed(): void
-  /** A batch of so many records was too long, which shows that the upstream has batches. */
+  /** Called after a batch of this many records was too long, which also shows that the upstream has batches. */
   tooLong(records: number): void
 }
 
-/** After a failure the upstream is asked again so much later, and so is one to which a batch was too long. */
+/** The time after which an upstream is tried again if it refused a batch, or refused a batch as too long. */
 const RETRY_MS = 600_000
 
-/** Creates the memory of one upstream and format. */
 export function createBatchCapability(nowMs: () => number): BatchCapability {
   let closedUntilMs = -Infinity
   let shortUntilMs = -Infinity
-  /** Since a batch was too long: the most records that passed, and the most that are tried. */
+  /** The longest batch that passed, and the longest to try, since a batch was too long. */
   let [passed, tried] = [1, 1]
   return {
     mayTry: () => {
@@ -160,14 +158,14 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
     },
     tooLong: (records) => {
       closedUntilMs = -Infinity
-      // One large record makes one batch too long, not those of as many records that passed since the first that did not.
+      // One large record can make its batch too long. Batches of as many records that passed since then stay allowed.
       if (shortUntilMs <= nowMs()) [passed, shortUntilMs] = [1, nowMs() + RETRY_MS]
       tried = Math.floor(records / 2)
     },
   }
 }
 
-/** The body of a `$batch` and the media types around it. */
+/** The body of a `$batch` and its media types. */
 interface EncodedBatch {
   readonly contentType: string
   readonly accept: string
@@ -175,9 +173,9 @@ interface EncodedBatch {
 }
 
 /**
- * Writes the JSON of records as one `$batch`. Every record is a request of its own, outside any changeset, so that none fails
- * with another; its id is its position, from 1. The URLs are relative to the batch's own: a gateway may have put another path
- * before it.
+ * Encodes the JSON of records as one `$batch`. Every record is a request of its own outside any changeset, so that none fails with another.
+ * The id of a request is its position, counted from 1. The URLs are relative to the URL of the batch, because a gateway may have put
+ * another path before it.
  */
 export function encodeV3Batch(records: readonly string[], format: BatchFormat): EncodedBatch {
   return format === 'json' ? encodeJson(records) : encodeMultipart(records)
@@ -187,7 +185,7 @@ const json = 'application/json'
 
 function encodeJson(records: readonly string[]): EncodedBatch {
   const headers = `{"content-type":"${json}","accept":"${json}","prefer":"return=representation"}`
-  // The records are JSON already, on one line each.
+  // Each record is already JSON on one line.
   const requests = records.map(
     (record, index) =>
       `{"id":"${index + 1}","method":"POST","url":"AttendanceRecords","headers":${headers},"body":${record}}`,

@@ -35,63 +35,62 @@ import {
 } from './batch.ts'
 import { readBatchReply, type UpstreamReply } from './batch-reply.ts'
 
-/** Where V3 is and how patient the client is. */
+/** The address of V3, and the limits and hooks of its client. */
 export interface V3ClientOptions {
-  /** Base address; `/Attendance/V3/AttendanceRecords` is added to its path. */
+  /** The base address. `/Attendance/V3/AttendanceRecords` is added to its path. */
   readonly baseUrl: URL
-  /** Open connections at the most, one request each at a time. Default 32. */
+  /** Maximum number of open connections. Each carries one request at a time. Default 32. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
-  /** Milliseconds since the epoch: the reference of a date in `Retry-After`. */
+  /** Returns the milliseconds since the epoch that a date in `Retry-After` is compared with. */
   readonly nowMs: () => number
   readonly clock: Clock
-  /** Called for every call that left; none by default. */
+  /** Called for every call that left. Default none. */
   readonly onCall?: OnCall
-  /** Begins the span of a call. */
+  /** Starts the trace span of a call. */
   readonly trace?: ((kind: 'write' | 'batch' | 'read') => CallTrace | undefined) | undefined
-  /** Runs work in a turn of the event loop of its own; by default it is done at once. */
+  /** Runs work in a separate turn of the event loop. By default the work is done at once. */
   readonly later?: (act: () => void) => void
-  /** Opens one connection. Default: with undici. */
+  /** Opens one connection. By default undici opens it. */
   readonly open?: OpenConnection | undefined
 }
 
-/** The credentials of the outer request, mapped for the upstream; inner ones are never forwarded (batch-wire F24). */
+/** The credentials of the outer request, mapped for the upstream. Credentials inside a batch are never forwarded (batch-wire F24). */
 export interface V3Credentials {
   readonly authorization: string
   readonly subscriptionKey: string
 }
 
-/** The writes of one batch: they share credentials, a deadline and a rate limit. */
+/** The writes of one batch. They share credentials, a deadline and a rate limit. */
 export interface V3Writes {
   /**
-   * Posts one record's JSON, and again as long as it was not applied, that may help and time is left. An outcome that is unknown is
-   * not repeated: a POST is not idempotent. Never rejects.
+   * Posts one record's JSON. Retries while the record was not applied, a retry may help and time is left. Never retries after an unknown
+   * outcome, because a POST is not idempotent. Never rejects.
    */
   post(body: string): Promise<PostOutcome>
-  /** How many posts fill the batches under way; undefined: posts go one by one, as many as the partner wants. */
+  /** The number of posts that keep the batches filled, or `undefined` if records are posted singly at the partner's concurrency. */
   readonly atATime: number | undefined
-  /** Sends nothing any more: what has not left is `notApplied`. */
+  /** Stops sending. Records that have not left are `notApplied`. */
   withdraw(): void
-  /** The time that is left of the budget, ms. */
+  /** Returns the remaining budget in milliseconds. */
   leftMs(): number
-  /** The longest time that a call waited for the rate limit so far, ms. */
+  /** Returns the longest time that a call has waited for the rate limit, in milliseconds. */
   queuedMs(): number
 }
 
-/** Whether records may still be posted from this process. */
+/** Decides whether this process may still post records. */
 export interface SendPermission {
-  /** Asked when a request is written to its socket, so it must cost next to nothing: on false it is not written. */
+  /** Called when a request is written to its socket, so it must be cheap. The request is not written if it returns false. */
   maySend(): boolean
-  /** Asked after `maySend` gave false; resolves false where nothing may be posted any longer: the record is `leaseLost`. */
+  /** Called after `maySend` returned false. Resolves with false if nothing may be posted any longer; the record is then `leaseLost`. */
   renew(): Promise<boolean>
 }
 
-/** How the calls of one batch are made. */
 interface WriteOptions {
   readonly budgetMs: number
-  /** Undefined: nothing is queued. */
+  /** If `undefined`, no call waits for a rate limit. */
   readonly rateLimit?: RateLimit | undefined
-  /** Whether records may still be posted from here. Default: always. */
+  /** Default: records may always be posted. */
   readonly permission?: SendPermission
   readonly queueKey?: QueueKey
   /** Joins the posts of one turn of the event loop into `$batch` calls. */
@@ -99,35 +98,34 @@ interface WriteOptions {
 }
 
 export interface V3Client {
-  /** Opens the writes of one batch: after its budget, unsent records are `notApplied`, sent ones `unknown`. */
+  /** Opens the writes of one batch. When its budget is over, unsent records are `notApplied` and sent ones `unknown`. */
   openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
   /** Waits for calls in flight, then closes the connections. */
   close(): Promise<void>
 }
 
-/** An upstream's answer to one record is small. */
+/** Maximum size of an answer to one record. Such answers are small. */
 const MAX_REPLY_BYTES = 1_048_576
-/** The additions of a part of a batch reply. */
+/** The bytes that each record adds to the maximum size of a batch reply. */
 const MAX_PART_BYTES = 8_192
-/** Batches under way at the same time: one is answered while the next is made up. */
+/** Maximum number of batches in flight: one is answered while the next is filled. */
 const BATCHES_AT_A_TIME = 2
 
-/** A larger reply is read in a turn of the event loop of its own: many may arrive in one turn. */
+/** A larger reply is read in a separate turn of the event loop, because many may arrive in one turn. */
 const LARGE_REPLY_BYTES = 32_768
 
-/** One kind of POST: how it is called, and how its reply is read. */
+/** One kind of POST: how it is sent and how its reply is read. */
 interface PostKind<Outcome> {
   readonly path: string
   readonly headers: string[]
   readonly options: CallOptions
-  /** The time from the end of the request to the head of its reply, ms. */
+  /** The time from the end of the request to the head of its reply, in ms. */
   readonly headersMs: number
   readonly read: (reply: UpstreamReply) => Outcome
-  /** True: what arrived of a reply that broke off is read too. */
+  /** True if the part of a broken-off reply that did arrive is read too. */
   readonly readsParts: boolean
 }
 
-/** Creates the client of one V3 upstream over undici. */
 export function createV3Client(options: V3ClientOptions): V3Client {
   const { baseUrl, nowMs, clock, onCall, trace, later } = options
   const connections = createConnections(baseUrl.origin, options)
@@ -155,7 +153,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       })
       const group = new CallGroup(clock, () => budget.leftMs())
       let queuedMs = 0
-      // An upstream that took no connection through all tries of one record costs the others no more waiting.
+      // If the upstream accepted no connection in all attempts for one record, the other records do not wait for it again.
       let isUnreachable = false
       const beforeSend = (): void => {
         if (permission?.maySend() === false)
@@ -171,7 +169,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         trace: trace && (() => trace(kind)),
       })
       const wait = { queueKey }
-      /** Never repeats: a POST is not idempotent. */
+      /** Posts once. Never retries, because a POST is not idempotent. */
       const postOnce = async <Outcome>(
         kind: PostKind<Outcome>,
         body: string,
@@ -189,7 +187,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         try {
           return toOutcome(kind, end)
         } catch {
-          // Whatever its reader stumbled over: of a request that left, no more is known.
+          // A reply that cannot be read says nothing about a request that left.
           return { kind: 'unknown', reason: 'unreadableReply' }
         }
       }
@@ -243,7 +241,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
             if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
             const isHopeless = reason === 'notConnected' && isUnreachable
             if (waitMs === undefined || isHopeless || waitMs >= budget.leftMs()) return outcome
-            // The limit is the key's: while it is paused, no call with this key can succeed.
+            // The limit belongs to the key: while it is paused, no call with this key can succeed.
             if (!(await budget.pause(waitMs, reason === 'throttled'))) return outcome
           }
         },
@@ -266,7 +264,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
 function toOutcome<Outcome>({ read, readsParts }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
   const { failure, sent, status, fields, body } = end
   if (!sent) return notApplied(unsentReasonOf(failure))
-  // With a status line that is no 2xx, only the explanation was lost.
+  // After a status other than 2xx, only the explanation was lost.
   const isCut = failure !== undefined && status < 300
   const cut = isCut ? ({ kind: 'unknown', reason: lossOf(failure) } as const) : undefined
   if (cut !== undefined && (status < 200 || !readsParts)) return cut
@@ -290,17 +288,17 @@ const notApplied = (reason: NotAppliedReason): Unanswered => ({
 const codeOf = (cause: unknown): ErrorCode | undefined =>
   cause instanceof AdapterError ? cause.code : undefined
 
-/** Why a POST never left: the adapter's own errors are those of `beforeSend` and of its time, all others undici's. */
+/** Returns why a POST never left. The adapter's own errors come from `beforeSend` and from the budget, all others from undici. */
 function unsentReasonOf(failure: unknown): NotAppliedReason {
   const code = codeOf(failure)
   if (code === undefined) return 'notConnected'
   return code === 'ADP_JOURNAL_LOST' ? 'leaseLost' : 'budget'
 }
 
-/** Why a POST that left has no readable reply. */
+/** Returns why a POST that left has no readable reply. */
 function lossOf(failure: Error): UnknownReason {
   if (failure instanceof errors.ResponseExceededMaxSizeError) return 'unreadableReply'
-  // `ADP_BUDGET_EXCEEDED` is the only one of the adapter's own.
+  // `ADP_BUDGET_EXCEEDED` is the only error of the adapter that can occur here.
   const isLate = [AdapterError, errors.HeadersTimeoutError, errors.BodyTimeoutError].some(
     (kind) => failure instanceof kind,
   )
@@ -315,9 +313,9 @@ const RECORD_FIELDS = [
 ] // prettier-ignore
 
 const BATCH_FIELDS = [
-  // The name of 4.01 and that of 4.0: without it the service stops at the first record that it refuses.
+  // The option has one name in OData 4.01 and another in 4.0. Without it the service stops at the first record that it refuses.
   'prefer', 'continue-on-error, odata.continue-on-error',
 ] // prettier-ignore
 
-/** The JSON format of batches is one of 4.01. */
+/** The JSON batch format exists only in OData 4.01. */
 const BATCH_VERSIONS = { multipart: '4.0', json: '4.01' } as const

@@ -15,44 +15,42 @@ import {
 import { isRefusal, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
-/** Marks of one page of V2: a larger page of V3 would be read again for the next one (OData protocol 8.2.8.5). */
+/** The page size of V2. A larger page of V3 would have to be read again for the next page of V2 (OData protocol 8.2.8.5). */
 const PREFERENCE = 'odata.maxpagesize=1000'
 
-/** A page of 1000 records is about half of one MiB; anything larger is not a page. */
+/** A page of 1,000 records has about half a MiB, so a larger reply is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** The largest page of a caller that has no other work to do meanwhile. */
+/** Maximum size of a page for a caller that has no other work in the meantime. */
 const MAX_WHOLE_BYTES = 16_777_216
 
-/** A larger reply is joined and parsed in a turn of the event loop of its own. */
+/** A larger reply is joined and parsed in a separate turn of the event loop. */
 const LARGE_BYTES = 65_536
 
-/** A link of HTTP to a next page (RFC 8288 3.3). */
+/** Matches a `Link` header field that points to a next page (RFC 8288 3.3). */
 const NEXT_RELATION = /;\s{0,16}rel\s{0,16}=\s{0,16}"?(?:[^",;]{0,200}\s)?next\b/i
 
-/** The result of one GET. */
 export type ReadOutcome =
   | { readonly kind: 'read'; readonly json: unknown }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** No reply, or a request to retry (429; 503, 408); a GET may be repeated. */
+  /** There was no reply, or a request to try again (429, 503, 408). A GET may be repeated. */
   | {
       readonly kind: 'unavailable'
       readonly reason: 'notConnected' | 'throttled' | 'unavailable'
       readonly retryAfterMs: number | undefined
     }
-  /** An answer that is none: cut off, not JSON, a redirect, a failure of the service. */
+  /** The reply is useless: cut off, not JSON, a redirect, or a server error. */
   | { readonly kind: 'broken'; readonly status: number }
-  /** The time for it was over before it was whole. */
+  /** The time ran out before the reply was whole. */
   | { readonly kind: 'overdue' }
-  /** No connection became free for this owner in time; nothing was sent. */
+  /** No connection became free for this owner in time. Nothing was sent. */
   | { readonly kind: 'busy' }
 
-/** The reads of one V3 upstream; its connections are divided between owners. */
+/** Reads one V3 upstream over connections that are divided between owners. */
 export interface V3Reader {
   /**
-   * GETs below `/Attendance/V3/`: `resource` is a set or an entity of one, `query` raw and without `?`. One page is
-   * held at a time, so the caller's pace is V3's. It ends after `timeoutMs`, which includes the wait for a connection, however
-   * the answer trickles in. Rejects only when `signal` aborts (undefined: it never does).
+   * Sends a GET below `/Attendance/V3/`. `resource` is a set or one of its entities; `query` is raw and without `?`. The call ends after
+   * `timeoutMs` at the latest, including the wait for a connection. Rejects only if `signal` aborts.
    */
   get(
     resource: string,
@@ -62,24 +60,23 @@ export interface V3Reader {
     timeoutMs: number,
     queueKey?: QueueKey,
   ): Promise<ReadOutcome>
-  /** Connections in use. */
+  /** Returns the number of connections in use. */
   held(): number
   close(): Promise<void>
 }
 
-/** Where the sets are, and how pages are parsed. */
 interface V3ReaderOptions extends V3ClientOptions {
   /** The path of the sets below the base address. Default `/Attendance/V3/`. */
   readonly below?: string
-  /** Pages up to 16 MiB are parsed at once, whatever they hold: for a program without clients that wait. Default false. */
+  /** Parses pages of up to 16 MiB at once, whatever they hold, for a program without waiting clients. Default false. */
   readonly wholePages?: boolean
-  /** Longest wait for a connection, ms. Default 10,000. */
+  /** Maximum wait for a connection in ms. Default 10,000. */
   readonly acquireMs?: number
-  /** Called where a read gets no connection. */
+  /** Called if a read gets no connection. */
   readonly onRefusal?: (reason: Refusal) => void
 }
 
-/** Creates the reader over connections of its own: long reads must not delay writes. */
+/** Creates a reader with connections of its own, so that long reads do not delay writes. */
 export function createV3Reader(options: V3ReaderOptions): V3Reader {
   const { baseUrl, nowMs, clock, onCall, trace, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
@@ -112,7 +109,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
-      // Rows that only a field leads to would be left out.
+      // A header field that leads to more rows is not followed, so they would be left out.
       if (NEXT_RELATION.test(fields.all('link').join())) return { kind: 'broken', status }
       if (status >= 200 && status < 300) return parse(status, bytes)
       return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
@@ -137,20 +134,18 @@ function lossOf(cause: Error, status: number): ReadOutcome {
     : { kind: 'broken', status }
 }
 
-/**
- * About how many bytes are parsed at once. V8 allocates everything that it parses from a text over 100 KB in its old generation,
- * which it collects rarely.
- */
+/** Approximate number of bytes parsed at once. V8 puts whatever it parses from over 100 KB into its rarely collected old generation. */
 const PIECE_BYTES = 65_536
-/** Of a page that has more, about as many of them are parsed in a turn of the event loop. */
+/** Approximate number of nodes of a large page that are parsed in one turn of the event loop. */
 const NODES_OF_TURN = 8_192
 const ROWS_START = Buffer.from('"value":[')
 const ROWS_END = Buffer.from('}]')
 const BETWEEN_ROWS = Buffer.from('},{"')
 
 /**
- * Parses the JSON of a reply to a read; undefined where it is none, or holds more than any page does. A page with many values is parsed in
- * turns of the event loop, which `later` gives, if its rows can be cut apart; without `later` nothing waits.
+ * Parses the JSON of a reply to a read. Returns `undefined` if it is not JSON or holds more values than any page does. A page with many
+ * values is parsed in several turns of the event loop, which `later` provides, if its rows can be cut apart. Without `later` it is parsed
+ * in one turn.
  */
 export async function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   if (body.length <= PIECE_BYTES) return parseJson(body.toString('utf8'))
@@ -161,16 +156,16 @@ export async function parsePage(body: Buffer, later?: (act: () => void) => void)
 }
 
 /**
- * `JSON.parse` for a compact text of which the rows of `value` are parsed in pieces; undefined where it cannot be cut. A cut is only
- * a guess: it may lie in a string or within a row. But then neither side of it is a list of values, and where both are, so is the
- * whole, of the values of both.
+ * Parses compact JSON whose `value` holds rows, in pieces. Returns `undefined` if the text cannot be cut. A cut is a guess and may lie in a
+ * string or within a row. In that case neither side is a list of values. If both sides are, then so is the whole, and it has the values of
+ * both.
  */
 async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const start = bytes.indexOf(ROWS_START) + ROWS_START.length
   const end = bytes.lastIndexOf(ROWS_END) + 1
   if (start < ROWS_START.length || end <= start) return undefined
   const tail = bytes.toString('utf8', end)
-  // A later member of the same name, however its name is written, would count in place of the rows.
+  // A later member named `value`, however it is escaped, would replace the rows.
   if (tail.includes('"value"') || tail.includes('\\')) return undefined
   const envelope = parseJson(bytes.toString('utf8', 0, start) + tail, MAX_NODES_AT_ONCE)
   if (typeof envelope !== 'object' || envelope === null) return undefined
@@ -197,11 +192,11 @@ async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): 
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
-/** 1 for each byte that may be the bracket that opens a value, or the comma before one. */
+/** Maps to 1 each byte that may open a list or an object, or be a comma before a value. */
 const NODE_BYTES = new Uint8Array(256)
 for (const byte of Buffer.from(',[{')) NODE_BYTES[byte] = 1
 
-/** True where a text has few of them, those in its strings included; without a branch for each byte, since every page pays for it. */
+/** Returns true if a text has few such bytes, including those in strings. The loop has no branches because it runs over every page. */
 function hasFewNodes(bytes: Buffer): boolean {
   let nodes = 0
   for (let at = 0; at < bytes.length; at += 1) nodes += NODE_BYTES[bytes[at] ?? 0] ?? 0

@@ -1,20 +1,20 @@
-/** Tasks that `runBounded` starts; each is known by its index, 0 to `count` - 1. */
+/** The tasks of `runBounded`. Each is identified by its index, from 0 to `count` - 1. */
 interface BoundedTasks {
   readonly count: number
-  /** The largest number of tasks that run at a time. */
+  /** Maximum number of tasks that run at the same time. */
   readonly concurrency: number
-  /** The promise that a task waits for before it starts, while others go on; undefined: none. Where it rejects, its task has failed. */
+  /** Returns the promise that a task waits for while others start, or `undefined` to start at once. A rejection fails the task. */
   holdOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
-  /** Asked before each task: once true, no further task starts. Default: never. */
+  /** Called before each task starts. Once it returns true, no other task starts. Default: false. */
   stopped?(): boolean
-  /** Called after each start: the promise that the next start waits for; undefined: none. Where it rejects, no other task starts. */
+  /** Called after each start. Returns the promise that the next start waits for, or `undefined`. A rejection stops further starts. */
   pause?(): Promise<void> | undefined
 }
 
 /**
- * Runs tasks, a bounded number at a time, in order as far as they are not held. Resolves when every started task has ended and no
- * other will start. A task that rejects stops the others that have not started; the result rejects once all have ended.
+ * Runs tasks with bounded concurrency, in order unless they are held. Resolves when every started task has ended and no other will start.
+ * If a task rejects, no other task starts, and the result rejects once the running tasks have ended.
  */
 export async function runBounded(tasks: BoundedTasks): Promise<void> {
   const { count, concurrency } = tasks
