@@ -15,7 +15,7 @@ import {
 } from './notation.ts'
 import { typedReference } from './shared.ts'
 
-/** Complex types of the attendance domain (service.md 2.10; service-facts 7). Their names are assumed. */
+/** The complex types of attendance (service.md 2.10; service-facts 7). Their names are assumed. */
 export const attendanceComplexTypes: readonly ComplexType[] = [
   typedReference('RecordedByRef'),
   typedReference('AttendeeRef'),
@@ -25,7 +25,7 @@ export const attendanceComplexTypes: readonly ComplexType[] = [
   complex('Qualifier', { MinutesLate: int32, Comment: string }),
 ]
 
-/** What a mark has on both interfaces. */
+/** Properties common to V2 and V3 records. */
 const common = {
   Present: bool,
   Absent: bool,
@@ -43,19 +43,19 @@ const mark = {
   Qualifier: ref('Qualifier'),
 }
 
-/** One mark, or one session without a mark (service.md 2.10). The type of `fabricated` is not stated. */
+/** A mark, or a session without a mark (service.md 2.10). The type of `fabricated` is not stated there. */
 const attendanceRecord: EntityType = entity('AttendanceRecord', {
   ...mark,
   fabricated: string,
 })
 
-/** One change of a mark; replaces V2's inline AttendanceHistorys (service-facts 4). The shape is assumed. */
+/** One change of a mark. It replaces V2's inline AttendanceHistorys (service-facts 4). Its shape is assumed. */
 const statutoryAttendanceRecordHistory: EntityType = entity('StatutoryAttendanceRecordHistory', {
   AttendanceRecord: guid,
   ...mark,
 })
 
-/** A morning or afternoon session, whose id a writer reads first (service-facts 4). The shape is assumed. */
+/** A morning or afternoon session. A writer reads its id first (service-facts 4). Its shape is assumed. */
 const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSession', {
   Description: string,
   Session: string,
@@ -64,7 +64,7 @@ const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSessio
   Type: string,
 })
 
-/** An attendance code (service-facts 7): `LookupType` is `AttendanceCode`. The name of the type is assumed. */
+/** An attendance code (service-facts 7), with `LookupType` `AttendanceCode`. The name of the type is assumed. */
 const attendanceLookup: EntityType = lookup('AttendanceLookup', {
   StatutoryAttendanceCode: ref('StatutoryAttendanceCodeRef'),
 })
@@ -86,7 +86,7 @@ const changes = (entityType: string): FunctionDeclaration => ({
   returns: { type: entityType, collection: true, nullable: false },
 })
 
-/** `…/SIMS.Changes(startDate=…)`: the changes since then (service-facts 4). */
+/** The function `…/SIMS.Changes(startDate=…)`, which returns the changes since a date (service-facts 4). */
 export const attendanceFunctions: readonly FunctionDeclaration[] = [
   changes(`${serviceNamespace}.AttendanceRecord`),
   changes(`${serviceNamespace}.StatutoryAttendanceRecordHistory`),
@@ -105,8 +105,8 @@ const flatFields: Readonly<Record<string, Field>> = {
 }
 
 /**
- * The obsolete V2 attendance set: flat records, ids as guids (service.md 2.10 and 9.3). Its history items are only
- * named there, so their shape is assumed to be that of an earlier state of the mark.
+ * The obsolete V2 attendance set: flat records with ids as guids (service.md 2.10 and 9.3). Its history items are only named there, so they
+ * are assumed to have the shape of an earlier state of the mark.
  */
 export const attendanceV2Model: ServiceModel = {
   schemas: [

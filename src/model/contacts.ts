@@ -14,7 +14,7 @@ import {
 } from './notation.ts'
 import { period } from './shared.ts'
 
-/** Up to Title, LearnerContact and ContactBasic have the same fields (service.md 2.7). */
+/** The fields that LearnerContact and ContactBasic share: all up to Title (service.md 2.7). */
 const basicFields: Readonly<Record<string, Field>> = {
   Forename: string,
   Surname: string,
@@ -155,5 +155,5 @@ const contactSide: readonly EntityType[] = [
   }),
 ]
 
-/** Contacts and family of a learner, special category data (service.md 2.7). */
+/** The contacts and family of a learner, which are special category data (service.md 2.7). */
 export const contactsEntityTypes: readonly EntityType[] = [...learnerSide, ...reachable, ...contactSide]

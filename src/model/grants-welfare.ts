@@ -14,7 +14,7 @@ const grants: readonly EntityType[] = [
     PupilPremiumEligibilitys: nav('PupilPremiumEligibility'),
     LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
     LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
-    // Service.md 2.8 has none of them here; the list that service.md 1.1 expands on this type does.
+    // Service.md 2.8 does not list these links here, but the list in service.md 1.1 expands them on this type.
     ChildProtectionPlans: nav('LearnerChildProtectionPlan'),
     IncareDetails: nav('LearnerInCareDetail'),
     PersonalEducationPlans: nav('PersonalEducationPlan'),
@@ -86,7 +86,7 @@ const pupilPremium: readonly EntityType[] = [
   }),
 ]
 
-/** Grants, welfare, consent and pupil premium; the first two are special category data (service.md 2.8). */
+/** Grants, welfare, consent and pupil premium. The first two are special category data (service.md 2.8). */
 export const grantsWelfareEntityTypes: readonly EntityType[] = [
   ...grants,
   ...welfare,

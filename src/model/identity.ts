@@ -13,7 +13,7 @@ import {
   type Field,
 } from './notation.ts'
 
-/** One row of the learner browse; read only (service.md 2.2). */
+/** A row in the list of learners, read only (service.md 2.2). */
 const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Forename: string,
   Surname: string,
@@ -28,7 +28,7 @@ const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Photograph: string,
 })
 
-/** A group and, through its links, everything about its members (service.md 2.2, service-facts 15). */
+/** A group. Its links lead to everything about its members (service.md 2.2, service-facts 15). */
 const learnerGroup: EntityType = keyedEntity('LearnerGroup', ['ExternalID', 'GroupType'], {
   ExternalID: required(guid),
   GroupType: required(ref('GroupTypeEnum')),
@@ -69,11 +69,11 @@ const lookupFields: Readonly<Record<string, Field>> = {
   IsVisible: bool,
 }
 
-/** A lookup value of the service; `extra` fields follow the shared ones (service.md 2.2, service-facts 7). */
+/** Declares a lookup value of the service. `extra` fields follow the shared ones (service.md 2.2, service-facts 7). */
 export const lookup = (name: string, extra: Readonly<Record<string, Field>> = {}): EntityType =>
   keyedEntity(name, ['ExternalID', 'LookupType'], { ...lookupFields, ...extra })
 
-/** Basic personal information, past and future learners included (service.md 2.2, service-facts 16 and 17). */
+/** Basic personal information, including past and future learners (service.md 2.2, service-facts 16 and 17). */
 export const learnerPersonal: EntityType = entity('LearnerPersonal', {
   PreferredForename: string,
   PreferredSurname: string,

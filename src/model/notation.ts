@@ -7,10 +7,10 @@ import type {
   TypeRef,
 } from '../odata/csdl.ts'
 
-/** Namespace of the service's own types (service.md 2). */
+/** The namespace of the service's own types (service.md 2). */
 export const serviceNamespace = 'Svc'
 
-/** A field before it has a name: a structural property, or a navigation property marked by `navigation`. */
+/** A field without its name: a structural property, or a navigation property if `navigation` is set. */
 export interface Field extends TypeRef {
   readonly nullable: boolean
   readonly scale?: number | 'variable'
@@ -31,36 +31,35 @@ export const datetimeoffset = primitive('Edm.DateTimeOffset')
 export const duration = primitive('Edm.Duration')
 export const decimal: Field = { ...primitive('Edm.Decimal'), scale: 'variable' }
 
-/** `[string]`: a collection of strings. */
+/** Declares `[string]`, a collection of strings. */
 export const strings: Field = { type: 'Edm.String', collection: true, nullable: false }
 
-/** A complex or enumeration value; a name without a dot is one of `serviceNamespace`. */
+/** Declares a complex or enumeration value. A name without a dot belongs to `serviceNamespace`. */
 export const ref = (typeName: string): Field => ({
   type: qualified(typeName),
   collection: false,
   nullable: true,
 })
 
-/** `[T]`: a collection of complex values. */
+/** Declares `[T]`, a collection of complex values. */
 export const collectionOf = (typeName: string): Field => ({
   type: qualified(typeName),
   collection: true,
   nullable: false,
 })
 
-/** `nav X [T]`: a plain navigation collection. */
+/** Declares `nav X [T]`, a plain navigation collection. */
 export const nav = (typeName: string): Field => ({ ...collectionOf(typeName), navigation: 'plain' })
 
-/** `nav X T (single)`. */
+/** Declares `nav X T (single)`. */
 export const navOne = (typeName: string): Field => ({ ...ref(typeName), navigation: 'plain' })
 
-/** `nav X [T] (contained)`. */
+/** Declares `nav X [T] (contained)`. */
 export const contained = (typeName: string): Field => ({
   ...collectionOf(typeName),
   navigation: 'contained',
 })
 
-/** The same field, required. */
 export const required = (field: Field): Field => ({ ...field, nullable: false })
 
 function split(fields: Fields): {
@@ -76,14 +75,13 @@ function split(fields: Fields): {
   return { properties, navigation }
 }
 
-/** A complex type from its fields, in the order they are given. */
 export const complex = (name: string, fields: Fields): ComplexType => ({ name, ...split(fields) })
 
-/** An entity type keyed by ExternalID, which is added first (service.md 2). */
+/** Declares an entity type whose key is ExternalID, which is added as its first field (service.md 2). */
 export const entity = (name: string, fields: Fields): EntityType =>
   keyedEntity(name, ['ExternalID'], { ExternalID: required(guid), ...fields })
 
-/** An entity type with a key of its own. */
+/** Declares an entity type with the given key. */
 export const keyedEntity = (name: string, key: readonly string[], fields: Fields): EntityType => ({
   name,
   key,

@@ -16,7 +16,7 @@ const registration: readonly EntityType[] = [
   }),
   entity('LearnerEnrolment', {
     DateOfAdmission: datetimeoffset,
-    // The spelling of the interface.
+    // The interface spells the name this way.
     DateOfLeaviing: datetimeoffset,
     Destination: string,
     DestinationStartDate: datetimeoffset,

@@ -14,15 +14,14 @@ import {
   medicalEntityTypes,
 } from './special-categories.ts'
 
-/** An entity set of the service. */
 export interface ServiceSet {
-  /** As the interface spells it. */
+  /** The name as the interface spells it. */
   readonly name: string
-  /** Its entity type, without namespace. */
+  /** The name of the entity type, without namespace. */
   readonly entityType: string
-  /** The permission that a caller needs (service.md 1.1), misspelt as there; for sets without a row there, that of the nearest one. */
+  /** The permission that a caller needs, misspelt as in service.md 1.1. A set without a row there has that of the nearest one. */
   readonly securityDomain: string
-  /** Other spellings that lead to the set. */
+  /** Other spellings of the set's name in paths. */
   readonly aliases: readonly string[]
 }
 
@@ -33,7 +32,7 @@ const set = (
   ...aliases: readonly string[]
 ): ServiceSet => ({ name, entityType, securityDomain, aliases })
 
-/** Sets with a path in service.md 1.1 and 1.2 or in service-facts 4, misspelt as there. */
+/** The sets with a path in service.md 1.1 and 1.2 or in service-facts 4, misspelt as there. */
 const documented: readonly ServiceSet[] = [
   set('LearnerIdentifiers', 'LearnerIdentifier', 'Learner.Indentifier'),
   set('LearnerPersonals', 'LearnerPersonal', 'Learner.Personal'),
@@ -53,7 +52,7 @@ const documented: readonly ServiceSet[] = [
   set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory', 'Attendance'),
 ]
 
-/** Sets of the other top-level types of service.md 2, named as LearnerGroup's links name them where it does. */
+/** The sets of the other top-level types of service.md 2. A set has the name of LearnerGroup's link to its type if there is one. */
 const assumed: readonly ServiceSet[] = [
   set('AttendanceLookups', 'AttendanceLookup', 'Attendance'),
   set('LearnerLookups', 'LearnerLookup', 'Learner.Indentifier'),
@@ -74,7 +73,6 @@ const assumed: readonly ServiceSet[] = [
   set('Contacts', 'Contact', 'Learner.ContactDetails'),
 ]
 
-/** Every entity set of V3. */
 export const serviceSets: readonly ServiceSet[] = [...documented, ...assumed]
 
 const complexTypes: readonly ComplexType[] = [
@@ -96,7 +94,7 @@ const entityTypes = [
   ...attendanceEntityTypes,
 ]
 
-/** Types that service.md only names: an id, a code and a text, as the service's lookups have (service.md 2.11). */
+/** Declares the types that service.md only names: an id, a code and a text, like the service's lookups (service.md 2.11). */
 function namedTypes(): ComplexType[] {
   const declared = new Set([...complexTypes, ...enumTypes].map(({ name }) => `${serviceNamespace}.${name}`))
   const used = new Set(
@@ -109,8 +107,8 @@ function namedTypes(): ComplexType[] {
 }
 
 /**
- * The whole V3 service of service.md 2 as data: one declaration for `$metadata`, the checking of queries and bodies,
- * and the stand-in service. `SIMS` is the namespace that the service's own addresses use (service-facts 4 and 15).
+ * The whole V3 service of service.md 2 as data: one declaration for `$metadata`, the checking of queries and bodies, and the sandbox.
+ * `SIMS` is the namespace in the service's own addresses (service-facts 4 and 15).
  */
 export const serviceModel: ServiceModel = {
   schemas: [

@@ -11,17 +11,17 @@ import {
   type Field,
 } from './notation.ts'
 
-/** `StartDate`, `EndDate`: the period that most records of the service carry. */
+/** `StartDate` and `EndDate`, the period that most records of the service have. */
 export const period: Readonly<Record<'StartDate' | 'EndDate', Field>> = {
   StartDate: datetimeoffset,
   EndDate: datetimeoffset,
 }
 
-/** `{ExternalID, Type}` (service.md 2.1). */
+/** Declares `{ExternalID, Type}` (service.md 2.1). */
 export const typedReference = (name: string): ComplexType =>
   complex(name, { ExternalID: required(guid), Type: string })
 
-/** An attachment: its note, and the names of the files (service.md 2.1). */
+/** Declares an attachment: its note and the names of its files (service.md 2.1). */
 export const attachment = (name: string): ComplexType =>
   complex(name, {
     Summary: string,
@@ -31,10 +31,10 @@ export const attachment = (name: string): ComplexType =>
     ExternalID: required(guid),
   })
 
-/** An entity of ExternalID and Type only (service.md 2.1). */
+/** Declares an entity with ExternalID and Type only (service.md 2.1). */
 export const typedEntity = (name: string): EntityType => entity(name, { Type: string })
 
-/** Complex types that several domains use. */
+/** The complex types that several domains use. */
 export const sharedComplexTypes: readonly ComplexType[] = [
   complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
   // The shape is assumed.
@@ -57,7 +57,7 @@ const enumeration = (name: string, members: readonly string[]): EnumType => ({
   members: members.map((member, value) => ({ name: member, value })),
 })
 
-/** The enumerations; service.md 2.11 shows no values, service-facts 7 and 15 name some of these. */
+/** The enumerations. Service.md 2.11 shows no values; service-facts 7 and 15 name some. */
 export const enumTypes: readonly EnumType[] = [
   enumeration('GroupTypeEnum', ['YearGroup', 'PrimaryClass', 'House']),
   enumeration('LookupType', [
