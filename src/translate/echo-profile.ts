@@ -4,34 +4,33 @@ import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
 /**
- * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs
- * from the posted values shows the stored ones; a reply that repeats them proves nothing, since the service may still store
- * others. A mark that was read back with exactly the posted millisecond shows the stored values as well.
+ * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs from the
+ * posted values shows the stored ones. A reply that repeats them proves nothing, because the service may still store others. A mark that
+ * was read back with exactly the posted millisecond also shows the stored values.
  */
 const profileSchema = z.object({
-  /** Raised when the service contradicts the profile: a profile of a higher epoch replaces one of a lower. */
+  /** Incremented when the service contradicts the profile. A profile with a higher epoch replaces one with a lower epoch. */
   epoch: z.int(),
-  /** The largest difference that was seen between a time that the service shows and that of the call, ms. */
+  /** The largest difference observed between a time that the service shows and the time of the call, in ms. */
   clockOffMs: z.int(),
-  /** Replies contain comments as stored. */
+  /** True if replies contain comments as they are stored. */
   commentsShown: z.boolean(),
-  /** The longest comment that is known to be stored whole, in UTF-16 code units. */
+  /** The longest comment known to be stored whole, in UTF-16 code units. */
   wholeLength: z.int(),
-  /** Longer comments are cut to this length; undefined: not seen. */
+  /** The length to which longer comments are cut, or `undefined` if no cut was observed. */
   cutLength: z.int().optional(),
-  /** The service changes comments or minutes by an unknown rule. */
+  /** True if the service changes comments or minutes by an unknown rule. */
   commentsOpaque: z.boolean(),
   minutesOpaque: z.boolean(),
-  /** Missing minutes are stored as missing, not as 0; and 0 as 0, not as missing. One says nothing of the other. */
+  /** `nullKept`: missing minutes are stored as missing, not as 0. `zeroKept`: 0 is stored as 0, not as missing. They are independent. */
   nullKept: z.boolean(),
   zeroKept: z.boolean(),
-  /** The service shows minutes or comments, so that null means that it has none. */
+  /** True if the service shows minutes or comments, so that null means that it stores none. */
   qualifierShown: z.boolean().default(false),
 })
 
 export type EchoProfile = Readonly<z.infer<typeof profileSchema>>
 
-/** The profile before the first reply. */
 export const freshProfile: EchoProfile = {
   epoch: 0,
   clockOffMs: 0,
@@ -45,19 +44,19 @@ export const freshProfile: EchoProfile = {
   qualifierShown: false,
 }
 
-/** One mark as posted, and as the service returned it. */
+/** One mark as it was posted and as the service returned it. */
 export interface Echo {
   readonly posted: V3Record
-  /** The posted `RecordedOn`; undefined: not sent (`bodyProfile: minimal`). */
+  /** The posted `RecordedOn`, or `undefined` if it was not sent (`bodyProfile: minimal`). */
   readonly postedOn: string | undefined
   readonly shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>
-  /** The adapter's time when the reply arrived; undefined for a mark that was read back. */
+  /** The adapter's time in ms when the reply arrived, or `undefined` for a mark that was read back. */
   readonly nowMs: number | undefined
   /** True if the returned values are certainly the stored values of this mark. */
   readonly proven: boolean
 }
 
-/** Learns from one echo; returns the same object if there is nothing new. */
+/** Learns from one echo. Returns the same object if the echo shows nothing new. */
 export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
   return learnMinutes(learnComment(learnShown(learnTime(profile, echo), echo), echo), echo)
 }
@@ -67,7 +66,7 @@ function learnShown(profile: EchoProfile, { shown: { Qualifier } }: Echo): EchoP
   return isShown && !profile.qualifierShown ? { ...profile, qualifierShown: true } : profile
 }
 
-/** A time that no rule makes of the posted one is the service's own, or in another zone. */
+/** Learns the clock difference. A time that no storage rule makes of the posted one is the service's own or in another zone. */
 function learnTime(profile: EchoProfile, { postedOn, shown, nowMs }: Echo): EchoProfile {
   if (shown.RecordedOn === postedOn) return profile
   const shownMs = parseTime(shown.RecordedOn)
@@ -87,14 +86,14 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
       return { ...profile, wholeLength: before.length }
     return { ...profile, epoch: epoch + 1, wholeLength: before.length, cutLength: undefined }
   }
-  // What was read back says nothing of replies: they may still repeat what was posted.
+  // A read-back says nothing about replies, which may still repeat the posted text.
   const known = profile.commentsShown || proven ? profile : { ...profile, commentsShown: true }
   if (isSameComment(before, after)) return known
   if (isCutComment(before, after)) return learnCut(known, after.length)
   return known.commentsOpaque ? known : { ...known, commentsOpaque: true }
 }
 
-/** Blanks at the cut may be trimmed, so the longest observed length is the limit. */
+/** Learns the length at which comments are cut. Blanks at the cut may be trimmed, so the longest observed length is the limit. */
 function learnCut(profile: EchoProfile, length: number): EchoProfile {
   const { cutLength = 0, wholeLength, epoch } = profile
   if (length < wholeLength) return { ...profile, epoch: epoch + 1, wholeLength: 0, cutLength: length }
@@ -115,7 +114,7 @@ function learnMinutes(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   return profile.minutesOpaque ? profile : { ...profile, minutesOpaque: true }
 }
 
-/** Merges the profiles of two instances; returns the first object if the second adds nothing. */
+/** Merges the profiles of two instances. Returns the first object if the second adds nothing. */
 export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile {
   if (one.epoch !== other.epoch) return one.epoch > other.epoch ? one : other
   const joined: EchoProfile = {
@@ -137,12 +136,11 @@ function maxOf(one: number | undefined, other: number | undefined): number | und
   return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
 }
 
-/** The profile as text, without a value of a mark. */
 export function formatProfile(profile: EchoProfile): string {
   return JSON.stringify(profile)
 }
 
-/** The inverse of `formatProfile`; undefined for a text that it did not write: one of another version is ignored. */
+/** Parses a profile. Returns `undefined` for text that `formatProfile` did not write, such as that of another version. */
 export function parseProfile(text: string): EchoProfile | undefined {
   try {
     return profileSchema.parse(JSON.parse(text))

@@ -8,9 +8,9 @@ import type {
   UpstreamErrorEntry,
 } from '../v3/outcome.ts'
 
-/** One rule of the mapping from V3 errors to the V2 array; the first rule whose conditions all hold applies. */
+/** A rule that maps V3 errors to the V2 array. The first rule whose conditions all hold applies. */
 export interface ErrorMappingRule {
-  /** Conditions on the upstream's error; an omitted one always holds. */
+  /** The conditions on the upstream's error. An omitted condition always holds. */
   readonly status?: number
   readonly code?: RegExp
   readonly message?: RegExp
@@ -20,13 +20,13 @@ export interface ErrorMappingRule {
 
 const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
-/** A missing property is a fault of the record's form, whatever resource it belongs to. */
+/** A missing property is a fault of the record's form, whatever resource the message names. */
 const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|element|attribute|column)\b)[^]*`
 const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
 /**
- * The errors that service.md 7 names, by code, by target, then by text; anything else passes through. Where V3 gives `details`, each of them
- * is matched alone, and so is the error around them, which is left out where no rule fits it.
+ * The errors that service.md 7 names, matched by code, by target, then by text. Any other error passes through. If V3 sends `details`, each
+ * detail is matched on its own, and so is the error around them, which is dropped if no rule fits.
  */
 export const v2ErrorRules: readonly ErrorMappingRule[] = [
   { code: /^ATT_VAL_2$/i, to: NO_EVENT },
@@ -41,16 +41,15 @@ function aboutMissing(resource: string): RegExp {
   return new RegExp(`${OF_RESOURCE}\\b${resource}\\b[^.]{0,80}(?:not exist|not found)`, 'i')
 }
 
-/** The V2 answer for a record that was not accepted: the status of its part and the entries of its array. */
+/** The V2 reply to a record that was not accepted: the status of its part and the entries of its array. */
 interface V2Failure {
   readonly status: number
   readonly errors: readonly V2Error[]
 }
 
-/** The outcomes other than success. */
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** Translates an outcome other than success into a V2 failure; an unknown one never becomes a plain failure. */
+/** Translates an outcome other than success into a V2 failure. An unknown outcome never becomes a plain failure. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':
@@ -65,7 +64,7 @@ export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappi
   }
 }
 
-/** Maps an upstream's refusal: 401 and 403 keep their status, every other is the 400 of a V2 part (service.md 7). */
+/** Maps an upstream's refusal. 401 and 403 keep their status; every other refusal becomes the 400 of a V2 part (service.md 7). */
 export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMappingRule[]): V2Failure {
   const status = error.status === 401 || error.status === 403 ? error.status : 400
   const errors = error.entries.map(
@@ -75,7 +74,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   if (outer !== undefined) errors.unshift(outer)
   if (errors.length === 0)
     return { ...own('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
-  // Two upstream entries may mean the same V2 error.
+  // Two upstream entries may map to the same V2 error.
   const distinct = [...new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry])).values()]
   let length = 0
   const fits = distinct.findIndex(({ code, message }, index) => {
@@ -87,9 +86,9 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   return { status, errors: omitted === 0 ? kept : [...kept, toCut(omitted)] }
 }
 
-/** The most characters of V3's errors in one part: all parts of a batch may wait for the first of them. */
+/** Maximum characters of V3's errors in one part, because all parts of a batch may wait for the first one. */
 const MAX_TEXT = 4_096
-/** The most characters of one message. */
+/** Maximum characters of one message. */
 const MAX_MESSAGE = 2_000
 
 function toCut(omitted: number): V2Error {
@@ -97,7 +96,7 @@ function toCut(omitted: number): V2Error {
   return { code: 'ADP_UPSTREAM_REFUSED', message }
 }
 
-/** A text with an ellipsis in place of what is longer than `max` characters. */
+/** Returns the text, shortened to `max` characters with an ellipsis if it is longer. */
 const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text)
 
 function mapByRule(
@@ -124,11 +123,11 @@ function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2
   }
 }
 
-/** "at position 15", "line 1, column 5" and the like, in texts of services. */
+/** Matches "at position 15", "line 1, column 5" and similar text in service messages. */
 const PLACE =
   /(?:,[ ]?| )?\b(?:at or near |at |in |near )?(?:(?:character|char) )?(?:position|offset|index|column|line|character|char)[ :]{1,2}\d+/gi
 
-/** The message of a service about a query without the places that it names: the adapter has rewritten the query, so they are none in the client's. */
+/** Removes positions from a service's message about a query. The adapter rewrote the query, so the client's query lacks those positions. */
 export function withoutPlaces(message: string): string {
   return message.replace(PLACE, '').replaceAll(/ ?\(\)/g, '')
 }
@@ -163,7 +162,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch was over before the record was sent. Send it again in a smaller batch.',
 }
 
-/** The advice of docs/replies.md for a record whose outcome is unknown. A record that was posted on its own has no id that a repetition could be recognised by. */
+/** The advice of docs/replies.md for an unknown outcome. A record that was posted alone has no id by which a resend is recognised. */
 const RESEND =
   'It may have been applied. Send the same batch again later for the answer; look the mark up if the record was posted on its own.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {

@@ -2,7 +2,7 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { createRowReader } from './read-rules.ts'
 import { type BinaryOperator, type Expr, isGuid, type Literal, printQuery } from '../odata/index.ts'
 
-/** The member of a V3 record at a path. */
+/** Returns the member of a V3 record at a path. */
 export function member(...names: readonly string[]): Expr {
   const segments = names.map((name) => ({ kind: 'property', name, position: 0 }) as const)
   return { kind: 'path', root: { kind: 'member' }, segments, position: 0 }
@@ -16,38 +16,38 @@ export function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr
   return { kind: 'binary', operator, left, right, position: 0 }
 }
 
-/** All of the conditions, or one of them; a single one stays as it is. At least one. */
+/** Joins one or more conditions with `and` or `or`. A single condition stays as it is. */
 export function joined(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
   const [only, ...more] = conditions
   return only !== undefined && more.length === 0 ? only : { kind, operands: conditions, position: 0 }
 }
 
-/** The raw V3 query, without `?`, of the attendance codes with these letters, at least one. */
+/** Returns the raw V3 query, without `?`, for the attendance codes with these letters. At least one letter is required. */
 export function toCodeQuery(letters: readonly string[]): string {
   const isCode = (letter: string): Expr => compare(member('Code'), 'eq', literal('Edm.String', letter))
   return printQuery({ filter: joined('or', letters.map(isCode)) })
 }
 
 /**
- * The id of an attendance code with one of these letters, from a row of V3's lookup (service-facts 7); undefined for any other
- * row. The comparison is case-sensitive, since the service's may not be.
+ * Returns the id of an attendance code with one of these letters from a row of V3's lookup (service-facts 7), or `undefined` for any other
+ * row. The comparison is case-sensitive, because the service's own may not be.
  */
 export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
   if (typeof row !== 'object' || row === null) return undefined
   const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
-  // A lookup may contain more than codes; a type name may have a namespace (service-facts 14).
+  // A lookup may contain more than codes. A type name may have a namespace (service-facts 14).
   if (typeof type === 'string' && !/(?:^|\.)AttendanceCode$/i.test(type)) return undefined
   return typeof id === 'string' && isGuid(id) && typeof code === 'string' && letters.has(code)
     ? id
     : undefined
 }
 
-/** Marks in one query: the text stays below 8 KiB, the limit of common gateways. */
+/** Maximum marks in one query, so that its text stays below 8 KiB, the limit of common gateways. */
 const MARKS_PER_QUERY = 40
 
 /**
- * The raw V3 queries of `StatutoryAttendanceRecordHistorys`, without `?`, for the changes of exactly these marks, each for at most 40 of them. A mark is identified by its learner and event:
- * the name of its id in V3's history is not documented (service-facts 4).
+ * Returns the raw V3 queries of `StatutoryAttendanceRecordHistorys`, without `?`, for the changes of exactly these marks. A mark is
+ * identified by its learner and event, because the name of its id in V3's history is not documented (service-facts 4).
  */
 export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   const distinct = [...new Map(marks.map((mark) => [historyKey(mark), mark])).values()]
@@ -61,14 +61,12 @@ export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   return queries
 }
 
-/** The mark that a row of the history belongs to. */
+/** Returns the key of the mark that a history row belongs to. */
 export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/**
- * One row of the history as a flat record: a state of the mark, with or without RecordedBy. Undefined for any other row.
- */
+/** Converts a history row into a flat record, with or without RecordedBy. Returns `undefined` for any other row. */
 export function toHistory(row: unknown): FlatReply | undefined {
   const state = readState(row)
   return typeof state === 'string' ? undefined : state
@@ -80,7 +78,7 @@ const readState = createRowReader({
   histories: false,
 })
 
-/** The condition of the marks of one learner and event in V3. */
+/** Returns the condition that selects the marks of one learner and event in V3. */
 export function isOfMark(learner: string, event: string): Expr {
   const isId = (reference: string, id: string): Expr =>
     compare(member(reference, 'ExternalID'), 'eq', literal('Edm.Guid', id))

@@ -1,20 +1,17 @@
-/** The link of a page to the next one. Of a link only the query counts: its host and path may be others than those that were called (service-facts 14). */
+/** The link from a page to the next. Only its query counts: host and path may differ from those that were called (service-facts 14). */
 type NextLink =
   | { readonly kind: 'none' }
-  /** `query` is raw and without `?`, and may go into a request line. */
+  /** The query is raw and without `?`, and may be used in a request line. */
   | { readonly kind: 'next'; readonly query: string }
-  /** `fault` completes a sentence about the answer, without a value. */
+  /** `fault` completes a sentence about the reply and contains no value. */
   | { readonly kind: 'broken'; readonly fault: string }
 
-/** OData JSON 4.0 and 4.01 (with and without the prefix), the light JSON of OData 3, and OData V2. */
+/** The names in OData JSON 4.0 and 4.01 (with and without the prefix), the light JSON of OData 3, and OData V2. */
 const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as const
-/** A member of a page that says in another way that the page is not the last one. */
+/** Matches the name of any other member that may say that the page is not the last one. */
 const OTHER = /next|more|continu|skiptoken/i
 
-/**
- * Reads the next link of a page. A page that points to more rows in a form that is not known has a broken link: to take it for the last page
- * would leave rows out.
- */
+/** Reads the next link of a page. An unknown form of link to more rows is broken, because ignoring it would omit rows. */
 export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink {
   const links = new Set(names.map((name) => page[name] ?? undefined))
   links.delete(undefined)
@@ -30,7 +27,7 @@ export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink 
   return query === '' ? { kind: 'broken', fault: 'has a next link without a query' } : { kind: 'next', query }
 }
 
-/** Returns the query of a link. Blanks and characters beyond ASCII, which some services write as they are, are percent-encoded. */
+/** Returns the query of a link. Blanks and characters beyond ASCII, which some services do not encode, are percent-encoded. */
 function queryOf(link: string): string {
   const [, query = ''] = /\?([^#]*)/.exec(link.trim()) ?? []
   return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)

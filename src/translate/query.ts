@@ -24,45 +24,45 @@ import {
 import { compare, joined, literal, member } from './expressions.ts'
 import type { ReadRules } from './read-rules.ts'
 
-/** The plan of a V2 read: a sequence of V3 reads, and the options that the adapter applies to their rows. */
+/** The plan of a V2 read: V3 reads in sequence, and the options that the adapter applies to their rows. */
 export interface ReadPlan {
-  /** Raw V3 query strings without `?`, at least one, in the order of their rows in the reply. */
+  /** The raw V3 queries without `?`, at least one, in the order of their rows in the reply. */
   readonly queries: readonly string[]
-  /** Flat fields in the reply; undefined: all. */
+  /** The flat fields in the reply, or `undefined` for all fields. */
   readonly select: Selection | undefined
-  /** Number of recorded marks to skip. */
+  /** The number of recorded marks to skip. */
   readonly skip: number
-  /** Maximum number of recorded marks over all pages; undefined: all. */
+  /** Maximum number of recorded marks over all pages, or `undefined` for no maximum. */
   readonly top: number | undefined
   readonly count: boolean
-  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12). */
+  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined`. */
   readonly format: string | undefined
-  /** True if V3 filters out rows without a mark, so that its next link means that another mark follows. */
+  /** True if V3 filters out rows without a mark, so that a next link of V3 means that another mark follows. */
   readonly narrowed: boolean
 }
 
-/** Plans reads of one collection, and of single records. */
+/** Plans reads of one collection and of single records. */
 export interface ReadPlanner {
-  /** The token of an earlier page, if the query is one of the adapter's own next links. */
+  /** Returns the token of an earlier page if the query is one of the adapter's own next links, else `undefined`. */
   tokenOf(rawQuery: string): string | undefined
-  /** Plans a read of the collection. Errors: `QueryError` (`ADP_QUERY`, 400) with option and character position. */
+  /** Plans a read of the collection. Throws `QueryError` (`ADP_QUERY`, 400) with the option and the character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
-  /** The `$select` of a keyed read, which does not allow options of collections. Errors: `QueryError`. */
+  /** Returns the `$select` of a read by key, which does not allow options of collections. Throws `QueryError`. */
   selectOf(rawQuery: string): Selection | undefined
-  /** Checks the options of a read of one field. Errors: `QueryError`. */
+  /** Checks the options of a read of one field. Throws `QueryError`. */
   checkValue(rawQuery: string): void
-  /** The `$format` of a checked query. */
+  /** Returns the `$format` of a checked query, or `undefined`. */
   formatOf(rawQuery: string): string | undefined
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Limits far above those of real clients and far below those that take time. */
+/** These limits are far above the queries of real clients and far below those that take long. */
 const limits = { maxLength: 32_768, maxDepth: 100 }
-/** About ten years, the most that a school keeps; each window takes at least one call. */
+/** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
 const MAX_WINDOWS = 42
 const refused = ['search', 'schemaversion'] as const
 
-/** Options that apply to collections only (OData protocol 11.2.5). */
+/** The options that apply to collections only (OData protocol 11.2.5). */
 const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken', 'index'] as const
 
 function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOptions)[]): void {
@@ -75,7 +75,7 @@ function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOption
       )
 }
 
-/** Creates the planner; the model is indexed once. `nowMs` returns the time of `now()`. */
+/** Creates the planner and indexes the model once. `nowMs` returns the time of `now()`, in ms since the epoch. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
@@ -125,14 +125,13 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   }
 }
 
-/** A missing option has no position. */
 function missingFilter(): AdapterError {
   return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
     at: { path: '$filter' },
   })
 }
 
-/** The windows of a long range, in the order of `$orderby`; undefined if one read is enough or a bound is missing. */
+/** Returns the windows of a long range in the order of `$orderby`, or `undefined` if one read is enough or a bound is missing. */
 function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undefined {
   const { fromMs, toMs } = filter === undefined ? unbounded : rangeOf(filter)
   const stepMs = MAX_WINDOW_DAYS * DAY_MS
@@ -157,13 +156,13 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   return first.direction === 'desc' ? windows.toReversed() : windows
 }
 
-/** The V3 query of one window. The adapter applies `$top`, `$skip`, `$count` and `$select`: V3 counts rows that V2 does not have. */
+/** Returns the V3 query of one window. The adapter applies `$top`, `$skip`, `$count` and `$select`: V3 counts rows that V2 lacks. */
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
     toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
-  // The added conditions are siblings of the client's: one level less for a service that limits the depth.
+  // The added conditions are siblings of the client's, which saves a level if a service limits the depth.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
@@ -172,7 +171,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
       compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
     )
   const code = member('AttendanceCode', 'ExternalID')
-  // V3 filters out most rows that the rules drop; they are applied to its reply as well.
+  // V3 filters out most rows that the rules drop. The rules are applied to its reply as well.
   if (rules.needsRecordedBy)
     conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
   for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
@@ -190,16 +189,16 @@ function inOption<Result>(option: string, run: () => Result): Result {
   }
 }
 
-/** Whole seconds in the service's notation. */
+/** Formats a time in whole seconds, in the service's notation. */
 function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }
 
-/** Days that one attendance read may span (service.md 8; service-facts 1 and 2). */
+/** Maximum days of one attendance read (service.md 8; service-facts 1 and 2). */
 const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 
-/** Session starts from `fromMs`, before `toMs`; of a filter up to and with it, infinite where it does not bound them. Ms since 1970. */
+/** A range of session starts in ms since 1970, infinite where it has no bound. `toMs` is outside a window but inside a filter's range. */
 interface Window {
   readonly fromMs: number
   readonly toMs: number
@@ -208,8 +207,8 @@ interface Window {
 const unbounded: Window = { fromMs: -Infinity, toMs: Infinity }
 
 /**
- * The range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows, `or` widens. A list of
- * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
+ * Returns the range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows it, `or` widens it. A list of
+ * times (`in`) is not a range. The service accepts a list of any span if the filter names a learner, and none otherwise.
  */
 function rangeOf(node: TypedExpr): Window {
   switch (node.kind) {
@@ -251,7 +250,7 @@ function isStart(node: TypedExpr): boolean {
   return node.kind === 'member' && node.path.join('/') === 'AttendableEventStart'
 }
 
-/** The path of each filterable field of the flat record in a V3 record (service.md 9.3). */
+/** The path in a V3 record of each filterable field of the flat record (service.md 9.3). */
 const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   ...['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart'].map(
     (name) => [name, [name]] as const,
@@ -264,13 +263,13 @@ const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly
   ['Comment', ['Qualifier', 'Comment']],
 ])
 
-/** Values of parameter aliases, by name without the `@`. */
+/** The values of parameter aliases, by name without `@`. */
 type Aliases = ReadonlyMap<string, Expr>
 
 /**
- * Rewrites an expression over the flat V2 record into one over the nested V3 record; aliases are replaced by their values.
- * The expression has been checked against the V2 model, so names exist and aliases end.
- * Error: `QueryError` with the position, naming a construct without a counterpart in V3.
+ * Rewrites an expression over the flat V2 record as one over the nested V3 record and replaces aliases by their values. The expression was
+ * checked against the V2 model, so all names exist and aliases are not circular. Throws `QueryError` with the position if a construct has
+ * no counterpart in V3.
  */
 function toV3Expression(node: Expr, aliases: Aliases): Expr {
   const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
@@ -307,7 +306,7 @@ function toV3Expression(node: Expr, aliases: Aliases): Expr {
   }
 }
 
-/** A condition that is a field alone, as a comparison: some services read no other form. */
+/** Turns a condition that is only a field into a comparison, because some services read no other form. */
 function toCondition(node: Expr, value: 'true' | 'false' = 'true'): Expr {
   return node.kind === 'path' ? compare(node, 'eq', literal('Edm.Boolean', value)) : node
 }
@@ -320,7 +319,7 @@ function toV3Binary(node: BinaryExpr): BinaryExpr {
   return { ...node, left: atMidnight(left, right), right: atMidnight(right, left) }
 }
 
-/** V3 refuses a date alone for a time (service-facts 8); V2's parser reads midnight in UTC. */
+/** V3 rejects a date in place of a time (service-facts 8). V2's parser reads such a date as midnight in UTC. */
 function atMidnight(node: Expr, other: Expr): Expr {
   if (isDate(other)) return node
   if (node.kind === 'list') return { ...node, items: node.items.map(toMidnight) }
@@ -332,7 +331,7 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
     ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
     : node
 
-/** True for an expression of type Edm.Date: the flat type has no such field. */
+/** Returns true for an expression of type Edm.Date. The flat type has no field of this type. */
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'
@@ -340,8 +339,8 @@ function isDate(node: Expr): boolean {
 }
 
 /**
- * The flat type has no base type and no derived type (OData URL conventions 5.1.1.11.2), so tests of the record's type are decided
- * here; its fields have the same primitive types in V3.
+ * Rewrites a type test. The flat type has no base or derived type (OData URL conventions 5.1.1.11.2), so tests of the record's type are
+ * decided here. Its fields have the same primitive types in V3.
  */
 function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
   const { operand, typeName, position } = node
@@ -362,7 +361,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     const value = aliases.get(root.name)
     // An alias without a value is null (OData URL conventions 5.3).
     if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
-    // Positions inside its value belong to another text, so a fault gets the position of the alias.
+    // Positions inside the value belong to another text, so an error gets the position of the alias.
     try {
       return toV3Expression(value, aliases)
     } catch (error) {
@@ -370,7 +369,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     }
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
-  // A cast to a value's own type has no effect, and the check has refused all others.
+  // A cast to a value's own type has no effect, and the check has rejected all other casts.
   const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)

@@ -16,62 +16,62 @@ import {
 } from './stored-values.ts'
 
 /**
- * The result of a read of one learner and event for a write with an unknown outcome. `applied`: the mark is or was there.
- * `absent`: it is not, according to this read. `superseded`: a newer record of the journal replaces it. `overwritten`: a mark that
- * the journal does not know was written after it, and must stay. `unclear`: none of these is certain.
+ * What a read-back shows about a write with an unknown outcome. `applied`: the mark is or was there. `absent`: this read shows no such
+ * mark. `superseded`: a newer record in the journal replaces it. `overwritten`: a mark that the journal does not know was written after it
+ * and must stay. `unclear`: none of these is certain.
  */
 export type ReadBack =
   | {
       readonly kind: 'applied'
       readonly reply: V3Reply
-      /** False if the mark may be an older one with the same content: then only a read that is not stale can decide. */
+      /** False if the mark may be an older one with the same content. Then only a read that is not stale can decide. */
       readonly certain: boolean
-      /** Present if the mark has exactly the posted millisecond: it then shows how the service stores values. */
+      /** Set if the mark has exactly the posted millisecond, and then shows how the service stores values. */
       readonly proof: Echo['shown'] | undefined
     }
   | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
 
-/** The knowledge besides the marks that were read. */
+/** What is known in addition to the marks that were read. */
 export interface ReadBackFacts {
   readonly profile: EchoProfile
-  /** When the record was sent, between these; ms since the epoch. */
+  /** The range of times in which the record was sent, in ms since the epoch. */
   readonly sent: { readonly fromMs: number; readonly toMs: number }
-  /** The times at which the journal knows this mark as confirmed for older records of the learner and event, ms since the epoch. */
+  /** Returns the times of this mark in confirmed older records of the key, in ms since the epoch. */
   readonly confirmedAt: (externalId: string) => readonly number[]
-  /** Older records of the learner and event whose outcome is unknown too, as they were posted. */
+  /** The older records of the key whose outcome is also unknown, as they were posted. */
   readonly lost: readonly V3Record[]
-  /** What the journal knows of newer records of the learner and event: one may still be applied, or one was confirmed. */
+  /** What the journal knows of newer records of the key: `open` ones may still be applied; `confirmed` means that one was applied. */
   readonly newer: 'none' | 'open' | 'confirmed'
-  /** V2 may have applied the record, by a clock that was never seen. */
+  /** True if V2 may have applied the record, by a clock that was never observed. */
   readonly byV2: boolean
-  /** V3 may still be executing the `$batch` in which the record was sent: it may apply the record after this read. Default false. */
+  /** True if V3 may still be executing the `$batch` in which the record was sent, and may apply it after this read. Default false. */
   readonly executing?: boolean
 }
 
-/** The filter that reads one learner and event, not encoded. */
+/** Returns the filter that selects the marks of one learner and event, not URL-encoded. */
 export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
-// A default mark has no RecordedBy, and a mark of the adapter may not have one either: every code counts here.
+// A default mark has no RecordedBy, and a mark of the adapter may lack one too, so the reader accepts every row with a code.
 const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],
   histories: false,
 })
 
-/** The marks of the learner and event in the V3 reply to `toReadBackFilter`; undefined: it cannot be read. */
+/** Returns the marks of the learner and event in V3's reply to `toReadBackFilter`, or `undefined` if the reply cannot be read. */
 export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply[] | undefined {
   const rows = rowsOf(answer)
   if (rows === undefined) return undefined
   const marks: FlatReply[] = []
   for (const row of rows) {
     const flat = readRow(row)
-    // Somebody made a mark whose code the service does not show: it may be this one.
+    // The row is a mark whose code the service does not show. It may be the posted mark.
     if (flat === 'unreadable' || (flat === 'unmarked' && isObject(row) && isMade(row))) return undefined
     if (flat === 'unmarked' || !isAbout(posted, flat)) continue
     const { Present, Absent } = row as Partial<Record<'Present' | 'Absent', unknown>>
-    // What the service does not show is told as it was posted.
+    // Values that the service does not show are reported as they were posted.
     marks.push({
       ...flat,
       ...(typeof Present === 'boolean' ? {} : { Present: posted.Present }),
@@ -81,23 +81,23 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   return marks
 }
 
-/** False for a default mark of the system: it has neither author nor time. */
+/** Returns false for a default mark of the system, which has neither author nor time. */
 function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'RecordedOn', unknown>>): boolean {
   const by = isObject(RecordedBy) ? RecordedBy['ExternalID'] : RecordedBy
   return (by ?? RecordedOn ?? null) !== null
 }
 
-/** The standing mark under the facts: what `rules` decide by. */
+/** What is known about the current mark: the input of the rules. */
 interface Standing {
-  /** `same`: the posted values, as this service is known to store them. `alike`: they may be, if it changes values by a rule that is not known. */
+  /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
   readonly content: 'none' | 'same' | 'alike' | 'other'
   /**
-   * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: it has that id, and that time at another precision or in
-   * another zone. `lost`: it has the content of an older record whose outcome is unknown, and not the posted one. `sameId`: it has the id that
-   * the journal knows, and another time. `default`: it has neither author nor time, and may be a default mark of the system.
+   * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: the id of such a mark, and its time at another precision
+   * or in another zone. `lost`: the content of an older record with an unknown outcome, and not the posted content. `sameId`: an id that
+   * the journal knows, with another time. `default`: neither author nor time, so possibly a default mark of the system.
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
-  /** Against the time at which the record was sent, beyond what the clock of the service was seen to be off. `exact`: the posted time; `longBefore`: in any zone. */
+  /** The mark's time against that of sending, beyond the observed clock difference. `exact`: as posted. `longBefore`: older in any zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean
@@ -109,12 +109,12 @@ type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & 
 }
 
 /**
- * The decision: by identity, content and order in the journal, and by time last (docs/decisions/012). The first rule that fits counts.
- * Equal content is accepted whatever its time says, and nothing is posted over a mark that may be newer.
+ * The decision, by identity, content and order in the journal, and by time last (docs/decisions/012). The first rule that fits applies.
+ * Equal content is accepted at any time, and nothing is posted over a mark that may be newer.
  */
 export const readBackRules: readonly Rule[] = [
-  // Only what is certainly the posted mark ends a record before its batch is over. What does not stand yet may stand in a moment, so nothing
-  // is posted and no newer record let through.
+  // While the batch may be executing, only a mark that is certainly the posted one ends a record. A missing mark may appear in a moment, so
+  // nothing is posted and no newer record may proceed.
   {
     executing: [true],
     content: ['same'],
@@ -127,7 +127,7 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
-  // It may be the mark of either record.
+  // The mark may belong to either record.
   {
     content: ['alike'],
     identity: ['perhaps'],
@@ -144,15 +144,15 @@ export const readBackRules: readonly Rule[] = [
   { content: ['alike'], byV2: [true], then: 'unclear' },
   { identity: ['unknown'], time: ['later'], then: 'overwritten' },
   { time: ['older', 'longBefore'], then: 'absent' },
-  // The service gives each mark an id of its own, and this one was not edited after the record was sent. What V2 was sent at once with it may
-  // have edited it in that moment, without the journal's knowledge.
+  // The service gives each mark its own id, and this mark was not edited after the record was sent. With V2, another write of that moment
+  // may have edited the mark without the journal's knowledge.
   { identity: ['sameId'], time: ['unclear', 'exact'], byV2: [false], then: 'absent' },
   { then: 'unclear' },
 ]
 
 /**
- * Decides what became of a record from the marks that were read, with the reasons of `readBackRules`. `posted.RecordedOn` is a time of
- * the client where it gave one, else that of receipt, even if it was not sent. The booleans are not compared: the service derives them from the code.
+ * Decides the outcome of a record from the marks that were read, by `readBackRules`. `posted.RecordedOn` is the client's time or else the
+ * time of receipt, even if it was not sent. The booleans are not compared, because the service derives them from the code.
  */
 export function decideReadBack(
   posted: V3Record,
@@ -197,9 +197,9 @@ function fits({ content, identity, time, newer, byV2, executing }: Rule, standin
 }
 
 /**
- * The current mark of several, of a service that keeps them all: the posted one where it may be among them, else the newest by the times
- * of the service, of equally old ones the last. A mark without author and time counts as none, unless it may be the posted one: a service
- * may show null for both.
+ * Returns the current mark if a service keeps several: the posted one if it may be among them, else the newest by the service's times, and
+ * of equally old ones the last. A mark without author and time is ignored unless it may be the posted one, because a service may show null
+ * for both.
  */
 function findStanding(
   posted: V3Record,
@@ -233,7 +233,7 @@ function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['id
   const times = confirmedAt(mark.ExternalID)
   if (times.length === 0) return isMade(mark) ? 'unknown' : 'default'
   const markMs = parseTime(mark.RecordedOn)
-  // At a coarser precision than milliseconds two records may have one time.
+  // Two records may have the same time at a precision coarser than milliseconds.
   if (markMs % 1_000 > 0 && times.includes(markMs)) return 'confirmed'
   const isShown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
   return times.some(isShown) ? 'perhaps' : 'sameId'
@@ -247,7 +247,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   const minutes = posted.Qualifier.MinutesLate ?? null
   const isKept = minutes === null ? profile.nullKept : profile.zeroKept
   const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
-  // A service may show null for what it stores (service.md 2).
+  // A service may show null for a value that it stores (service.md 2).
   const saysNothing = (value: unknown): boolean => value === null && !profile.qualifierShown
   if (!sameMinutes && !profile.minutesOpaque && !saysNothing(row.MinutesLate)) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
@@ -256,12 +256,12 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   if (profile.commentsOpaque) return 'alike'
   if (saysNothing(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
-  // Blanks may have been trimmed where a comment was cut: the observed length is a minimum.
+  // Blanks may have been trimmed at the cut, so the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** Clocks that are set by the network differ by less. */
+/** Clocks that are set over the network differ by less. */
 const CLOCKS_DIFFER_MS = 1_000
 
 function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): Standing['time'] {
@@ -274,7 +274,7 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/** A service with its own clock stores the posted millisecond only by chance. */
+/** Returns the values as proof: a service with its own clock would store the posted millisecond only by chance. */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined
@@ -288,7 +288,7 @@ function toReply(row: FlatReply): V3Reply {
   return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
-/** Undefined: not a page, or one of several: the mark that stands may be on another. */
+/** Returns the rows of a page. Returns `undefined` if the reply is not a page or not the only one: the current mark may be on another. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
   if (!isObject(answer)) return undefined
   const { value } = answer
@@ -309,12 +309,12 @@ function sameId(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase()
 }
 
-/** The filter that reads the mark of a learner and event on V2. */
+/** Returns the filter that selects the mark of a learner and event on V2. */
 export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {
   return `Learner eq ${Attendee.ExternalID} and AttendableEvent eq ${Event.ExternalID}`
 }
 
-/** A page of flat V2 marks in the form of V3, so that `readMarks` can read it; what is not a page stays as it is. */
+/** Converts a page of flat V2 marks into V3's form, so that `readMarks` can read it. Anything else is returned unchanged. */
 export function toV3Page(json: unknown): unknown {
   if (!isObject(json) || !Array.isArray(json['value'])) return json
   return { ...json, value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }

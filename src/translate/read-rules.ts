@@ -1,21 +1,20 @@
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 
-/** A partner's choices for V2 reads. */
 export interface ReadRules {
-  /** A row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
+  /** True if a row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
   readonly needsRecordedBy: boolean
-  /** Ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
+  /** The ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
   readonly unmarkedCodes: readonly string[]
-  /** Fill AttendanceHistorys from V3's history, at the cost of more calls; otherwise it is empty. */
+  /** True to fill AttendanceHistorys from V3's history, at the cost of more calls. Otherwise it is empty. */
   readonly histories: boolean
 }
 
-/** One row of a V3 read: a recorded mark, a row that V2 does not have, or an unreadable row. */
+/** One row of a V3 read: a recorded mark, a row that V2 does not have (`unmarked`), or an unreadable row. */
 export type ReadRow = FlatReply | 'unmarked' | 'unreadable'
 
 /**
- * Creates the reader of V3 rows: flat records for recorded marks (service.md 9.3), `unmarked` for the rows that V3 generates for
- * every other session (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
+ * Creates a function that converts V3 rows: recorded marks into flat records (service.md 9.3), and the rows that V3 generates for every
+ * other session into `unmarked` (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
  */
 export function createRowReader(rules: ReadRules): (row: unknown) => ReadRow {
   const unmarkedCodes = new Set(rules.unmarkedCodes.map((id) => id.toLowerCase()))

@@ -14,14 +14,14 @@ import {
 
 const keyLimits = { maxLength: 4_096, maxDepth: 20 }
 
-/** Returns true for the segment of one entity: `Set()` is the set, as `Set` is. */
+/** Returns true if the segment names one entity. `Set()` is the whole set, like `Set`. */
 export function hasKey(segment: string): boolean {
   return segment.includes('(') && !segment.endsWith('()')
 }
 
 /**
- * The guid in the key predicate at the end of a decoded path: `Set(<guid>)` or `Set(ExternalID=<guid>)`, with blanks in the
- * parentheses and with the guid in apostrophes or not, as the legacy service accepts it; in lower case. Undefined for any other key.
+ * Returns the guid of the key predicate at the end of a decoded path, in lower case, or `undefined` for any other key. Accepts
+ * `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks in the parentheses and apostrophes around the guid, as the legacy service does.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
@@ -43,9 +43,9 @@ const queryLimits = { maxLength: 32_768, maxDepth: 100 }
 const STATUSES = 'EnrolmentStatuses'
 
 /**
- * The V3 query of a V2 read of `LearnerRegistations` (service.md 1.1): `expand=` and the other options get their `$`, and an
- * expanded `Enrolments` also expands `EnrolmentStatuses`, as the V3 list does. Custom options are dropped.
- * Error: `QueryError` (`ADP_QUERY`, 400) with option and position.
+ * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Options such as `expand=` get their `$`, and an expanded
+ * `Enrolments` also expands `EnrolmentStatuses`, as the V3 list does. Custom options are dropped. Throws `QueryError` (`ADP_QUERY`, 400)
+ * with the option and the position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
   const options = parseQuery(rawQuery, queryLimits)
@@ -55,7 +55,7 @@ export function toV3RegistrationQuery(rawQuery: string): string {
 
 const SET = /^learnerregistr?ations(?:\(|$)/i
 
-/** The V3 path of a decoded V2 path of registrations: the set, or one of it by its key. Undefined: it leads below them, or has no such key. */
+/** Returns the V3 path of a decoded V2 path to the registrations or to one of them, or `undefined` for a deeper path or another key. */
 export function toV3RegistrationPath(path: string): string | undefined {
   const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   if (!SET.test(set)) return undefined
@@ -72,10 +72,10 @@ function withStatuses(item: ExpandItem): ExpandItem {
   return { ...item, options }
 }
 
-/** `$metadata` of the obsolete V2 attendance service: the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
+/** Returns the `$metadata` of the obsolete V2 service, with the flat type in `AttendanceService.Models.OData` (service.md 9.3). */
 export const writeLegacyMetadata = (): string => writeEdmx(attendanceV2Model)
 
-/** The V2 service document as JSON; `metadataUrl` is the absolute address of its `$metadata`, undefined: the document has no context. */
+/** Returns the V2 service document as JSON. `metadataUrl` is the absolute URL of `$metadata`; without it the document has no context. */
 export function writeLegacyServiceDocument(metadataUrl: string | undefined): string {
   const { value, ...context } = toServiceDocument(attendanceV2Model, metadataUrl ?? '')
   return JSON.stringify(metadataUrl === undefined ? { value } : { ...context, value })

@@ -4,21 +4,20 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'
 
-/** The treatment of a member of a posted record without a rule (product contract 1). */
+/** What happens to a member of a posted record that V3 has no rule for (product contract 1). */
 export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
-/** A partner's choices for the nested record. */
 export interface RecordMapping {
-  /** `Type` of Event; `Attendance.AttendanceSession` in service.md 2.10, other samples differ (service-facts 5). */
+  /** The `Type` of Event: `Attendance.AttendanceSession` in service.md 2.10; other samples differ (service-facts 5). */
   readonly eventType: string
-  /** `Type` of AttendanceCode; `Attendance.Lookup` in service.md 2.10, other samples differ (service-facts 5). */
+  /** The `Type` of AttendanceCode: `Attendance.Lookup` in service.md 2.10; other samples differ (service-facts 5). */
   readonly codeType: string
-  /** Name of the writing process that V3 stores with the mark; null for none. */
+  /** The name of the writing process that V3 stores with the mark, or null for none. */
   readonly changeProcessName: string | null
   readonly unmappedFields: UnmappedPolicy
 }
 
-/** A flat record in the form of V3, or why it is refused; `unmapped` counts dropped members. */
+/** A V3 record, or the faults for which the flat record is refused. `unmapped` names the dropped members. */
 type V3Translation =
   | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
   | {
@@ -28,13 +27,13 @@ type V3Translation =
     }
 
 const NONE: readonly string[] = []
-/** `Type` of Attendee (service.md 2.10). */
+/** The `Type` of Attendee (service.md 2.10). */
 const ATTENDEE_TYPE = 'Learner.Identifier'
 
 /**
- * V2 to V3 (service.md 9, rule 3): the flat ids become references, MinutesLate and Comment go into Qualifier, ExternalID is
- * all zero, so that the service assigns one. A missing member stays missing, null stays null. `recordedOn` is the time of
- * receipt, ISO 8601 in UTC with Z.
+ * Translates a V2 record to V3 (service.md 9, rule 3). Flat ids become references, MinutesLate and Comment go into Qualifier, and the
+ * all-zero ExternalID lets the service assign one. A missing member stays missing and null stays null. `recordedOn` is the time of receipt,
+ * ISO 8601 in UTC with Z.
  */
 export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn: string): V3Translation {
   const passed: PassedFields = {}
@@ -61,7 +60,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
   return { record, faults: undefined, unmapped }
 }
 
-/** V3 to V2, the write form: the inverse of `toV3Record` over the fields of service.md 4.2. */
+/** Translates a V3 record to the V2 write form: the inverse of `toV3Record` for the fields of service.md 4.2. */
 export function toFlatRecord(record: V3Record): FlatRecord {
   return {
     Present: record.Present,
@@ -75,7 +74,7 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** V3 to V2, the reply form: the service's id and echoed values; a member that the service leaves out or shows as null keeps the posted value, an id its case. */
+/** Translates a V3 reply to the V2 reply form. A member that the service omits or shows as null keeps the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
     shownId(posted[name], reply[name]) ?? posted[name].ExternalID
@@ -95,21 +94,21 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   }
 }
 
-/** The id that the service shows, as the client wrote it if it is the posted one: it was posted in lower case. */
+/** Returns the id that the service shows. The posted id keeps the client's letter case, because it was posted in lower case. */
 function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): string | undefined {
   const own = posted?.ExternalID
   const shown = reply?.ExternalID ?? own
   return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
 }
 
-/** False if the reply is about another learner or event than the posted record: then it is not an answer to it. */
+/** Returns false if the reply is about another learner or event, so that it does not answer the posted record. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   const isSame = (name: 'Attendee' | 'Event'): boolean =>
     shownId(posted[name], reply[name]) === posted[name].ExternalID
   return isSame('Attendee') && isSame('Event')
 }
 
-/** A record may have a thousand, and a batch thousands of such records: the reply must not be many times as large. */
+/** Maximum faults for unmapped members of one record, because thousands of records with a thousand each would swell the reply. */
 const MAX_NAMED = 20
 
 function applyPolicy(
@@ -135,12 +134,12 @@ function applyPolicy(
   return { faults, names }
 }
 
-/** A member's name if it is a plain one; free text of a client is not repeated. */
+/** Returns a member's name if it is a plain one, because free text of a client is not repeated. */
 function printable(name: string): string {
   return /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
 }
 
-/** Members beyond the write form that V3 has, too (service.md 2.10); `unmappedFields: pass` forwards them. */
+/** The members that V3 has although the V2 write form does not (service.md 2.10). `unmappedFields: pass` forwards them. */
 interface PassedFields {
   RecordedOn?: string
   AttendableEventStart?: string
@@ -148,11 +147,11 @@ interface PassedFields {
   RecordedBy?: V3Reference | null
 }
 
-/** `Type` of RecordedBy (service.md 2.10). */
+/** The `Type` of RecordedBy (service.md 2.10). */
 const USER_TYPE = 'AuthorisedUser'
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Reads one such member into `passed`. Returns `noPlace` for a member that V3 does not have, a fault for a bad value. */
+/** Reads such a member into `passed`. Returns `noPlace` if V3 does not have the member, or a fault if its value is invalid. */
 function readPassedField(field: UnmappedField, passed: PassedFields): RecordFault | 'noPlace' | undefined {
   const { name, raw } = field
   switch (name) {
