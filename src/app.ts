@@ -333,7 +333,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
       events.relayedUnrecorded({ partner })
       stages?.noteUnrecorded(partner)
     },
-    stages: overrides.stages ?? stages ?? createFileStages(() => journal.linkSecret),
+    stages: overrides.stages ?? stages ?? createFileStages(),
     reads: {
       ...parts.reads,
       // Read when it is needed: a journal that could not be reached yet does not know it.
@@ -395,7 +395,6 @@ function openStages(parts: Parts, journal: Journal) {
     store: stores.rollout,
     clock: backgroundClock,
     nowMs,
-    fileStageOf: (id) => registry.of(id)?.fileStage,
     actOf: (id) => registry.of(id)?.guard ?? 'back',
     events,
     metrics,

@@ -13,7 +13,7 @@ import type { Journal } from '../journal/index.ts'
 import { isGuid } from '../odata/index.ts'
 import type { Partner } from '../partners/partner.ts'
 import type { PartnerRegistry } from '../partners/registry.ts'
-import type { FileStage } from '../rollout/decide.ts'
+import type { StageSetting } from '../rollout/stage.ts'
 import type { RecordMapping } from '../translate/index.ts'
 import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
@@ -101,12 +101,11 @@ export function toPartner(
  * writing another stage into the file would be a step that one person takes.
  */
 export function toFileStage(
-  { stage, stageOverride, canary }: PartnerConfig,
+  { stage, canary }: PartnerConfig,
   { approval }: Pick<Config['rollout'], 'approval'>,
-): FileStage {
+): StageSetting {
   return {
     stage: approval === 'two' ? 'legacy' : stage,
-    override: stageOverride,
     percent: canary.percent,
     always: canary.always,
     never: canary.never,

@@ -109,20 +109,18 @@ const servedByV2: readonly unknown[] = ['legacy', 'shadow', 'canary']
 const journaled: readonly unknown[] = ['shadow', 'canary']
 
 function findStageFaults(
-  { stage, stageOverride, v2 }: Members,
+  { stage, v2 }: Members,
   path: string,
   hasV2: boolean,
   hasJournal: boolean,
 ): ErrorDetail[] {
   const isServed = hasV2 || membersOf(v2)['baseUrl'] !== undefined
-  return Object.entries({ stage, stageOverride }).flatMap(([name, value]) => {
-    const target = `${path}.${name}`
-    if (servedByV2.includes(value) && !isServed)
-      return [fault(target, `is served by V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
-    if (journaled.includes(value) && !hasJournal)
-      return [fault(target, 'needs a journal: with journal.url: none a stage is legacy, v3 or complete')]
-    return []
-  })
+  const target = `${path}.stage`
+  if (servedByV2.includes(stage) && !isServed)
+    return [fault(target, `is served by V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
+  if (journaled.includes(stage) && !hasJournal)
+    return [fault(target, 'needs a journal: with journal.url: none a stage is legacy, v3 or complete')]
+  return []
 }
 
 /** The members that client credentials require (service-facts 11). */

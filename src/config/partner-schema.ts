@@ -329,12 +329,8 @@ export const partnerSchema = z.strictObject({
       .prefault({}),
   ),
   stage: key(
-    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. A stage that was set later, with markbridge rollout, wins. Once the partner has begun, the file may lower its stage and not raise it.',
+    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. Once the partner has begun, markbridge rollout changes its stage, and this key has no effect.',
     stage.default('v3'),
-  ),
-  stageOverride: key(
-    'Lowers the stage, also while the journal cannot be reached; it never raises it. Once the journal can be reached, the lower stage is kept there.',
-    stage.optional(),
   ),
   guard: key(
     'What guards do at canary once V3 does worse than V2: back takes the partner back to V2, warn only says so (log, metric, console).',

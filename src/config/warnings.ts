@@ -84,8 +84,7 @@ function stateDirWarnings(config: Config): readonly string[] {
   if (!partners.some((partner) => hasV2(config, partner))) return []
   return [
     'the journal is in PostgreSQL and journal.stateDir is not set: an instance that starts while the database is down does not know the ' +
-      'stages of its partners and is not ready, and a stageOverride that the database has not followed is forgotten at a restart. ' +
-      'Name a folder of each instance, such as /var/lib/markbridge.',
+      'stages of its partners and is not ready. Name a folder of each instance, such as /var/lib/markbridge.',
   ]
 }
 

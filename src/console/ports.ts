@@ -170,7 +170,7 @@ export interface PartnerStage {
   readonly stage: Stage | 'damaged'
   /** Percentage of the units that V3 serves; undefined: damaged. */
   readonly percent: number | undefined
-  readonly source: 'file' | 'store' | 'override'
+  readonly source: 'file' | 'store'
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined

@@ -73,7 +73,7 @@ interface StageChanged {
   readonly percent: number
   readonly revision: number
   /** `kept`: as an earlier process read it. */
-  readonly source: 'store' | 'kept' | 'file' | 'override'
+  readonly source: 'store' | 'kept'
 }
 
 /** The figures by which V3 does worse than V2 for a partner. */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { readClientCredentials, showClientCredentials } from '../http/client-credentials.ts'
-import type { FileStage } from '../rollout/decide.ts'
+import type { StageSetting } from '../rollout/stage.ts'
 import type { ReadRules, RecordMapping } from '../translate/index.ts'
 import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
@@ -20,7 +20,7 @@ export type PartnerMatch =
 export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
-  readonly fileStage: FileStage
+  readonly fileStage: StageSetting
   /** What guards do at `canary` once V3 does worse than V2. */
   readonly guard: 'back' | 'warn'
   /** What names the school of a request, as the unit of `canary`: a claim of its token, else a header, in lower case. */

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-import { lowered, type RequestKind, type Side, type Stage, type StageSetting } from './stage.ts'
+import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
 
 /** What a stage means for one kind of request. */
 export interface StageRule {
@@ -82,16 +82,11 @@ export function positionOf(secret: Uint8Array, partner: string, name: string): n
   return digest.readUIntBE(0, BYTES) / 2 ** (8 * BYTES)
 }
 
-/** The stage of a partner as the configuration file has it. */
-export interface FileStage extends StageSetting {
-  /** Lowers the stage, also while the store of stages cannot be reached; it never raises it. */
-  readonly override: Stage | undefined
-}
-
 /** A partner as far as its stage goes. */
 export interface StagedPartner {
   readonly id: string
-  readonly fileStage: FileStage
+  /** The stage of the configuration file, at which the partner begins. */
+  readonly fileStage: StageSetting
 }
 
 /** How much the journal has to know of a write that V2 serves, before its last byte is sent there. */
@@ -130,19 +125,16 @@ export interface LiveStages {
  * The stages of the configuration file alone, for an adapter without a journal: nothing is kept of a write that V2 serves, so only stages
  * are allowed that serve all units on one side.
  */
-export function createFileStages(secret: () => Uint8Array): LiveStages {
+export function createFileStages(): LiveStages {
   return {
-    enter: ({ id, fileStage }, request) => {
-      const setting = lowered(fileStage, fileStage)
-      return {
-        side: decide(setting, id, request, secret) ?? 'v2',
-        stage: setting.stage,
-        revision: 0,
-        known: 'nothing',
-        isCurrent: () => true,
-        isStoreAnswering: () => false,
-        leave: () => undefined,
-      }
-    },
+    enter: ({ fileStage: { stage } }, { kind }) => ({
+      side: stageTable[stage][kind].serves === 'v3' ? 'v3' : 'v2',
+      stage,
+      revision: 0,
+      known: 'nothing',
+      isCurrent: () => true,
+      isStoreAnswering: () => false,
+      leave: () => undefined,
+    }),
   }
 }

@@ -62,15 +62,6 @@ export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
 
-/** A setting under the override of the file, which may only lower it. */
-export function lowered<Setting extends StageSetting>(
-  setting: Setting,
-  { override }: { readonly override: Stage | undefined },
-): Setting {
-  if (override === undefined || placeOf(override) >= placeOf(setting.stage)) return setting
-  return { ...setting, stage: override }
-}
-
 /** The setting without what else the value has. */
 export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
   return { stage, percent, always, never }
@@ -145,15 +136,3 @@ function directionOf(from: StageSetting, to: StageSetting): Direction {
 /** True where `to` has a unit that `from` has not. */
 const gains = (from: readonly string[], to: readonly string[]): boolean =>
   to.some((unit) => !from.includes(unit))
-
-/**
- * The setting of a partner whose stage was never changed in the store: that of the file, unless it moves a unit to V3 that V2 served at
- * `first`, where the partner first began. Editing the file is not a step forward, since nothing drains then. `first` is undefined for a
- * partner that has not begun.
- */
-export function beginSetting<Setting extends StageSetting>(
-  file: Setting,
-  first: StageSetting | undefined,
-): Setting | StageSetting {
-  return first !== undefined && judgeStep(first, file).direction === 'forward' ? first : file
-}

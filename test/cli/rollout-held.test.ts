@@ -64,7 +64,7 @@ describe('the cool-down of a guard', () => {
     answering(serving)
     const { store } = serving
     await store.apply(changeTo(canary(5), { from: { ...legacy, stage: 'v3' } }), 'set')
-    await goBack(store, { partner: 'acme', revision: 1, fileStage: undefined, reason: finding })
+    await goBack(store, { partner: 'acme', revision: 1, reason: finding })
     return { store, config: await rolloutFile(url, { rollout: { resendWindowMs: 1_000, ...rollout } }) }
   }
   const further = [

@@ -295,23 +295,6 @@ describe('rollout', () => {
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
   })
 
-  it('shows what the file lowers, and warns that a step changes nothing', async () => {
-    const url = await newSqlite()
-    await serve(url).then(answering)
-    const rollout = rolloutWith(await rolloutFile(url, { partner: { stageOverride: 'legacy' } }))
-    expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).stderr).toContain(
-      'warning: partners[].stageOverride of the file still lowers acme to legacy.',
-    )
-    expect((await rollout('ls')).stdout).toMatch(
-      /\nacme +legacy +0 % +1 +override .*\n\nacme: stageOverride of the file lowers shadow of the journal to legacy\n$/,
-    )
-    expect(json(await rollout('ls', '--json'))).toMatchObject({
-      partners: [
-        { stage: 'legacy', source: 'store', revision: 1, override: { from: 'shadow', to: 'legacy' } },
-      ],
-    })
-  })
-
   it('names the first row of the trail that was changed, and a stage that was; back replaces it', async () => {
     const url = await newSqlite()
     const { journal } = await serve(url)
@@ -374,7 +357,7 @@ describe('rollout', () => {
     expect(result.stderr).toContain(text)
   }) // prettier-ignore
 
-  it('needs no secret of a partner, and names the override where the journal is lost', async () => {
+  it('needs no secret of a partner, and names what serves without the journal where it is lost', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const clientSecret = { env: 'MARKBRIDGE_TEST_NEVER_SET' }
@@ -394,7 +377,7 @@ describe('rollout', () => {
     await rm(url.slice('sqlite:'.length))
     const back = await rollout('back', 'acme')
     expect([back.status, back.stdout]).toEqual([1, ''])
-    expect(back.stderr).toContain('partners[].stageOverride of the configuration file takes acme back')
+    expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
   it('takes no older trail than the one that the state file knows', async () => {

@@ -16,11 +16,14 @@ const snapshot = (begins: ReadonlyMap<string, StageSetting>) => ({
   ...{ settled: new Set<string>(), liveInstances: [], acknowledgements: [] },
 })
 
-it('a stage that was raised in the file after the partner began is shown as one that does not count', () => {
-  const raised = viewKnown('acme', config, snapshot(new Map([['acme', first('legacy')]])))
-  expect(raised).toMatchObject({ setting: { stage: 'legacy' }, source: 'file', ignored: 'v3' })
-  expect(formatStages([raised])).toContain(
-    'acme: begins at legacy and not at v3 of the file, since it began there: markbridge rollout set takes it forward',
-  )
-  expect(viewKnown('acme', config, snapshot(new Map()))).toMatchObject({ setting: { stage: 'v3' } })
-})
+it.each(['legacy', 'complete'] as const)(
+  'shows that the file has no effect on a partner that began at %s',
+  (stage) => {
+    const begun = viewKnown('acme', config, snapshot(new Map([['acme', first(stage)]])))
+    expect(begun).toMatchObject({ setting: { stage }, source: 'file', ignored: 'v3' })
+    expect(formatStages([begun])).toContain(
+      `acme: begins at ${stage} and not at v3 of the file, since it began there: markbridge rollout set or back changes its stage`,
+    )
+    expect(viewKnown('acme', config, snapshot(new Map()))).toMatchObject({ setting: { stage: 'v3' } })
+  },
+)

@@ -60,8 +60,8 @@ describe('stages of the file', () => {
 
   it.each<[what: string, members: object, sections: object, faults: string[]]>([
     ['legacy without V2', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
-    ['an override without V2', { stageOverride: 'shadow' }, {}, [`partners[0].stageOverride: ${noV2}`]],
-    ['v3 and complete without V2', { stage: 'v3', stageOverride: 'complete' }, {}, []],
+    ['v3 without V2', { stage: 'v3' }, {}, []],
+    ['complete without V2', { stage: 'complete' }, {}, []],
     ['canary with a V2 of its own', { stage: 'canary', v2 }, {}, []],
     ['canary with V2', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
     ['legacy without a journal', { stage: 'legacy' }, none, []],

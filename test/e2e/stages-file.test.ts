@@ -37,16 +37,4 @@ describe('the stage of the file', () => {
       details: [{ target: 'partners[0].stage' }],
     })
   })
-
-  it('an override lowers the stage and never raises it', async () => {
-    const [v2, v3] = [await startUpstream(v2Reply), await startUpstream(v3Reply)]
-    const of = async (stage: string, stageOverride: string): Promise<string> => {
-      const match = { any: true }
-      const partner = { id: 'acme', match, stage, stageOverride, v2: { baseUrl: v2.url } }
-      const adapter = await startAdapter(v3.url, { partners: [partner] })
-      return (await adapter.request('GET', '/x/V2/Attendance/Other')).text
-    }
-    expect(await of('v3', 'legacy')).toContain('V2')
-    expect(await of('legacy', 'v3')).toContain('V2')
-  })
 })

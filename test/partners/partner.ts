@@ -12,7 +12,7 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     id,
     match,
     guard: 'back',
-    fileStage: { stage: 'v3', override: undefined, percent: 0, always: [], never: [] },
+    fileStage: { stage: 'v3', percent: 0, always: [], never: [] },
     unit: { claim: 'organisation', header: undefined },
     v2: undefined,
     identityClaims: [],

@@ -108,10 +108,7 @@ function partnerOf(
   })
   const [found] = toPartners(config)
   if (found === undefined) throw new Error('no partner')
-  const partner =
-    begin === undefined
-      ? found
-      : { ...found, v2: new URL(V2_ORIGIN), fileStage: { ...begin, override: undefined } }
+  const partner = begin === undefined ? found : { ...found, v2: new URL(V2_ORIGIN), fileStage: begin }
   partners.set(name, partner)
   return partner
 }

@@ -65,7 +65,7 @@ function take(desk: Desk, partner: string, step: Step) {
 }
 
 function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'trend'> {
-  const { partner, setting, stored, source, revision, sinceMs, by, reason, pending } = view
+  const { partner, setting, source, revision, sinceMs, by, reason, pending } = view
   return {
     ...{ partner, source, revision, sinceMs, by, reason },
     stage: setting?.stage ?? 'damaged',
@@ -76,20 +76,20 @@ function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'tren
       by: pending.by,
       needsApproval: pending.needsApproval,
     },
-    next: stored && nextOf(stored.stage),
+    next: setting && nextOf(setting.stage),
     advice: { verdict: advice.verdict, missing: advice.missing },
     guardAlarm: advice.guardAlarm,
   }
 }
 
-function detailsOf({ stored, file }: StageView): Pick<PartnerDetails, 'canary' | 'configuration'> {
+function detailsOf({ setting, file }: StageView): Pick<PartnerDetails, 'canary' | 'configuration'> {
   const first = file?.own.canary
-  const percent = stored?.stage === 'canary' ? stored.percent : first?.percent
+  const percent = setting?.stage === 'canary' ? setting.percent : first?.percent
   return {
     canary: {
       percent: percent ?? 0,
-      always: stored?.always ?? first?.always ?? [],
-      never: stored?.never ?? first?.never ?? [],
+      always: setting?.always ?? first?.always ?? [],
+      never: setting?.never ?? first?.never ?? [],
     },
     configuration: file && printPartner(file.own),
   }

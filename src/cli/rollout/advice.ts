@@ -41,7 +41,7 @@ export async function giveAdvice(
   store: OpenedRolloutStore | undefined,
   wanted?: WantedStep,
 ): Promise<GivenAdvice> {
-  const { stored: from, partner } = view
+  const { setting: from, partner } = view
   const to = wanted?.to ?? (from && nextStep(from))
   const without = { from, to, figures: undefined }
   if (from === undefined)
@@ -101,19 +101,19 @@ export async function adviceOn(
 ): Promise<GivenAdvice | undefined> {
   const snapshot = await store.snapshot()
   const view = viewStages(filePartnersOf(config), snapshot).find((one) => one.partner === partner)
-  if (view?.stored === undefined) return undefined
-  const { stored, revision } = view
-  if (run !== liveRunOf({ partner: view.partner, stage: stored.stage, revision })) return undefined
+  if (view?.setting === undefined) return undefined
+  const { setting, revision } = view
+  if (run !== liveRunOf({ partner: view.partner, stage: setting.stage, revision })) return undefined
   const advice = await giveAdvice(view, config, snapshot, store)
   return advice.figures?.comparison === undefined ? undefined : advice
 }
 
 /** Instances that serve by an older revision, by their numbers. */
 function unacknowledgedOf(
-  { partner, revision, storedIn }: StageView,
+  { partner, revision, source }: StageView,
   { liveInstances, acknowledgements }: RolloutSnapshot,
 ): readonly string[] {
-  if (storedIn === 'file') return []
+  if (source === 'file') return []
   const isAcknowledged = (instance: number): boolean =>
     acknowledgements.some(
       (one) => one.instance === instance && one.partner === partner && one.revision >= revision,

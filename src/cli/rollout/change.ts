@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { lowered, placeOf, type Stage } from '../../rollout/stage.ts'
+import { placeOf, type Stage } from '../../rollout/stage.ts'
 import type { DriveOptions } from '../../rollout/store/drive-change.ts'
 import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
 import { expectMay, findActor, isUncreated, useStore } from './open-store.ts'
@@ -75,7 +75,7 @@ const say = (text: string): void => console.error(`markbridge: ${text}`)
 function withRemedy(cause: unknown, partner: string): unknown {
   if (!(cause instanceof AdapterError)) return cause
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
-  const remedy = `Without the journal partners[].stageOverride of the configuration file takes ${partner} back: set it on each instance and reload.`
+  const remedy = `Without the journal, an instance that is started with journal.url: none and stage: legacy lets V2 serve ${partner}.`
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
 }
 
@@ -87,18 +87,11 @@ function changeWarnings(
   { config: path }: Target,
 ): readonly string[] {
   if (to === undefined || file === undefined) return []
-  const serves = lowered(to, file.fileStage)
   const hasV2 = (file.own.v2.baseUrl ?? upstreams.v2?.baseUrl) !== undefined
+  // Without a file the address is a flag of serve.
+  if (path === undefined || hasV2 || placeOf(to.stage) > placeOf('canary')) return []
   return [
-    ...(serves.stage === to.stage
-      ? []
-      : [`warning: partners[].stageOverride of the file still lowers ${partner} to ${serves.stage}.`]),
-    // Without a file the address is a flag of serve.
-    ...(path !== undefined && !hasV2 && placeOf(serves.stage) <= placeOf('canary')
-      ? [
-          `warning: V2 serves ${partner} at ${serves.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
-        ]
-      : []),
+    `warning: V2 serves ${partner} at ${to.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
   ]
 }
 

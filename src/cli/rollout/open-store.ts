@@ -12,7 +12,6 @@ import {
 } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import { sqlitePathOf } from '../../journal/index.ts'
-import type { FileStage } from '../../rollout/decide.ts'
 import { type KnownStages, parseKnown } from '../../rollout/live/known-stages.ts'
 import {
   type Actor,
@@ -21,12 +20,13 @@ import {
   type ListedOperator,
   type RolloutAction,
 } from '../../rollout/operators.ts'
+import type { StageSetting } from '../../rollout/stage.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
 
 /** A partner of the file. */
 export interface FilePartner {
   readonly own: PartnerConfig
-  readonly fileStage: FileStage
+  readonly fileStage: StageSetting
 }
 
 /** The partners of a configuration by id, each with the stage at which it begins. */

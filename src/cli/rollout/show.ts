@@ -147,7 +147,7 @@ export async function adoptStages(config: Config): Promise<AdoptedStages> {
     const snapshot = await store.snapshot()
     const files = filePartnersOf(config)
     for (const [partner, { setting: to }] of kept?.view?.partners ?? []) {
-      const { stored: from, revision } = viewStage(partner, files.get(partner), snapshot)
+      const { setting: from, revision } = viewStage(partner, files.get(partner), snapshot)
       if (to === undefined || from === undefined || judgeStep(from, to).direction !== 'back') continue
       const by = { by: 'journal adopt', reason: 'the state file has a lower stage' }
       const change = { partner, expectedRevision: revision, from, to: toSetting(to), ...by }
@@ -157,7 +157,6 @@ export async function adoptStages(config: Config): Promise<AdoptedStages> {
   }
   // The trail that the file knows is the one that was lost.
   const adopted = await useStore(config, adopt, { goesOn: false })
-  if (kept !== undefined)
-    await createStageFile(config.journal).save(encodeKnown({ ...nothingKnown, overrides: kept.overrides }))
+  if (kept !== undefined) await createStageFile(config.journal).save(encodeKnown(nothingKnown))
   return adopted
 }

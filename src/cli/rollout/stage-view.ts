@@ -1,13 +1,5 @@
 import type { Config } from '../../config/index.ts'
-import type { FileStage } from '../../rollout/decide.ts'
-import {
-  beginSetting,
-  lowered,
-  shareOf,
-  type Stage,
-  type StageSetting,
-  toSetting,
-} from '../../rollout/stage.ts'
+import { shareOf, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
 import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
@@ -18,27 +10,24 @@ import { type FilePartner, filePartnersOf } from './open-store.ts'
 /** The stage of a partner and where it comes from. */
 export interface StageView {
   readonly partner: string
-  /** That requests are decided by. Undefined: its row in the journal is not as it was written. */
+  /** The setting that decides requests, or `undefined` if its row in the journal is not as it was written. */
   readonly setting: StageSetting | undefined
-  /** `override`: the file lowers the stage of the journal, or its own. */
-  readonly source: 'file' | 'store' | 'override'
-  /** Without the override. */
-  readonly stored: StageSetting | undefined
-  readonly storedIn: 'file' | 'store'
-  /** 0: that of the file. */
+  /** `file` until the first change: the setting with which the partner began. */
+  readonly source: 'file' | 'store'
+  /** 0 until the first change. */
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage that the file names and that does not count: two people take each step, or the partner began at a lower one. */
+  /** The stage that the file names and that has no effect: two people take each step, or the partner began at another stage. */
   readonly ignored: Stage | undefined
   /** Undefined: the file does not have this partner. */
   readonly file: FilePartner | undefined
 }
 
 /** What a partner would begin with that is in no file. */
-const unlisted: FileStage = { stage: 'legacy', override: undefined, percent: 0, always: [], never: [] }
+const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
 /** The views of all partners: those of the file in its order, then those that only the journal knows. */
 export function viewStages(
@@ -56,28 +45,23 @@ export function viewStage(
   file: FilePartner | undefined,
   snapshot: RolloutSnapshot | undefined,
 ): StageView {
-  const fileStage = file?.fileStage ?? unlisted
   const known: Partial<PartnerRollout> = snapshot?.partners.get(partner) ?? {}
   const { state, pending } = known
   const isLost = snapshot !== undefined && snapshot.trail === undefined && state === undefined
   const isDamaged = isLost || snapshot?.damaged.has(partner) === true
-  const begin = beginSetting(fileStage, snapshot?.begins.get(partner))
-  const stored = isDamaged ? undefined : toSetting(state ?? begin)
-  const setting = stored === undefined ? undefined : lowered(stored, fileStage)
-  const storedIn = isDamaged || state !== undefined ? 'store' : 'file'
+  const begin = snapshot?.begins.get(partner) ?? file?.fileStage ?? unlisted
+  const source = isDamaged || state !== undefined ? 'store' : 'file'
   const ignored = file !== undefined && file.own.stage !== begin.stage ? file.own.stage : undefined
   return {
     partner,
-    setting,
-    source: setting?.stage === stored?.stage ? storedIn : 'override',
-    stored,
-    storedIn,
+    setting: isDamaged ? undefined : toSetting(state ?? begin),
+    source,
     revision: state?.revision ?? 0,
     sinceMs: state?.sinceMs,
     by: state?.by,
     reason: state?.reason,
     pending,
-    ignored: storedIn === 'file' ? ignored : undefined,
+    ignored: source === 'file' ? ignored : undefined,
     file,
   }
 }
@@ -98,14 +82,11 @@ export function stageToJson({ partner, setting, source, revision, ...view }: Sta
     percent: setting === undefined ? null : shareOf(setting),
     unit: 'school',
     revision,
-    source: view.storedIn,
+    source,
     since: toTime(view.sinceMs),
     by: view.by ?? null,
     reason: view.reason ?? null,
     ...(view.pending === undefined ? {} : { pending: pendingToJson(view.pending) }),
-    ...(source === 'override' && view.stored !== undefined
-      ? { override: { from: view.stored.stage, to: setting?.stage } }
-      : {}),
   }
 }
 
@@ -172,10 +153,10 @@ export function formatStages(views: readonly StageView[]): string {
 
 /** One stage with all that is known of it. */
 export function formatStage(view: StageView): string {
-  const { partner, setting, revision, by, reason, sinceMs, storedIn } = view
+  const { partner, setting, revision, by, reason, sinceMs, source } = view
   const given = (reason ?? '') === '' ? '' : `: ${formatGivenText(reason ?? '')}`
   const origin =
-    storedIn === 'file'
+    source === 'file'
       ? 'from the configuration file'
       : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
   const lists = setting === undefined ? [] : listsOf(setting)
@@ -219,32 +200,19 @@ export function formatHistory(entries: readonly AuditEntry[], partner?: string):
 }
 
 /** What else is to be known of a stage, one sentence each. */
-export function notesOf({
-  source,
-  stored,
-  setting,
-  storedIn,
-  pending,
-  ignored,
-  file,
-}: StageView): readonly string[] {
+export function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
   return [
     ...(setting === undefined
       ? [
           'the stage in the journal is not as it was written. markbridge rollout verify says more; markbridge rollout back replaces it.',
         ]
       : []),
-    ...(source === 'override' && stored !== undefined
-      ? [
-          `stageOverride of the file lowers ${describeSetting(stored)} of the ${storedIn === 'store' ? 'journal' : 'file'} to ${setting?.stage ?? ''}`,
-        ]
-      : []),
     ...(ignored === undefined
       ? []
       : [
-          `begins at ${stored?.stage ?? ''} and not at ${ignored} of the file, since ` +
+          `begins at ${setting?.stage ?? ''} and not at ${ignored} of the file, since ` +
             (file?.fileStage.stage === ignored
-              ? 'it began there: markbridge rollout set takes it forward'
+              ? 'it began there: markbridge rollout set or back changes its stage'
               : 'rollout.approval is two'),
         ]),
     ...(file === undefined ? ['the configuration file has no such partner'] : []),

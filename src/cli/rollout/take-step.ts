@@ -66,10 +66,10 @@ export function setStage(
 ): Promise<TakenStep> {
   const { restartEvidence = false, dryRun = false, reason: given = '' } = options
   return take(desk, partner, options, async ({ store, config, view, live, may, driving, beforeForward }) => {
-    const from = view.stored ?? lowest
-    if (restartEvidence && view.stored?.stage !== stage)
+    const from = view.setting ?? lowest
+    if (restartEvidence && view.setting?.stage !== stage)
       return refused(
-        `its stage is ${view.stored?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
+        `its stage is ${view.setting?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
       )
     const to = targetOf(view, stage, options)
     const { direction, error } = judgeStep(from, to)
@@ -84,7 +84,7 @@ export function setStage(
     }
     if (view.file === undefined)
       return { to, ...refused('the configuration file has no such partner, so it can only go back.') }
-    if (view.stored === undefined)
+    if (view.setting === undefined)
       return {
         to,
         ...refused('its stage in the journal is damaged, so it can only go back: markbridge rollout back.'),
@@ -116,9 +116,9 @@ export function setStage(
 export function goBack(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may }) => {
     const { name: by } = may('back')
-    const stage = backOf((view.stored ?? highest).stage)
+    const stage = backOf((view.setting ?? highest).stage)
     for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
-      const from = now.stored
+      const from = now.setting
       // What another one has changed meanwhile counts: it goes back to this stage, and no further.
       const isThere = placeOf((from ?? highest).stage) <= placeOf(stage)
       const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
@@ -229,12 +229,12 @@ async function take(
       return { outcome: { kind: 'forbidden', message: cause.message } }
     },
   )
-  return { view, result: { partner, from: view.stored, ...changed } }
+  return { view, result: { partner, from: view.setting, ...changed } }
 }
 
 function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
-  const expectedRevision = view.stored === undefined ? 'damaged' : view.revision
-  return { partner: view.partner, expectedRevision, from: view.stored ?? lowest, to, by, reason }
+  const expectedRevision = view.setting === undefined ? 'damaged' : view.revision
+  return { partner: view.partner, expectedRevision, from: view.setting ?? lowest, to, by, reason }
 }
 
 /**
@@ -242,24 +242,24 @@ function changeOf(view: StageView, to: StageSetting, by: string, reason: string)
  * one that it had.
  */
 function targetOf(
-  { stored, file }: StageView,
+  { setting, file }: StageView,
   stage: Stage,
   { percent, always, never }: StepOptions,
 ): StageSetting {
   const { canary } = file?.own ?? {}
-  const before = stored?.stage === 'canary' || stage !== 'canary' ? stored?.percent : canary?.percent
+  const before = setting?.stage === 'canary' || stage !== 'canary' ? setting?.percent : canary?.percent
   return {
     stage,
     percent: percent ?? before ?? 0,
-    always: always ?? stored?.always ?? canary?.always ?? [],
-    never: never ?? stored?.never ?? canary?.never ?? [],
+    always: always ?? setting?.always ?? canary?.always ?? [],
+    never: never ?? setting?.never ?? canary?.never ?? [],
   }
 }
 
 /** True where nothing is left to do: the journal has this very setting, and no change is pending. */
-function isSameSetting({ stored, storedIn, pending }: StageView, to: StageSetting): boolean {
-  if (storedIn === 'file' || pending !== undefined || stored?.stage !== to.stage) return false
-  return to.stage !== 'canary' || keyOf(stored) === keyOf(to)
+function isSameSetting({ setting, source, pending }: StageView, to: StageSetting): boolean {
+  if (source === 'file' || pending !== undefined || setting?.stage !== to.stage) return false
+  return to.stage !== 'canary' || keyOf(setting) === keyOf(to)
 }
 
 const keyOf = ({ percent, always, never }: StageSetting): string =>

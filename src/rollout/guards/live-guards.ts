@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
-import { backOf, beginSetting, placeOf, type Stage, type StageSetting, toSetting } from '../stage.ts'
+import { backOf, placeOf, type Stage, toSetting } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
   addWindow,
@@ -38,8 +38,6 @@ interface LiveGuardsOptions {
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** The stage of the file, for a partner that the store does not know. */
-  readonly fileStageOf: (partner: string) => StageSetting | undefined
   /** What an alarm about a partner leads to. */
   readonly actOf: (partner: string) => 'back' | 'warn'
   readonly events: Pick<Events, 'guardActed' | 'guardWarned' | 'guardsFailed'>
@@ -89,12 +87,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     const state = judge(parseTest(text))
     if (state.kind !== 'alarm') return
     const { v3, v2 } = state.figures
-    const alarm = {
-      partner,
-      revision,
-      fileStage: options.fileStageOf(partner),
-      reason: describeAlarm(state.figures),
-    }
+    const alarm = { partner, revision, reason: describeAlarm(state.figures) }
     const finding = { partner, v3: v3.trials, v3Bad: badOf(v3), v2: v2.trials, v2Bad: badOf(v2) }
     if (options.actOf(partner) === 'warn') {
       if (warned.get(partner) !== revision) events.guardWarned(finding)
@@ -151,8 +144,6 @@ interface GuardAlarm {
   readonly partner: string
   /** The revision of the stage that the alarm is about; 0: that of the file. */
   readonly revision: number
-  /** The stage of the file, for a partner that the store does not know. */
-  readonly fileStage: StageSetting | undefined
   readonly reason: string
 }
 
@@ -163,11 +154,10 @@ interface GuardAlarm {
  */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,
-  { partner, revision, fileStage, reason }: GuardAlarm,
+  { partner, revision, reason }: GuardAlarm,
 ): Promise<boolean> {
   const { partners, begins, damaged } = await store.snapshot()
-  const known = partners.get(partner)?.state
-  const from = known ?? (fileStage && beginSetting(fileStage, begins.get(partner)))
+  const from = partners.get(partner)?.state ?? begins.get(partner)
   if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return false
   const to = { ...toSetting(from), stage: backOf(from.stage) }
   const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }

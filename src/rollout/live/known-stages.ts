@@ -2,18 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { WallClock } from '../../clock.ts'
 import type { StagedPartner } from '../decide.ts'
-import {
-  beginSetting,
-  isServedByV2,
-  judgeStep,
-  lowered,
-  placeOf,
-  type Stage,
-  type StageSetting,
-  toSetting,
-  isSetting,
-} from '../stage.ts'
-import type { Change } from '../store/changes.ts'
+import { isServedByV2, isSetting, type StageSetting, toSetting } from '../stage.ts'
 import type { KnownTrail } from '../store/audit-trail.ts'
 import type { PartnerRollout } from '../store/stage-rows.ts'
 import type { RolloutSnapshot } from '../store/read-snapshot.ts'
@@ -36,14 +25,14 @@ export function gapMs(from: ClockReading, to: ClockReading): number {
   return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
 }
 
-/** A setting with the revision of the store; 0: that of the file. */
+/** A setting with the revision of the store; 0: the setting with which the partner began. */
 export interface RevisedSetting extends StageSetting {
   readonly revision: number
 }
 
 /** What an instance knows of a partner of the store. */
 export interface PartnerView {
-  /** Undefined: that of the file counts, until the first change is committed. */
+  /** `undefined` until the first change is committed: the setting with which the partner began counts. */
   readonly setting: RevisedSetting | undefined
   /** A change that waits for instances: undefined also for one that still needs an approval. */
   readonly pending: RevisedSetting | undefined
@@ -68,14 +57,6 @@ export interface StageView {
   readonly instance: number | undefined
 }
 
-/** An override that has decided a write, until the store follows it: without that, the stage of the store would count again. */
-export interface KeptOverride {
-  readonly partner: string
-  readonly stage: Stage
-  /** Of the stage that it lowers; undefined: that was not known. */
-  readonly revision?: number | undefined
-}
-
 /**
  * How far a partner is on its way to be clean: V2 serves all its units, no instance has a write of V3 under way from before and no batch
  * that V3 has answered may come again (`drained`), and none of its records of V3 is unsettled. Then nothing can be overtaken or doubled by
@@ -93,11 +74,9 @@ export interface KnownStages {
   /** Undefined: neither read nor kept. */
   readonly view: StageView | undefined
   readonly progress: ReadonlyMap<string, Progress>
-  /** By partner, also after they were taken out of the file. */
-  readonly overrides: ReadonlyMap<string, KeptOverride>
 }
 
-export const nothingKnown: KnownStages = { view: undefined, progress: new Map(), overrides: new Map() }
+export const nothingKnown: KnownStages = { view: undefined, progress: new Map() }
 
 /** An answer of the store, and what belongs to it. */
 interface StagesRead {
@@ -114,11 +93,7 @@ interface StagesRead {
 export function afterRead(known: KnownStages, read: StagesRead): KnownStages {
   const view = toView(read, known.view)
   const settings = settingsOf(view, read.partners)
-  return {
-    view,
-    progress: nextProgress(known.progress, settings, read),
-    overrides: new Map([...known.overrides].filter(([, one]) => isPending(one, settings.get(one.partner)))),
-  }
+  return { view, progress: nextProgress(known.progress, settings, read) }
 }
 
 function toView({ snapshot, asked, lease }: StagesRead, before: StageView | undefined): StageView {
@@ -153,9 +128,9 @@ function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
   }
 }
 
-/** The setting of a partner that the store has no change of. */
-export function ofFile({ id, fileStage }: StagedPartner, view: StageView | undefined): RevisedSetting {
-  return { ...toSetting(beginSetting(fileStage, view?.begins.get(id))), revision: 0 }
+/** Returns the setting with which a partner began, for a partner that the store has no change of. */
+export function beginOf({ id, fileStage }: StagedPartner, view: StageView | undefined): RevisedSetting {
+  return { ...toSetting(view?.begins.get(id) ?? fileStage), revision: 0 }
 }
 
 /** All partners that this instance may be asked about, also those that its file does not have: others wait for its acknowledgement. */
@@ -164,7 +139,7 @@ export function settingsOf(
   listed: Iterable<StagedPartner>,
 ): ReadonlyMap<string, RevisedSetting> {
   const settings = new Map<string, RevisedSetting>()
-  for (const partner of listed) settings.set(partner.id, ofFile(partner, view))
+  for (const partner of listed) settings.set(partner.id, beginOf(partner, view))
   for (const [partner, { setting, pending }] of view.partners) {
     if (setting !== undefined) settings.set(partner, setting)
     // Its first change, and the file of this instance does not have it: no write of it is let in here.
@@ -225,60 +200,6 @@ export function isClean({ progress }: KnownStages, partner: string, revision: nu
   return known?.state === 'clean' && known.revision === revision
 }
 
-/** The partner with the lower one of both overrides: that of its file, and the kept one. */
-export function overridden({ overrides }: KnownStages, partner: StagedPartner): StagedPartner {
-  const { id, fileStage } = partner
-  const kept = overrides.get(id)
-  if (kept === undefined) return partner
-  const { override } = fileStage
-  const isLower = override !== undefined && placeOf(override) <= placeOf(kept.stage)
-  return isLower ? partner : { id, fileStage: { ...fileStage, override: kept.stage } }
-}
-
-/** What is known once an override has decided a write of the partner; the same value where that is known. */
-export function afterOverride(
-  known: KnownStages,
-  { id, fileStage: { override } }: StagedPartner,
-  setting: RevisedSetting | undefined,
-): KnownStages {
-  const kept = known.overrides.get(id)
-  if (override === undefined || (kept?.stage === override && kept.revision === setting?.revision))
-    return known
-  const added = { partner: id, stage: override, revision: setting?.revision }
-  return { ...known, overrides: new Map(known.overrides).set(id, added) }
-}
-
-/** False once the store has followed an override, or the stage was changed since: what was set later counts. */
-function isPending({ stage, revision }: KeptOverride, setting: RevisedSetting | undefined): boolean {
-  if (setting === undefined) return true
-  const isFollowed = lowered(setting, { override: stage }) === setting
-  return !isFollowed && (revision === undefined || revision === setting.revision)
-}
-
-/** The name under which the configuration file acts in the audit trail. */
-const FILE_NAME = 'file'
-
-/**
- * The change that takes a partner back in the store, where the file has it lower than the store: by its override, or by a stage below the
- * one at which it began. So all instances follow, and what V2 serves meanwhile is behind the usual steps forward once the override is gone.
- * Undefined: there is nothing to change.
- */
-export function stepBackOf(
-  { id, fileStage }: StagedPartner,
-  { trail, partners, begins, damaged }: RolloutSnapshot,
-): Change | undefined {
-  const first = begins.get(id)
-  // To repair it is for an operator, or for a guard.
-  if (damaged.has(id) || trail === undefined) return undefined
-  const state = partners.get(id)?.state
-  const from = toSetting(state ?? first ?? fileStage)
-  const to = toSetting(lowered(state ?? beginSetting(fileStage, first), fileStage))
-  if (judgeStep(from, to).direction !== 'back') return undefined
-  const key = fileStage.override === to.stage ? 'stageOverride' : 'stage'
-  const reason = `${key} of the configuration file`
-  return { partner: id, expectedRevision: state?.revision ?? 0, from, to, by: FILE_NAME, reason }
-}
-
 /** Where what is known outlives the process. */
 export interface KeptStages {
   /** The text that was saved last; undefined: none. Rejects where it cannot be read. */
@@ -290,7 +211,7 @@ export interface KeptStages {
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** What is kept as plain JSON: neither when the store was asked, nor how far partners are that are not clean. */
-const toKept = ({ view, progress, overrides }: KnownStages) => ({
+const toKept = ({ view, progress }: KnownStages) => ({
   view: view && {
     partners: [...view.partners],
     begins: [...view.begins],
@@ -298,7 +219,6 @@ const toKept = ({ view, progress, overrides }: KnownStages) => ({
     trail: view.trail,
   },
   clean: [...progress].filter(([, { state }]) => state === 'clean'),
-  overrides: [...overrides],
 })
 
 /** Writes what is known as text, with a checksum: for a start without the store. */
@@ -312,7 +232,7 @@ export function parseKnown(kept: string): KnownStages | undefined {
   const [, digest, text = ''] = /^markbridge stages 3 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
   // The checksum says that this program has written it.
-  const { view, clean, overrides } = JSON.parse(text) as ReturnType<typeof toKept>
+  const { view, clean } = JSON.parse(text) as ReturnType<typeof toKept>
   const settings = (view?.partners ?? []).flatMap(([, { setting, pending }]) => [setting, pending])
   const begins = new Map(view?.begins)
   if (![...settings, ...begins.values()].every((one) => one === undefined || isSetting(one))) return undefined
@@ -327,6 +247,5 @@ export function parseKnown(kept: string): KnownStages | undefined {
       instance: undefined,
     },
     progress: new Map(clean.map(([partner, own]) => [partner, { ...own, isQuiet: true }])),
-    overrides: new Map(overrides),
   }
 }

@@ -8,7 +8,6 @@ import { shareOf, toSetting } from '../stage.ts'
 import type { Acknowledgement, RolloutSnapshot } from '../store/read-snapshot.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
-  afterOverride,
   afterRead,
   type ClockReading,
   drainedPartners,
@@ -17,23 +16,15 @@ import {
   type KeptStages,
   type KnownStages,
   nothingKnown,
-  overridden,
   parseKnown,
   readClocks,
   type RevisedSetting,
   settingsOf,
   type StageView,
-  stepBackOf,
 } from './known-stages.ts'
 
-/** Where a stage comes from; `override`: lowered by the file. */
-export type StageSource = 'store' | 'kept' | 'file' | 'override'
-
 export interface ReaderOptions {
-  readonly store: Pick<
-    RolloutStore,
-    'snapshot' | 'begin' | 'apply' | 'acknowledge' | 'leave' | 'noteUnrecorded'
-  >
+  readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'leave' | 'noteUnrecorded'>
   /** The number of the lease; undefined: others may have taken this instance for dead. */
   readonly instance: () => number | undefined
   /** Takes a lease again; never rejects. */
@@ -146,15 +137,6 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     for (const { id, fileStage } of fresh) await store.begin(id, toSetting(fileStage))
     return fresh.length > 0
   }
-  /** Takes partners back in the store that their file has lower. */
-  const stepBack = async (snapshot: RolloutSnapshot): Promise<void> => {
-    for (const partner of options.partners()) {
-      const change = stepBackOf(overridden(state.known, partner), snapshot)
-      if (change === undefined) continue
-      await store.apply(change, 'back')
-      polling.now()
-    }
-  }
   let askedLast = state.startedAt
   const ask = async (): Promise<void> => {
     const own = readClocks(clock)
@@ -172,7 +154,6 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       // Questions under way together may have been answered in any order: one from before the last answer does not count.
       if (state.known.view === view) take(latest, asked, lease)
       else polling.now()
-      await stepBack(snapshot)
     } catch {
       // The journal reports why it cannot be read.
     }
@@ -191,7 +172,6 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const publishOnce = async (): Promise<void> => {
     const { view } = state.known
     const text = encodeKnown(state.known)
-    // Also without the store: an override that is taken out of the file before the next start still counts then.
     if (text !== saved) {
       try {
         await kept.save(text)
@@ -263,9 +243,6 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     state: (): ReaderState => state,
     /** Time since the stages were read; before that since the start. */
     unreadMs,
-    /** An override has decided a write of the partner. */
-    noteOverride: (partner: StagedPartner, setting: RevisedSetting | undefined): void =>
-      update({ known: afterOverride(state.known, partner, setting) }),
     /** Asks at once after a pause, in which no timer did. */
     hurry: (): void => {
       const { lastAsked } = state

@@ -5,26 +5,17 @@ import {
   type StagedRequest,
   type StageEntry,
 } from '../decide.ts'
-import {
-  isServedByV2,
-  isWriteKind,
-  lowered,
-  shareOf,
-  type Side,
-  type Stage,
-  type StageSetting,
-} from '../stage.ts'
+import { isServedByV2, isWriteKind, shareOf, type Side, type StageSetting } from '../stage.ts'
 import { type Attempt, createHeldWrites, type HeldMetrics, unknownStage, type Wait } from './held-writes.ts'
 import {
+  beginOf,
   type ClockReading,
   gapMs,
   isClean,
-  ofFile,
-  overridden,
   readClocks,
   type RevisedSetting,
 } from './known-stages.ts'
-import { createStageReader, PATIENCE_MS, type ReaderOptions, type StageSource } from './stage-reader.ts'
+import { createStageReader, PATIENCE_MS, type ReaderOptions } from './stage-reader.ts'
 
 export interface StoredStagesOptions extends ReaderOptions {
   /** All instances have the same; undefined while the journal cannot be opened. */
@@ -62,7 +53,6 @@ export function createStoredStages(options: StoredStagesOptions) {
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
     decide(setting, partner, request, secret)
   const underWay = createUnderWay((partner) => reader.left(partner))
-  // Without an override: it holds a step forward up.
   const misplaced = (partner: string, settings: readonly StageSetting[]): SideCounts =>
     underWay.count(partner, ({ request, side }) =>
       settings.some((setting) => sideOf(setting, partner, request) !== side),
@@ -93,43 +83,33 @@ export function createStoredStages(options: StoredStagesOptions) {
     // Where it begins is kept first: another instance may have another file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
     const isCurrent = isKnown && (known?.sound ?? true) && isRead()
-    return { setting: known?.setting ?? ofFile(partner, view), pending: known?.pending, isCurrent }
+    return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
   }
-  /** The setting that counts for a request; undefined: it is not known. */
-  const settingOf = ({ fileStage }: StagedPartner, base: Base | undefined): StageSetting | undefined => {
-    if (base !== undefined) return lowered(base.setting, fileStage)
-    const { override } = fileStage
-    // Whatever the stage is, such an override makes it one that V2 serves.
-    return override !== undefined && isServedByV2(override) ? { ...fileStage, stage: override } : undefined
-  }
-  /** Why a write of a stage has to wait for the store; undefined: it need not. */
-  const waitFor = (stage: Stage, base: Base | undefined, last: boolean): Wait | undefined => {
-    if (base?.isCurrent === true) return undefined
+  /** Returns why a write has to wait for the store, or `undefined` if it need not wait. */
+  const waitFor = ({ setting: { stage }, isCurrent }: Base, last: boolean): Wait | undefined => {
+    if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
     // After a pause the store may answer: it is asked first. While it cannot be reached, V2 is served on.
     return last || wasAsked() ? undefined : 'asking'
   }
 
-  const letIn = (
-    partner: StagedPartner,
-    request: StagedRequest,
-    { side, stage, base }: { side: Side; stage: Stage; base: Base | undefined },
-  ): StageEntry => {
+  const letIn = (partner: StagedPartner, request: StagedRequest, side: Side, base: Base): StageEntry => {
     const { era } = reader.state()
+    const { stage, revision } = base.setting
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
     // The partner may have left `legacy` by now: should this come again, V3 would not know it.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Base | undefined): void => {
-      const isLegacyStill = now?.isCurrent === true && now.setting.revision === base?.setting.revision
+      const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision
       if (!isLegacyStill) reader.noteUnrecorded(partner.id)
     }
     if (isUnrecorded) note(base)
     return {
       side,
       stage,
-      revision: base?.setting.revision ?? 0,
+      revision,
       known,
       isCurrent: () => reader.state().era === era && (isRead() || (isServedByV2(stage) && wasAsked())),
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
@@ -139,45 +119,34 @@ export function createStoredStages(options: StoredStagesOptions) {
         : () => undefined,
     }
   }
-  const knownOf = (partner: string, base: Base | undefined): KnownWrite => {
-    if (base === undefined || !isClean(reader.state().known, partner, base.setting.revision)) return 'keys'
-    const { stage } = base.setting
+  const knownOf = (partner: string, { setting: { stage, revision }, pending }: Base): KnownWrite => {
+    if (!isClean(reader.state().known, partner, revision)) return 'keys'
     // A step that is acknowledged may be committed long before that is read.
-    if (stage === 'legacy') return base.pending === undefined ? 'nothing' : 'identity'
+    if (stage === 'legacy') return pending === undefined ? 'nothing' : 'identity'
     return stage === 'shadow' ? 'identity' : 'keys'
   }
 
   const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
-    const { id, fileStage } = partner
     const base = baseOf(partner)
-    const setting = settingOf(partner, base)
-    if (setting === undefined) return 'stale'
-    const wait = waitFor(setting.stage, base, last)
+    if (base === undefined) return 'stale'
+    const wait = waitFor(base, last)
     if (wait !== undefined) return wait
-    if (setting !== base?.setting) reader.noteOverride(partner, base?.setting)
-    const side = sideOf(setting, id, request)
+    const side = sideOf(base.setting, partner.id, request)
     if (side === undefined) return 'stale'
-    if (base?.pending !== undefined && sideOf(lowered(base.pending, fileStage), id, request) !== side)
-      return 'changing'
-    return letIn(partner, request, { side, stage: setting.stage, base })
+    if (base.pending !== undefined && sideOf(base.pending, partner.id, request) !== side) return 'changing'
+    return letIn(partner, request, side, base)
   }
   const enterRead = (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
-    const base = baseOf(partner)
-    // Paths of V3 go to V3 at every stage.
-    const anyStage =
-      request.kind === 'v3Path' ? { ...partner.fileStage, stage: 'complete' as const } : undefined
-    const setting = settingOf(partner, base) ?? anyStage
-    const side = setting && sideOf(setting, partner.id, request)
-    if (setting !== undefined && side !== undefined)
-      return letIn(partner, request, { side, stage: setting.stage, base })
+    const base = baseOf(partner) ?? (request.kind === 'v3Path' ? anyStageOf(partner) : undefined)
+    const side = base && sideOf(base.setting, partner.id, request)
+    if (base !== undefined && side !== undefined) return letIn(partner, request, side, base)
     metrics.stageRefused({ partner: partner.id, reason: 'stale' })
     return Promise.reject(unknownStage('stale'))
   }
 
   return {
     /** As `LiveStages`. */
-    enter: (given: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
-      const partner = overridden(reader.state().known, given)
+    enter: (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
       const first = attempt(false)
@@ -198,21 +167,18 @@ export function createStoredStages(options: StoredStagesOptions) {
     isReady: (): boolean => reader.state().known.view !== undefined,
     /** The partners as they are served now. */
     describe: () => {
-      const { known } = reader.state()
-      return [...options.partners()].map((given) => {
-        const partner = overridden(known, given)
+      const { view } = reader.state().known
+      return [...options.partners()].map((partner) => {
         const { id } = partner
-        const stored = known.view?.partners.get(id)
-        const own = stored?.setting ?? ofFile(partner, known.view)
-        const setting = lowered(own, partner.fileStage)
-        const { stage, revision } = setting
-        const source: StageSource = known.view?.asked === undefined ? 'kept' : 'store'
+        const stored = view?.partners.get(id)
+        const setting = stored?.setting ?? beginOf(partner, view)
+        const source: 'kept' | 'store' = view?.asked === undefined ? 'kept' : 'store'
         return {
           partner: id,
-          stage,
+          stage: setting.stage,
           percent: shareOf(setting),
-          revision,
-          source: stage !== own.stage ? 'override' : stored === undefined ? 'file' : source,
+          revision: setting.revision,
+          source: stored === undefined ? ('file' as const) : source,
           underWay: underWay.count(id),
           held: held.count(id),
         }
@@ -225,6 +191,13 @@ export function createStoredStages(options: StoredStagesOptions) {
     },
   }
 }
+
+/** Returns a stage for paths of V3, which go to V3 at every stage. */
+const anyStageOf = ({ fileStage }: StagedPartner): Base => ({
+  setting: { ...fileStage, stage: 'complete', revision: 0 },
+  pending: undefined,
+  isCurrent: false,
+})
 
 interface WriteUnderWay {
   readonly request: StagedRequest

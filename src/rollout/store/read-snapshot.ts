@@ -38,7 +38,7 @@ export interface RolloutSnapshot {
   readonly trail: KnownTrail | undefined
   /** A partner that is missing here begins with the stage of the file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
-  /** Where partners first began by a file; a file that goes beyond it does not count (`beginSetting`). */
+  /** The settings with which partners began. The file no longer counts for these partners. */
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
   readonly damaged: ReadonlySet<string>

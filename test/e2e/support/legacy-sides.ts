@@ -14,7 +14,7 @@ export interface LegacySides {
 
 const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
 
-/** Starts them: an adapter with a journal and V3, and one with neither. */
+/** Starts them: an adapter with a V3 that answers, and one whose V3 cannot be reached. */
 export async function startLegacySides(): Promise<LegacySides> {
   const sandboxes = await Promise.all(Array.from({ length: 4 }, () => startSandbox()))
   const [direct, behindWhole, behindAlone, spare] = sandboxes.map(({ url }) => url)
@@ -22,10 +22,8 @@ export async function startLegacySides(): Promise<LegacySides> {
     throw new Error('a sandbox is missing')
   const whole = await startAdapter(spare, { v2: { baseUrl: behindWhole }, partners })
   const alone = await startAdapter(`http://127.0.0.1:${await freePort()}`, {
-    journal: { url: `postgres://nobody@127.0.0.1:${await freePort()}/none` },
     v2: { baseUrl: behindAlone },
-    // Nobody can say what was set in the store.
-    partners: partners.map((partner) => ({ ...partner, stageOverride: 'legacy' })),
+    partners,
   })
   const portOf = (url: string): number => Number(new URL(url).port)
   const targets = [portOf(direct), whole.port, alone.port] as const

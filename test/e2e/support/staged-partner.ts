@@ -42,20 +42,12 @@ export function stagedSettings(
   { v2Url }: Pick<TwoFaces, 'v2Url'>,
   journalUrl: string,
   stage: Stage,
-  more: { readonly override?: Stage; readonly journal?: object; readonly leaseMs?: number } = {},
+  more: { readonly journal?: object; readonly leaseMs?: number } = {},
 ) {
   return {
     journal: { url: journalUrl, ...more.journal },
     tuning: more.leaseMs === undefined ? {} : { leaseMs: more.leaseMs },
-    partners: [
-      {
-        id: 'acme',
-        match: { any: true },
-        stage,
-        v2: { baseUrl: v2Url },
-        ...(more.override === undefined ? {} : { stageOverride: more.override }),
-      },
-    ],
+    partners: [{ id: 'acme', match: { any: true }, stage, v2: { baseUrl: v2Url } }],
   }
 }
 

@@ -15,7 +15,6 @@ import {
 import { judge } from '../../../src/rollout/guards/sequential-test.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import type { StageSetting } from '../../../src/rollout/stage.ts'
 import { canary, changeTo, legacy, serve, shadow } from '../store/open-stores.ts'
 
 const journalUrl = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'guards-')), 'journal.db')}`
@@ -39,7 +38,6 @@ function watch(
     store,
     clock,
     nowMs: () => nowMs,
-    fileStageOf: () => undefined,
     actOf: () => act,
     events: {
       guardActed: ({ partner, v3, v3Bad, v2, v2Bad }) =>
@@ -167,20 +165,23 @@ describe('guards while the adapter runs', () => {
   })
 })
 
-it('a guard takes a partner back that has the stage of the file, and leaves alone what V2 serves', async () => {
+it('a guard takes a partner back that is where it began, and leaves alone what V2 serves', async () => {
   const { store } = await serve(journalUrl())
-  const from = (fileStage: StageSetting | undefined): Promise<boolean> =>
-    goBack(store, { partner: 'acme', revision: 0, fileStage, reason: 'V3 fails.' })
-  expect([await from(shadow), await from(legacy), await from(undefined)]).toEqual([false, false, false])
+  await store.begin('old', legacy)
+  await store.begin('next', shadow)
+  await store.begin('acme', canary(10))
+  const back = (partner: string): Promise<boolean> =>
+    goBack(store, { partner, revision: 0, reason: 'V3 fails.' })
+  expect([await back('old'), await back('next'), await back('unknown')]).toEqual([false, false, false])
   expect((await store.snapshot()).partners.size).toBe(0)
-  expect(await from(canary(10))).toBe(true)
+  expect(await back('acme')).toBe(true)
   expect((await store.snapshot()).partners.get('acme')?.state?.stage).toBe('shadow')
 })
 
 it('an alarm about an earlier stage or share changes nothing, whenever the operator changes it', async () => {
   const { store } = await serve(journalUrl())
   await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
-  const alarm = { partner: 'acme', revision: 1, fileStage: undefined, reason: 'V3 fails.' }
+  const alarm = { partner: 'acme', revision: 1, reason: 'V3 fails.' }
   const lower = (percent: number, expectedRevision: number): Promise<unknown> =>
     store.apply(changeTo(canary(percent), { from: canary(20), expectedRevision }), 'set')
   // Between the reading of the stage and the change.

@@ -29,7 +29,7 @@ function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
       ],
     }
     const asked = { monotonicMs: 0, wallMs: 0 }
-    const partners = [{ id: 'acme', fileStage: { ...setting, override: undefined } }]
+    const partners = [{ id: 'acme', fileStage: setting }]
     const read = { snapshot, asked, lease: 1, partners, resendWindowMs: RESEND_WINDOW_MS }
     known = afterRead(afterRead(known, read), read)
   }

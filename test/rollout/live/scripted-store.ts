@@ -26,7 +26,7 @@ export class ScriptedStore {
   readonly unsettled = new Set<string>()
   readonly damaged = new Set<string>()
   readonly begins = new Map<string, StageSetting>()
-  /** Changes that instances have made. */
+  /** The changes that were made with `apply`. */
   readonly applied: Change[] = []
   readonly unrecorded = new Map<string, number>()
   readonly #stages = new Map<string, PartnerRollout>()

@@ -1,22 +1,21 @@
 import { createStoredStages, type StoredStagesOptions } from '../../../src/rollout/live/stored-stages.ts'
-import type { FileStage, StageEntry } from '../../../src/rollout/decide.ts'
-import type { Stage } from '../../../src/rollout/stage.ts'
+import type { StageEntry } from '../../../src/rollout/decide.ts'
+import type { Stage, StageSetting } from '../../../src/rollout/stage.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { ScriptedStore } from './scripted-store.ts'
 
 export const LEASE_MS = 10_000
 
-export const fileStage = (stage: Stage, more: Partial<FileStage> = {}): FileStage => ({
+export const fileStage = (stage: Stage, more: Partial<StageSetting> = {}): StageSetting => ({
   stage,
   percent: 0,
   always: [],
   never: [],
-  override: undefined,
   ...more,
 })
 
 export interface InstanceSettings {
-  readonly file?: FileStage
+  readonly file?: StageSetting
   readonly store?: ScriptedStore
   readonly number?: number
   readonly kept?: string
