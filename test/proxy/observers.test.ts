@@ -9,7 +9,7 @@ import type { Exchange, ExchangeObserver, Received, Replied } from '../../src/pr
 import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
 import { beginTrial, noteWrite } from '../../src/proxy/observers.ts'
 import { noSeen, type SeenWrite } from '../../src/rollout/evidence/seen-writes.ts'
-import { createTrialWindows, type TrialWindow } from '../../src/rollout/guards/trial-windows.ts'
+import { type CountedTrial, createTrialWindows } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/stage.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import type { Plan } from '../../src/writes/plan.ts'
@@ -21,7 +21,7 @@ async function counted(
   end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
   headers: Record<string, string> = {},
   isAccepted = true,
-): Promise<TrialWindow['trials']> {
+): Promise<readonly CountedTrial[]> {
   const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
@@ -38,7 +38,7 @@ async function counted(
   )
   await end(trial)
   trial.ended?.(undefined)
-  return windows.close(10_000).flatMap(({ trials }) => trials)
+  return windows.close(10_000).flat()
 }
 
 /** The outcome, or that nothing was counted. */

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 import { type Clock, createPeriodicTask } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
@@ -20,7 +18,6 @@ import {
   createTrialWindows,
   type Trial,
   type TrialStart,
-  type TrialWindow,
   type TrialWindows,
 } from './trial-windows.ts'
 
@@ -79,7 +76,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   const addWindows = async (
     partner: string,
     revision: number,
-    windows: readonly TrialWindow[],
+    windows: readonly (readonly CountedTrial[])[],
   ): Promise<void> => {
     const text = await store.updateText(testName(partner), (before) =>
       formatTest(windows.reduce(addWindow, atRevision(parseTest(before), revision))),
@@ -96,11 +93,10 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   }
   const judgeWindows = async (): Promise<void> => {
     for (const [partner, { revision, windows }] of watched) {
-      const closed = windows.close(nowMs()).filter(({ trials }) => trials.length > 0)
+      const closed = windows.close(nowMs()).filter((trials) => trials.length > 0)
       if (closed.length === 0) continue
       try {
-        for (const { side, outcome } of closed.flatMap(({ trials }) => trials))
-          metrics.guardCounted({ partner, side, outcome })
+        for (const { side, outcome } of closed.flat()) metrics.guardCounted({ partner, side, outcome })
         await addWindows(partner, revision, closed)
         failing.delete(partner)
       } catch (cause) {
@@ -123,17 +119,12 @@ export function createLiveGuards(options: LiveGuardsOptions) {
         one = { revision, windows: createTrialWindows(windowOptions) }
         watched.set(partner, one)
       }
-      return one.windows.begin({ ...write, unit: nameOf(write.unit) })
+      return one.windows.begin(write)
     },
     start: () => judging.start(),
     /** Judges what is over, and ends. */
     stop: () => judging.stop(),
   }
-}
-
-/** The stored test names no school, and stays small whatever clients call theirs. */
-function nameOf(unit: string): string {
-  return createHash('sha256').update(unit).digest('base64url').slice(0, 22)
 }
 
 /** The name under which guards act in the audit trail. */

@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
-import { type BadOutcome, badOutcomes, type CountedTrial, type TrialWindow } from './trial-windows.ts'
+import { type BadOutcome, badOutcomes, type CountedTrial } from './trial-windows.ts'
 
 // Whether V3 does worse than V2 at the same time: one sequential test for each partner (decision 016).
 
@@ -17,8 +17,6 @@ const MIN_TRIALS = 200
 const TOLERATED_ODDS = 3
 /** Alternatives: how many times the tolerated odds V3 may have become worse. */
 const FACTORS = [3, 12, 50]
-/** Units without which the evidence is kept: those that matter most. */
-const MAX_WITHOUT = 24
 
 const VERSION = 2
 const count = z.int().min(0)
@@ -56,11 +54,6 @@ const schema = z.object({
   /** Windows that said anything. */
   windows: count,
   logs,
-  /** What it would be without each unit of V3 that had bad outcomes. */
-  without: z.array(z.tuple([z.string(), logs])).transform((units) => new Map(units)),
-  /** The first unit that V3 served, and whether it served others. */
-  firstUnit: z.string().optional(),
-  hasOthers: z.boolean(),
   /** Since the evidence last spoke for V3: the figures behind an alarm. */
   recent: z.strictObject({ v2: trials, v3: trials }),
 })
@@ -79,8 +72,6 @@ export const newTest: TestState = {
   counted: { v2: 0, v3: 0 },
   windows: 0,
   logs: [],
-  without: new Map(),
-  hasOthers: false,
   recent: noRecent,
 }
 
@@ -94,20 +85,18 @@ export function atRevision(test: TestState, revision: number): TestState {
 }
 
 /** The test with one more window of one instance; pure. Windows of several instances are added one after another. */
-export function addWindow(test: TestState, { trials }: Pick<TrialWindow, 'trials'>): TestState {
-  if (trials.length === 0) return test
-  const onV3 = trials.filter(({ side }) => side === 'v3')
-  const firstUnit = test.firstUnit ?? onV3[0]?.unit
+export function addWindow(test: TestState, trials: readonly CountedTrial[]): TestState {
+  const onV3 = trials.filter(({ side }) => side === 'v3').length
   const known = {
     ...test,
-    firstUnit,
-    hasOthers: test.hasOthers || onV3.some(({ unit }) => unit !== firstUnit),
-    counted: { v3: test.counted.v3 + onV3.length, v2: test.counted.v2 + trials.length - onV3.length },
+    counted: { v3: test.counted.v3 + onV3, v2: test.counted.v2 + trials.length - onV3 },
     recent: addRecent(totalOf(test.logs) < 0 ? noRecent : test.recent, trials),
   }
   // Writes of like size are compared with each other.
-  const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()]
-  return strata.map(toCounts).some(isInformative) ? addRatios(known, strata) : known
+  const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()].map(toCounts)
+  if (!strata.some(isInformative)) return known
+  const windows = known.windows + 1
+  return { ...known, windows, logs: advanced(known.logs, windows, ratiosOf(strata)) }
 }
 
 function addRecent(before: CountedSides, trials: readonly CountedTrial[]): CountedSides {
@@ -117,36 +106,6 @@ function addRecent(before: CountedSides, trials: readonly CountedTrial[]): Count
     if (outcome !== 'good') recent[side][outcome] += 1
   }
   return recent
-}
-
-/** Adds the window to the evidence, and to what it would be without each unit. */
-function addRatios(known: TestState, strata: readonly (readonly CountedTrial[])[]): TestState {
-  const nth = known.windows + 1
-  const all = strata.map((stratum) => {
-    const counts = toCounts(stratum)
-    return { stratum, counts, ratios: ratiosOf(counts) }
-  })
-  const total = FACTORS.map((_, index) => all.reduce((sum, { ratios }) => sum + (ratios[index] ?? 0), 0))
-  const own = new Map<string, readonly number[]>()
-  for (const { stratum, counts, ratios } of all) {
-    for (const { unit, side, outcome } of stratum) {
-      const one = outcome === 'good' ? 0 : 1
-      if (side !== 'v3' || !(one === 1 || known.without.has(unit))) continue
-      const rest = ratiosOf({ ...counts, trials: counts.trials - 1, bad: counts.bad - one })
-      own.set(
-        unit,
-        total.map((log, index) => log - (ratios[index] ?? 0) + (rest[index] ?? 0)),
-      )
-    }
-  }
-  const without = [...new Set([...known.without.keys(), ...own.keys()])].map((unit) => {
-    // Good trials of a unit before its first bad one speak for V3: to have counted them is on the safe side.
-    const before = known.without.get(unit) ?? known.logs
-    return [unit, advanced(before, nth, own.get(unit) ?? total)] as const
-  })
-  // The units without which least evidence is left.
-  const kept = without.sort(([, one], [, other]) => totalOf(one) - totalOf(other)).slice(0, MAX_WITHOUT)
-  return { ...known, windows: nth, logs: advanced(known.logs, nth, total), without: new Map(kept) }
 }
 
 /** Trials of one stratum of a window, and how many of them were bad. */
@@ -167,8 +126,11 @@ function toCounts(stratum: readonly CountedTrial[]): Counts {
   return { trials: onV3.length, bad, controlTrials: stratum.length - onV3.length, controlBad }
 }
 
-const ratiosOf = (counts: Counts): readonly number[] =>
-  FACTORS.map((factor) => logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS))
+/** Returns the logarithm of the likelihood ratio of a window for each alternative. */
+const ratiosOf = (strata: readonly Counts[]): readonly number[] =>
+  FACTORS.map((factor) =>
+    strata.reduce((sum, counts) => sum + logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS), 0),
+  )
 
 /** True where the split of the bad trials over both groups can say anything. */
 function isInformative({ trials, bad, controlTrials, controlBad }: Counts): boolean {
@@ -239,13 +201,11 @@ export type GuardState =
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
 /** Judges the test of a partner; pure. */
-export function judge({ episode, counted, recent, logs, without, hasOthers }: TestState): GuardState {
+export function judge({ episode, counted, recent, logs }: TestState): GuardState {
   // The parts of all episodes add up to alpha.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
   const total = totalOf(logs)
-  // A single unit takes no other back with it. Where V3 serves no other, it stands for itself.
-  const evidence = hasOthers ? Math.min(total, ...[...without.values()].map(totalOf)) : total
-  if (evidence >= needed) return { kind: 'alarm', figures: recent }
+  if (total >= needed) return { kind: 'alarm', figures: recent }
   const kind = counted.v2 < MIN_TRIALS || counted.v3 < MIN_TRIALS ? 'inconclusive' : 'ok'
   return { kind, figures: total >= 0 ? recent : undefined }
 }
@@ -278,10 +238,9 @@ export function badOf(counts: TrialCounts): number {
 const PRECISION = 1_000
 
 /** Formats a test as the text that is stored: JSON of bounded size. Logarithms are rounded down, so that evidence never grows by being stored. */
-export function formatTest({ logs: all, without, ...counts }: TestState): string {
-  const rounded = (some: LogEvidence): number[] => some.map((log) => Math.floor(log * PRECISION) / PRECISION)
-  const units = [...without].map(([unit, rest]) => [unit, rounded(rest)])
-  return JSON.stringify({ ...counts, logs: rounded(all), without: units })
+export function formatTest(test: TestState): string {
+  const rounded = test.logs.map((log) => Math.floor(log * PRECISION) / PRECISION)
+  return JSON.stringify({ ...test, logs: rounded })
 }
 
 /**

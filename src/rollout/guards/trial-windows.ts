@@ -30,17 +30,10 @@ export interface Trial {
 
 /** A trial that ended. */
 export interface CountedTrial {
-  readonly unit: string
   readonly side: Side
   /** Class of its size. */
   readonly stratum: number
   readonly outcome: 'good' | BadOutcome
-}
-
-/** The trials that were received in one window, all of which ended. */
-export interface TrialWindow {
-  readonly endMs: number
-  readonly trials: readonly CountedTrial[]
 }
 
 export type TrialWindows = ReturnType<typeof createTrialWindows>
@@ -95,7 +88,7 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
     begin: ({ unit, side, receivedMs, records }: TrialStart): Trial | undefined => {
       const window = windowAt(receivedMs)
       if (window.entries.has(unit) || window.entries.size >= maxUnits) return undefined
-      const entry: Entry = { unit, side, stratum: stratumOf(records), outcome: 'open', latencyMs: undefined }
+      const entry: Entry = { side, stratum: stratumOf(records), outcome: 'open', latencyMs: undefined }
       window.entries.set(unit, entry)
       window.open += 1
       const isOpen = (): boolean => entry.outcome === 'open' && window.entries.get(unit) === entry
@@ -114,17 +107,17 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
         },
       }
     },
-    /** The windows that are over, in order; one waits for its trials and all later ones wait for it. */
-    close: (nowMs: number): readonly TrialWindow[] => {
-      const closed: TrialWindow[] = []
+    /** Returns the trials of each window that is over, in order. A window waits for its trials, and later windows wait for it. */
+    close: (nowMs: number): readonly (readonly CountedTrial[])[] => {
+      const closed: (readonly CountedTrial[])[] = []
       for (let window = windows[0]; window !== undefined && isOver(window, nowMs); window = windows[0]) {
         windows.shift()
         const trials: CountedTrial[] = []
-        for (const { unit, side, stratum, outcome, latencyMs } of window.entries.values()) {
-          trials.push({ unit, side, stratum, outcome: outcome === 'open' ? 'unknown' : outcome })
+        for (const { side, stratum, outcome, latencyMs } of window.entries.values()) {
+          trials.push({ side, stratum, outcome: outcome === 'open' ? 'unknown' : outcome })
           if (side === 'v2') keep(stratum, latencyMs)
         }
-        closed.push({ endMs: window.startMs + windowMs, trials })
+        closed.push(trials)
       }
       return closed
     },

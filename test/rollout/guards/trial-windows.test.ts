@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 
 import {
+  type CountedTrial,
   createTrialWindows,
   type Trial,
   type TrialResult,
   type TrialStart,
-  type TrialWindow,
 } from '../../../src/rollout/guards/trial-windows.ts'
 
 interface Windows {
   begin(write: Omit<TrialStart, 'records'> & { records?: number }): Trial | undefined
-  close(nowMs: number): readonly TrialWindow[]
+  close(nowMs: number): readonly (readonly CountedTrial[])[]
 }
 
 function create(maxUnits = 100): Windows {
@@ -28,14 +28,11 @@ describe('windows of trials', () => {
     windows.begin({ unit: 'b', side: 'v2', receivedMs: 300 })?.end(bad)
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 10_100 })?.end(bad)
     expect(windows.close(20_000)).toEqual([
-      {
-        endMs: 10_000,
-        trials: [
-          { unit: 'a', side: 'v3', stratum: 0, outcome: 'good' },
-          { unit: 'b', side: 'v2', stratum: 0, outcome: 'unknown' },
-        ],
-      },
-      { endMs: 20_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' }] },
+      [
+        { side: 'v3', stratum: 0, outcome: 'good' },
+        { side: 'v2', stratum: 0, outcome: 'unknown' },
+      ],
+      [{ side: 'v3', stratum: 0, outcome: 'unknown' }],
     ])
   })
 
@@ -45,16 +42,14 @@ describe('windows of trials', () => {
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 11_000 })?.end(bad)
     expect(windows.close(50_000)).toEqual([])
     slow?.end(bad)
-    expect(windows.close(50_000).map(({ endMs }) => endMs)).toEqual([10_000, 20_000])
+    expect(windows.close(50_000).map((trials) => trials.map(({ side }) => side))).toEqual([['v2'], ['v3']])
   })
 
   it('take a trial that does not end as unknown, and ignore its end', () => {
     const windows = create()
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
     expect(windows.close(69_999)).toEqual([])
-    expect(windows.close(70_000)).toEqual([
-      { endMs: 10_000, trials: [{ unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' }] },
-    ])
+    expect(windows.close(70_000)).toEqual([[{ side: 'v3', stratum: 0, outcome: 'unknown' }]])
     hanging?.end(good)
     expect(windows.close(999_999)).toEqual([])
   })
@@ -68,13 +63,10 @@ describe('windows of trials', () => {
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 1, records: 30 })?.end(good)
     expect(windows.begin({ unit: 'c', side: 'v3', receivedMs: 1 })).toBeUndefined()
     expect(windows.close(10_000)).toEqual([
-      {
-        endMs: 10_000,
-        trials: [
-          { unit: 'a', side: 'v3', stratum: 0, outcome: 'unknown' },
-          { unit: 'b', side: 'v3', stratum: 2, outcome: 'good' },
-        ],
-      },
+      [
+        { side: 'v3', stratum: 0, outcome: 'unknown' },
+        { side: 'v3', stratum: 2, outcome: 'good' },
+      ],
     ])
   })
 
@@ -82,7 +74,8 @@ describe('windows of trials', () => {
     const windows = create()
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 25_000 })?.end(good)
     windows.begin({ unit: 'b', side: 'v2', receivedMs: 5_000 })?.end(good)
-    expect(windows.close(30_000).map(({ endMs, trials }) => [endMs, trials.length])).toEqual([[30_000, 2]])
+    expect(windows.close(29_999)).toEqual([])
+    expect(windows.close(30_000).map((trials) => trials.length)).toEqual([2])
   })
 
   it('judge latency by what V2 took in the windows before, for writes of like size', () => {
@@ -93,7 +86,10 @@ describe('windows of trials', () => {
       }
     }
     const slowOnV3 = (nowMs: number): unknown =>
-      windows.close(nowMs).flatMap(({ trials }) => trials.filter(({ side }) => side === 'v3'))[0]?.outcome
+      windows
+        .close(nowMs)
+        .flat()
+        .find(({ side }) => side === 'v3')?.outcome
     fill(0, 'v2', 1_500)
     fill(0, 'v3', 90_000)
     expect(slowOnV3(10_000)).toBe('good')
