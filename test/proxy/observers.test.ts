@@ -22,7 +22,7 @@ async function counted(
   headers: Record<string, string> = {},
   isAccepted = true,
 ): Promise<readonly CountedTrial[]> {
-  const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits: 10 })
+  const windows = createTrialWindows()
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
     start: () => undefined,

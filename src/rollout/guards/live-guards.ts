@@ -44,8 +44,6 @@ interface LiveGuardsOptions {
   }
 }
 
-/** Bounds of the windows; `maxTrialMs` is longer than any request is served. */
-const windowOptions = { windowMs: 10_000, maxTrialMs: 180_000, maxUnits: 5_000 }
 const EVERY_MS = 1_000
 const STOP_MS = 1_000
 
@@ -116,7 +114,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       let one = watched.get(partner)
       if (one?.revision !== revision) {
         // What is under way there was served by an earlier stage or share.
-        one = { revision, windows: createTrialWindows(windowOptions) }
+        one = { revision, windows: createTrialWindows() }
         watched.set(partner, one)
       }
       return one.windows.begin(write)

@@ -38,13 +38,11 @@ export interface CountedTrial {
 
 export type TrialWindows = ReturnType<typeof createTrialWindows>
 
-interface TrialWindowOptions {
-  readonly windowMs: number
-  /** A trial that has not ended then counts as unknown: it is not waited for any longer. */
-  readonly maxTrialMs: number
-  /** Units that are counted in one window. */
-  readonly maxUnits: number
-}
+const WINDOW_MS = 10_000
+/** After this time an open trial counts as unknown. No request is served for so long. */
+const MAX_TRIAL_MS = 180_000
+/** Maximum number of units that are counted in one window. */
+const MAX_UNITS = 5_000
 
 interface Entry extends Omit<CountedTrial, 'outcome'> {
   outcome: CountedTrial['outcome'] | 'open'
@@ -65,11 +63,11 @@ interface OpenWindow {
  * close in order, however long their trials take: else those with slow failures on one side would be missing for a while from the evidence, and
  * those on the other side would not.
  */
-export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWindowOptions) {
+export function createTrialWindows() {
   const windows: OpenWindow[] = []
   const latencies = new Map<number, readonly number[]>()
   const windowAt = (receivedMs: number): OpenWindow => {
-    const startMs = Math.floor(receivedMs / windowMs) * windowMs
+    const startMs = Math.floor(receivedMs / WINDOW_MS) * WINDOW_MS
     const last = windows.at(-1)
     // A clock that went back: the write belongs to the latest window.
     if (last !== undefined && last.startMs >= startMs) return last
@@ -82,12 +80,12 @@ export function createTrialWindows({ windowMs, maxTrialMs, maxUnits }: TrialWind
       latencies.set(stratum, [...(latencies.get(stratum) ?? []), latencyMs].slice(-MAX_SAMPLES))
   }
   const isOver = ({ startMs, open }: OpenWindow, nowMs: number): boolean =>
-    nowMs >= startMs + windowMs && (open === 0 || nowMs >= startMs + windowMs + maxTrialMs)
+    nowMs >= startMs + WINDOW_MS && (open === 0 || nowMs >= startMs + WINDOW_MS + MAX_TRIAL_MS)
   return {
     /** Undefined: it does not count, since its unit has a trial in this window, or since the window is full. */
     begin: ({ unit, side, receivedMs, records }: TrialStart): Trial | undefined => {
       const window = windowAt(receivedMs)
-      if (window.entries.has(unit) || window.entries.size >= maxUnits) return undefined
+      if (window.entries.has(unit) || window.entries.size >= MAX_UNITS) return undefined
       const entry: Entry = { side, stratum: stratumOf(records), outcome: 'open', latencyMs: undefined }
       window.entries.set(unit, entry)
       window.open += 1

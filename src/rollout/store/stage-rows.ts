@@ -44,8 +44,8 @@ export interface PendingChange extends StageSetting {
   readonly reason: string
   /** By the clock of the database. */
   readonly expiresMs: number
-  /** The time that it had then. Undefined in rows that earlier versions have written. */
-  readonly forMs?: number | undefined
+  /** The time that it had then. */
+  readonly forMs: number
   /** True: it waits for another operator, and instances take no notice of it until then. */
   readonly needsApproval: boolean
   readonly quietMs: number
@@ -72,7 +72,7 @@ export interface KeptStage {
  * True once a change can no longer be made: its time is over, or the clock of the database was set back by more than that time, so that it
  * would hold writes for as long.
  */
-export const hasExpired = ({ expiresMs, forMs = Infinity }: PendingChange, nowMs: number): boolean =>
+export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): boolean =>
   expiresMs <= nowMs || expiresMs - nowMs > 2 * forMs
 
 /** What no MAC ever is. */

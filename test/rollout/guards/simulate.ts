@@ -50,7 +50,7 @@ export function simulate(
   evidence = newTest,
   firstWindow = 0,
 ): Simulated {
-  const windows = createTrialWindows({ windowMs: WINDOW_MS, maxTrialMs: 180_000, maxUnits: 5_000 })
+  const windows = createTrialWindows()
   let run: Simulated = { evidence, v3Records: 0, windows: firstWindow }
   while (!isOver(run)) {
     const startMs = run.windows * WINDOW_MS

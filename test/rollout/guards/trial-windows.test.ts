@@ -13,8 +13,8 @@ interface Windows {
   close(nowMs: number): readonly (readonly CountedTrial[])[]
 }
 
-function create(maxUnits = 100): Windows {
-  const windows = createTrialWindows({ windowMs: 10_000, maxTrialMs: 60_000, maxUnits })
+function create(): Windows {
+  const windows = createTrialWindows()
   return { begin: (write) => windows.begin({ records: 1, ...write }), close: (nowMs) => windows.close(nowMs) }
 }
 const good: TrialResult = { outcome: 'good' }
@@ -48,25 +48,26 @@ describe('windows of trials', () => {
   it('take a trial that does not end as unknown, and ignore its end', () => {
     const windows = create()
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
-    expect(windows.close(69_999)).toEqual([])
-    expect(windows.close(70_000)).toEqual([[{ side: 'v3', stratum: 0, outcome: 'unknown' }]])
+    expect(windows.close(189_999)).toEqual([])
+    expect(windows.close(190_000)).toEqual([[{ side: 'v3', stratum: 0, outcome: 'unknown' }]])
     hanging?.end(good)
     expect(windows.close(999_999)).toEqual([])
   })
 
-  it('count the next write of a unit where the first never got to an upstream, and no units beyond their bound', () => {
-    const windows = create(2)
+  it('count the next write of a unit where the first never got to an upstream, and none beyond 5,000 units', () => {
+    const windows = create()
     const first = windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })
     first?.drop()
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 2 })?.end(bad)
     first?.end(good)
-    windows.begin({ unit: 'b', side: 'v3', receivedMs: 1, records: 30 })?.end(good)
+    for (let unit = 1; unit < 5_000; unit++)
+      windows.begin({ unit: `${unit}`, side: 'v3', receivedMs: 1, records: 30 })?.end(good)
     expect(windows.begin({ unit: 'c', side: 'v3', receivedMs: 1 })).toBeUndefined()
-    expect(windows.close(10_000)).toEqual([
-      [
-        { side: 'v3', stratum: 0, outcome: 'unknown' },
-        { side: 'v3', stratum: 2, outcome: 'good' },
-      ],
+    const [trials = []] = windows.close(10_000)
+    expect(trials).toHaveLength(5_000)
+    expect(trials.slice(0, 2)).toEqual([
+      { side: 'v3', stratum: 0, outcome: 'unknown' },
+      { side: 'v3', stratum: 2, outcome: 'good' },
     ])
   })
 
@@ -79,7 +80,7 @@ describe('windows of trials', () => {
   })
 
   it('judge latency by what V2 took in the windows before, for writes of like size', () => {
-    const windows = create(1_000)
+    const windows = create()
     const fill = (startMs: number, side: 'v2' | 'v3', latencyMs: number): void => {
       for (let unit = 0; unit < 60; unit++) {
         windows.begin({ unit: `${side}${unit}`, side, receivedMs: startMs })?.end({ ...good, latencyMs })

@@ -86,7 +86,7 @@ export class ScriptedStore {
 
   propose(partner: string, setting: GivenSetting, needsApproval = false): number {
     const revision = ++this.#revision
-    const kept = { from: whole({ stage: 'legacy' }), expiresMs: 1e9, needsApproval, quietMs: 0 }
+    const kept = { from: whole({ stage: 'legacy' }), expiresMs: 1e9, forMs: 1e9, needsApproval, quietMs: 0 }
     const pending = { ...whole(setting), revision, ...by, ...kept }
     this.#stages.set(partner, { state: this.#stages.get(partner)?.state, pending })
     return revision
