@@ -65,10 +65,6 @@ const commands: Commands = {
     description: 'show the stages of partners between V2 and V3, and change them',
     load: async () => (await import('./commands/rollout.ts')).addRollout,
   },
-  completion: {
-    description: 'print what makes a shell complete commands and options',
-    load: async () => (await import('./commands/completion.ts')).addCompletion,
-  },
   compare: {
     description: 'show, record by record, whether V3 through the adapter answers as V2 does',
     subcommands: {
@@ -122,7 +118,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** The program with the commands that are named; with all of them for `completion`. */
+/** Creates the program. Only the commands that `argv` names have their options and actions. */
 export async function createProgram(
   argv: readonly string[],
   exitWith: (status: number) => void,
@@ -148,7 +144,7 @@ async function addCommands(
 ): Promise<void> {
   for (const [name, { description, load, subcommands }] of Object.entries(entries)) {
     const command = parent.command(name).description(description)
-    if (!argv.includes(name) && !argv.includes('completion')) continue
+    if (!argv.includes(name)) continue
     const add = await load?.()
     add?.(command, exitWith)
     if (subcommands !== undefined) await addCommands(command, subcommands, argv, exitWith)
