@@ -15,9 +15,9 @@ export interface ConsolePorts {
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
   /** Which rule made what of a record; undefined: there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
-  /** The stand-in service; `set` replaces a setting, without a value by its default. Undefined: none runs beside the adapter. */
+  /** The stand-in service; `setFaults` replaces its faults. `undefined` if none runs beside the adapter. */
   readonly sandbox:
-    { read(): Promise<SandboxState>; set(setting: SandboxSetting, value?: object): Promise<void> } | undefined
+    { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
 }
 
 /** What comparisons have found, by the functions of `markbridge compare`. */
@@ -41,16 +41,13 @@ export interface LiveResult {
   readonly trend: readonly TrendDay[]
 }
 
-/** What of the stand-in service can be set while it runs; each is a control route of it. */
-export type SandboxSetting = 'faults' | 'values' | 'differences'
-
 export interface SandboxState {
   /** What it has accepted, oldest first. */
   readonly effects: readonly Readonly<
     Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
   >[]
-  /** As its control routes show them; of faults those that were put. */
-  readonly settings: Readonly<Record<SandboxSetting, unknown>>
+  /** The faults that were put, as its control route shows them. */
+  readonly faults: readonly unknown[]
   /** Ids to try; `from` and `to` are the weeks that the events are in. */
   readonly school: {
     readonly learners: readonly string[]

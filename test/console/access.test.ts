@@ -336,29 +336,23 @@ test('a run with very many classes of difference holds no client up: the largest
 })
 
 describe('the switches of the sandbox', () => {
-  const on = async (): Promise<readonly string[]> => {
+  const on = async (): Promise<string | undefined> => {
     const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
-    return [...text.matchAll(/>([^<]+)<\/button><span class="badge/g)].map(([, label = '']) => label)
+    return />([^<]+)<\/button><span class="badge/.exec(text)?.[1]
   }
-  const defaults = ['Nothing broken', 'As they are sent', 'V2 and V3 agree']
 
-  test('say what is on, each of its kind, and are noted before they are set', async () => {
+  test('say which one is on, and are noted before they are set', async () => {
     const olga = await running.enter('olga')
-    expect(await on()).toEqual(defaults)
+    expect(await on()).toBe('Nothing broken')
     const before = running.calls.length
-    for (const name of ['blind', 'comments', 'missing'])
-      expect((await olga.ask('/sandbox', { form: { switch: name } })).status).toBe(303)
-    expect(await on()).toEqual([
-      'Answers get lost, and reads fail',
-      'Comments trimmed and cut',
-      'Missing marks',
-    ])
+    expect((await olga.ask('/sandbox', { form: { switch: 'blind' } })).status).toBe(303)
+    expect(await on()).toBe('Answers get lost, and reads fail')
     expect(running.calls.slice(before, before + 2)).toEqual([
       'note sandbox by olga: Faults: Answers get lost, and reads fail.',
       'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"face":"V3","method":"GET"}]',
     ])
-    for (const name of ['off', 'asSent', 'agree']) await olga.ask('/sandbox', { form: { switch: name } })
-    expect(await on()).toEqual(defaults)
+    await olga.ask('/sandbox', { form: { switch: 'off' } })
+    expect(await on()).toBe('Nothing broken')
     expect((await olga.ask('/sandbox', { form: { switch: 'none' } })).status).toBe(400)
   })
 })

@@ -17,22 +17,20 @@ afterAll(async () => {
   await service.close()
 })
 
-/** The names of the switches that are on. */
-async function switchesOn(): Promise<readonly string[]> {
+/** The name of the switch that is on. */
+async function switchOn(): Promise<string | undefined> {
   const { text } = await olga.ask('/sandbox')
-  const isOn = /name="switch" value="(\w+)"[^>]*>[^<]*<\/button><span class="badge/g
-  return [...text.matchAll(isOn)].map(([, name = '']) => name)
+  return /name="switch" value="(\w+)"[^>]*>[^<]*<\/button><span class="badge/.exec(text)?.[1]
 }
 
-test('each switch is one that the service takes, and is on until another one of its kind is', async () => {
+test('each switch is one that the service takes, and is on until another one is', async () => {
   const { text } = await olga.ask('/sandbox')
   const names = [...text.matchAll(/name="switch" value="(\w+)"/g)].map(([, name = '']) => name)
-  expect([names.length, await switchesOn()]).toEqual([16, ['off', 'asSent', 'agree']])
+  expect([names.length, await switchOn()]).toEqual([6, 'off'])
   for (const name of names) {
     await olga.ask('/sandbox', { form: { switch: name } })
-    expect(await switchesOn()).toContain(name)
+    expect(await switchOn()).toBe(name)
   }
-  expect(await switchesOn()).toEqual(['slow', 'zero', 'missing'])
 })
 
 test('the page has ids of the school to try, and its JSON all of them', async () => {

@@ -220,36 +220,18 @@ const samples = z.object({
 })
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
-/** Creates the switches of a sandbox by its control routes, which any program on this machine may call. */
+/** Reads a sandbox and sets its faults by its control routes, which any program on this machine may call. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
-  const ask = async (
-    path: string,
-    method: 'GET' | 'PUT' | 'DELETE' = 'GET',
-    body?: unknown,
-  ): Promise<unknown> => {
-    const reply = await request(`${url}/_sandbox/${path}`, {
-      method,
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    })
-    const text = await reply.body.text()
-    return text === '' ? undefined : (JSON.parse(text) as unknown)
-  }
+  const read = async (path: string) => (await request(`${url}/_sandbox/${path}`)).body.json()
   return {
     read: async () => {
-      const [accepted, school, set, values, differences] = await Promise.all(
-        ['effects', 'samples', 'faults', 'values', 'differences'].map((path) => ask(path)),
-      )
-      return {
-        effects: effects.parse(accepted),
-        school: samples.parse(school),
-        settings: { faults: faults.parse(set), values, differences },
-      }
+      const [accepted, school, set] = await Promise.all(['effects', 'samples', 'faults'].map(read))
+      return { effects: effects.parse(accepted), school: samples.parse(school), faults: faults.parse(set) }
     },
-    set: async (setting, value) => {
-      await ask(setting, 'DELETE')
-      if (value !== undefined) await ask(setting, 'PUT', value)
+    setFaults: async (wanted) => {
+      const headers = { 'content-type': 'application/json' }
+      const put = { method: 'PUT', body: JSON.stringify(wanted), headers } as const
+      await (await request(`${url}/_sandbox/faults`, put)).body.dump()
     },
   }
 }

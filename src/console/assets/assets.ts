@@ -142,7 +142,7 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
 .json{background:none;padding:0;display:inline-block;min-width:18rem}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
-.switch{display:grid;gap:.2rem;justify-items:start}.columns.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
+.switch{display:grid;gap:.2rem;justify-items:start}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
 .check{display:flex;gap:.5rem;align-items:center}
 input,select,textarea,button{font:inherit;color:inherit}

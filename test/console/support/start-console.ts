@@ -9,7 +9,6 @@ import type {
   ConsolePorts,
   Explained,
   PartnerDetails,
-  SandboxSetting,
   StageDesk,
   TriedBatch,
 } from '../../../src/console/ports.ts'
@@ -165,18 +164,11 @@ export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleO
   ...given,
 })
 
-/** As the stand-in service shows its settings. */
-const defaults = {
-  faults: [],
-  values: { times: 'keep', clock: 'client', offsetMs: 0, comments: [], nulls: [], echo: 'stored' },
-  differences: null,
-}
-
 /** A console over a real socket, with parts that only say what they were asked. */
 export async function startConsole(options: Partial<ConsoleOptions> = {}, ports: Partial<ConsolePorts> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
-  const settings: Record<SandboxSetting, unknown> = { ...defaults }
+  let faults: readonly unknown[] = []
   /** Questions about one batch. */
   const asked: unknown[] = []
   let broken: Error | undefined
@@ -208,7 +200,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
       sandbox: {
         read: async () => ({
           effects: [{ seq: 1, face: 'V3', learner: 'learner', event: 'event', externalId: MARKUP }],
-          settings,
+          faults,
           school: {
             learners: Array.from({ length: 30 }, () => randomUUID()),
             events: Array.from({ length: 20 }, () => randomUUID()),
@@ -216,9 +208,9 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
             ...{ from: '2026-03-02T00:00:00Z', to: '2026-03-16T00:00:00Z' },
           },
         }),
-        set: async (setting, value) => {
-          calls.push(`set ${setting} ${JSON.stringify(value)}`)
-          settings[setting] = value ?? defaults[setting]
+        setFaults: async (wanted) => {
+          calls.push(`set faults ${JSON.stringify(wanted)}`)
+          faults = wanted
         },
       },
       explain: async (_batch, position, isRevealed) => explained(position, isRevealed),
