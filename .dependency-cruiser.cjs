@@ -118,7 +118,7 @@ const allowed = {
     'errors',
     'npm:undici',
   ],
-  index: ['app', 'config', 'sandbox', 'v2', 'v3', 'translate', 'odata', 'errors'],
+  index: ['app', 'config', 'sandbox', 'v2', 'translate', 'errors'],
   // check decodes and translates offline, so it calls the same pure steps as the proxy does.
   cli: [
     'app',

@@ -116,9 +116,6 @@ export function parseDuration(text: string): number | undefined {
   return sign === undefined ? total : -total
 }
 
-/** Whether a scalar is a point in time. */
-export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null
-
 /** The value of a number in OData's spelling, as an IEEE double. */
 export function parseNumber(text: string): number | undefined {
   if (text === 'INF') return Infinity

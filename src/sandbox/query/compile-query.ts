@@ -1,7 +1,5 @@
 import {
   checkQuery,
-  compileComparator,
-  compilePredicate,
   inOption,
   type ModelIndex,
   parseQuery,
@@ -13,10 +11,10 @@ import {
   type TypedExpand,
   type TypedExpr,
   type TypedQuery,
-  type VisitBudget,
 } from '../../odata/index.ts'
 import type { MetadataLevel } from '../../v2/index.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
+import { compileComparator, compilePredicate, type VisitBudget } from './compile-expression.ts'
 
 /** The environment that queries are compiled against. */
 export interface QueryContext {

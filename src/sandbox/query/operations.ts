@@ -1,5 +1,16 @@
-import { isInstant, type Scalar, TICKS_OF_MS, toInstant } from '../typed/scalar.ts'
-import type { Arithmetic, ArithmeticNode, CallNode, Comparison } from '../typed/typed-ast.ts'
+import {
+  type Arithmetic,
+  type ArithmeticNode,
+  type CallNode,
+  type Comparison,
+  type Instant,
+  type Scalar,
+  TICKS_OF_MS,
+  toInstant,
+} from '../../odata/index.ts'
+
+/** Returns true if a scalar is a point in time. */
+export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null
 
 /** Orders strings by code point, as a binary comparison of their UTF-8 does. */
 function orderStrings(left: string, right: string): number {

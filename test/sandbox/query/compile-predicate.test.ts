@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 
 import { checkFilter } from '../../../src/odata/check/check-expression.ts'
 import { checkQuery } from '../../../src/odata/check/check-query.ts'
-import { compileComparator, compilePredicate } from '../../../src/odata/evaluate/compile-expression.ts'
+import { compileComparator, compilePredicate } from '../../../src/sandbox/query/compile-expression.ts'
 import { parseFilter, parseQuery } from '../../../src/odata/parse/parse-query.ts'
-import { sampleIndex } from '../sample-model.ts'
+import { sampleIndex } from '../../odata/sample-model.ts'
 
 const thing = {
   ID: '0000000A-0000-0000-0000-000000000000',

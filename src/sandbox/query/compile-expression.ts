@@ -1,29 +1,33 @@
 import {
-  isInstant,
+  type CountNode,
+  type HasNode,
+  type InNode,
   isInteger,
+  type ItemSource,
+  type LambdaNode,
+  type LogicalNode,
+  type MemberNode,
+  type ModelIndex,
   parseDate,
   parseDuration,
   parseEnum,
   parseInstant,
   parseNumber,
   parseTimeOfDay,
+  QueryError,
   type Scalar,
+  type TypedExpr,
+  type TypedOrderBy,
   type ValueType,
-} from '../typed/scalar.ts'
-import { QueryError } from '../query-error.ts'
-import type { ModelIndex } from '../typed/model-index.ts'
-import type {
-  CountNode,
-  HasNode,
-  InNode,
-  ItemSource,
-  LambdaNode,
-  LogicalNode,
-  MemberNode,
-  TypedExpr,
-  TypedOrderBy,
-} from '../typed/typed-ast.ts'
-import { compareScalars, computeArithmetic, implementCall, orderScalars, toNumber } from './operations.ts'
+} from '../../odata/index.ts'
+import {
+  compareScalars,
+  computeArithmetic,
+  implementCall,
+  isInstant,
+  orderScalars,
+  toNumber,
+} from './operations.ts'
 
 /**
  * Compiles a checked condition into a test of entities in their JSON form, navigation properties included where the
