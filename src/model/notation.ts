@@ -13,7 +13,7 @@ export const serviceNamespace = 'Svc'
 /** A field without its name: a structural property, or a navigation property if `navigation` is set. */
 export interface Field extends TypeRef {
   readonly nullable: boolean
-  readonly scale?: number | 'variable'
+  readonly scale?: 'variable'
   readonly navigation?: 'plain' | 'contained'
 }
 

@@ -53,7 +53,6 @@ export const sharedComplexTypes: readonly ComplexType[] = [
 
 const enumeration = (name: string, members: readonly string[]): EnumType => ({
   name,
-  flags: false,
   members: members.map((member, value) => ({ name: member, value })),
 })
 

@@ -191,7 +191,7 @@ export interface PathExpr extends Positioned {
   readonly segments: readonly PathSegment[]
 }
 
-/** An expression of `$filter`, `$orderby`, `$compute` or a parameter alias; `kind` distinguishes the nodes. */
+/** An expression of `$filter`, `$orderby` or a parameter alias; `kind` distinguishes the nodes. */
 export type Expr =
   | Literal
   | EnumLiteral
@@ -211,41 +211,33 @@ export interface OrderByItem extends Positioned {
   readonly direction: 'asc' | 'desc'
 }
 
-/**
- * A name in the path of `$expand` or `$select`: a property, a qualified type or operation name, an annotation (its term
- * without the `@`), or a `star` (`*`, in `$select` also `NS.*`).
- */
+/** A name in the path of `$expand` or `$select`: a property, a qualified type name, or a `star` (`*`). */
 export interface ItemSegment extends Positioned {
-  readonly kind: 'property' | 'typeCast' | 'annotation' | 'star'
+  readonly kind: 'property' | 'typeCast' | 'star'
   readonly name: string
 }
 
 /** `A/NS.Type/$ref($filter=…;$top=…)`. */
 export interface ExpandItem extends Positioned {
-  /** Empty only for the item `$value`; a `star` only at the end. */
+  /** At least one segment; a `star` only at the end. */
   readonly path: readonly ItemSegment[]
-  readonly suffix?: '$ref' | '$count' | '$value'
+  readonly suffix?: '$ref' | '$count'
   /** Empty where the item has no parentheses. */
   readonly options: QueryOptions
 }
 
-/** One item of `$select`: `*`, `NS.*`, a path, or a function name with its parameter names. */
+/** One item of `$select`: `*` or a path, with a `$select` of its own where `A($select=…)` gives one. */
 export interface SelectItem extends Positioned {
   readonly path: readonly ItemSegment[]
-  /** Parameter names of a function overload: `Model.MostPopularName(Location,Kind)`. */
-  readonly parameterNames?: readonly string[]
-  readonly options: QueryOptions
+  readonly select?: readonly SelectItem[]
 }
 
-/** The parsed system query options of one request, or of one `$expand` or `$select` item; absent means not given. */
+/** The parsed system query options of one request, or of one `$expand` item; absent means not given. */
 export interface QueryOptions {
   readonly filter?: Expr
   readonly expand?: readonly ExpandItem[]
   readonly select?: readonly SelectItem[]
   readonly orderby?: readonly OrderByItem[]
-  /** As written: nothing here can answer it, and no item may have it. */
-  readonly compute?: string
-  readonly search?: string
   /** Not negative. */
   readonly top?: number
   /** Not negative. */
@@ -253,10 +245,7 @@ export interface QueryOptions {
   readonly count?: boolean
   readonly levels?: number | 'max'
   readonly skiptoken?: string
-  readonly deltatoken?: string
   readonly format?: string
-  readonly schemaversion?: string
-  readonly index?: number
   /** Values of `@name=…`, by name without the `@`. */
   readonly aliases?: ReadonlyMap<string, Expr>
 }

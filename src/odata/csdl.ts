@@ -31,8 +31,8 @@ export interface Property extends TypeRef {
   readonly name: string
   /** For a collection: whether its items may be null. */
   readonly nullable: boolean
-  /** Digits after the point of an Edm.Decimal, or fraction digits of a time; `variable` for Edm.Decimal only. */
-  readonly scale?: number | 'variable'
+  /** Digits after the point of an Edm.Decimal. */
+  readonly scale?: 'variable'
 }
 
 /** A link to other entities, expandable with `$expand`. */
@@ -51,8 +51,6 @@ export interface EnumMember {
 
 export interface EnumType {
   readonly name: string
-  /** True where a value may combine several members. */
-  readonly flags: boolean
   readonly members: readonly EnumMember[]
 }
 

@@ -2,7 +2,6 @@ import type {
   EnumLiteral,
   ExpandItem,
   Expr,
-  ItemSegment,
   KeyPart,
   Literal,
   OrderByItem,
@@ -132,8 +131,6 @@ export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
 }
 
-const printItemSegment = ({ kind, name }: ItemSegment): string => (kind === 'annotation' ? `@${name}` : name)
-
 function printNested(options: QueryOptions): string {
   const parts = listOptions(options).map(([name, value]) => `${name}=${value}`)
   return parts.length === 0 ? '' : `(${parts.join(';')})`
@@ -143,7 +140,7 @@ function printNested(options: QueryOptions): string {
 function printExpand(items: readonly ExpandItem[]): string {
   return items
     .map(({ path, suffix, options }) => {
-      const names = path.map(printItemSegment)
+      const names = path.map(({ name }) => name)
       if (suffix !== undefined) names.push(suffix)
       return names.join('/') + printNested(options)
     })
@@ -153,9 +150,9 @@ function printExpand(items: readonly ExpandItem[]): string {
 /** Writes the items of `$select` as decoded text; the inverse of `parseSelect`. */
 function printSelect(items: readonly SelectItem[]): string {
   return items
-    .map(({ path, parameterNames, options }) => {
-      const overload = parameterNames === undefined ? '' : `(${parameterNames.join(',')})`
-      return path.map(printItemSegment).join('/') + overload + printNested(options)
+    .map(({ path, select }) => {
+      const nested = select === undefined ? '' : `($select=${printSelect(select)})`
+      return path.map(({ name }) => name).join('/') + nested
     })
     .join(',')
 }
@@ -224,9 +221,9 @@ export function printSelection({
   readonly expand?: readonly TypedExpand[]
 }): string {
   const selected = [...(select ?? [])].flatMap(([name, inner]) => pathsOf(name, inner))
-  const expanded = expand.flatMap(({ path, query }) => {
+  const expanded = expand.flatMap(({ property, query }) => {
     const inner = printSelection(query)
-    return inner === '' ? [] : [path.join('/') + inner]
+    return inner === '' ? [] : [property.name + inner]
   })
   const names = [...selected, ...expanded]
   return names.length === 0 ? '' : `(${names.join(',')})`

@@ -8,6 +8,7 @@ import {
   createModelIndex,
   type EnumLiteral,
   type Expr,
+  inOption,
   type Literal,
   parseQuery,
   type PathExpr,
@@ -60,10 +61,9 @@ const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
 const MAX_WINDOWS = 42
-const refused = ['search', 'schemaversion'] as const
 
 /** The options that apply to collections only (OData protocol 11.2.5). */
-const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken', 'index'] as const
+const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
 
 function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOptions)[]): void {
   for (const name of names)
@@ -80,8 +80,6 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
   const checkForm = (options: QueryOptions): void => {
-    for (const name of refused)
-      if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
     if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
       throw new QueryError('Only JSON is offered', 0, '$format')
   }
@@ -179,14 +177,6 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
     options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
   )
   return printQuery({ filter: joined('and', conditions), ...(orderby === undefined ? {} : { orderby }) })
-}
-
-function inOption<Result>(option: string, run: () => Result): Result {
-  try {
-    return run()
-  } catch (cause) {
-    throw cause instanceof QueryError ? cause.inOption(option) : cause
-  }
 }
 
 /** Formats a time in whole seconds, in the service's notation. */

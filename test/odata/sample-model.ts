@@ -8,8 +8,8 @@ const required = (name: string, type: PrimitiveType): Property => ({
 })
 const strings = (name: string): Property => ({ name, type: 'Edm.String', collection: true, nullable: false })
 
-const enumeration = (name: string, flags: boolean, members: Readonly<Record<string, number>>) => ({
-  ...{ name, flags },
+const enumeration = (name: string, members: Readonly<Record<string, number>>) => ({
+  name,
   members: Object.entries(members).map(([member, value]) => ({ name: member, value })),
 })
 const link = (name: string, type: string, collection: boolean) => ({
@@ -22,10 +22,7 @@ export const sampleModel: ServiceModel = {
     {
       namespace: 'Sample',
       alias: 'S',
-      enumTypes: [
-        enumeration('Kind', false, { Plain: 0, Fancy: 1 }),
-        enumeration('Marks', true, { Red: 1, Blue: 2 }),
-      ],
+      enumTypes: [enumeration('Kind', { Plain: 0, Fancy: 1 }), enumeration('Marks', { Red: 1, Blue: 2 })],
       complexTypes: [
         {
           name: 'Owner',

@@ -275,13 +275,10 @@ export function checkLiteral(literal: Literal): ConstantNode {
 }
 
 function enumConstant(members: readonly string[], info: EnumTypeInfo, position: number): ConstantNode {
-  const value = parseEnum(members, info.valueByMember)
-  if (value === undefined || (members.length > 1 && !info.declaration.flags)) {
+  const value = parseEnum(members.join(), info.valueByMember)
+  if (value === undefined) {
     const known = [...info.valueByMember.keys()].join(', ')
-    throw new QueryError(
-      `Expected ${info.declaration.flags ? 'members' : 'a member'} of ${info.name}: ${known}`,
-      position,
-    )
+    throw new QueryError(`Expected a member of ${info.name}: ${known}`, position)
   }
   return { kind: 'constant', value, type: { family: 'enum', name: info.name, collection: false }, position }
 }
@@ -314,5 +311,5 @@ function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedEx
     return value === undefined ? node : { ...node, value, type: primitive('Edm.Duration') }
   }
   const info = wanted.family === 'enum' ? index.findType(wanted.name) : undefined
-  return info?.kind === 'enum' ? enumConstant(node.value.split(','), info, node.position) : node
+  return info?.kind === 'enum' ? enumConstant([node.value], info, node.position) : node
 }

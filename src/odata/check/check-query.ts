@@ -6,14 +6,6 @@ import type { Selection, TypedExpand, TypedOrderBy, TypedQuery } from '../typed/
 import { describeType } from '../typed/scalar.ts'
 import { checkExpression, checkFilter, type CheckSettings } from './check-expression.ts'
 
-/** Options that parse but that nothing here can answer. */
-const unsupported = [
-  'compute',
-  'search',
-  'index',
-  'deltatoken',
-] as const satisfies readonly (keyof QueryOptions)[]
-
 function checkOrderBy(
   items: readonly OrderByItem[],
   type: StructuredType,
@@ -37,9 +29,6 @@ function checkOptions(
 ): TypedQuery {
   const aliases = new Map<string, Expr>([...(outer.aliases ?? []), ...(options.aliases ?? [])])
   const settings: CheckSettings = { ...outer, aliases }
-  for (const name of unsupported) {
-    if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
-  }
   const { filter, orderby, select, expand, top, skip } = options
   const selection = select && inOption('$select', () => checkSelect(select, type, index))
   const nested = (inner: QueryOptions, target: StructuredType): TypedQuery =>
@@ -84,30 +73,21 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/** Where an item's path leads: the type that owns the navigation property, and the complex properties on the way. */
-function findPlace(item: ExpandItem, type: StructuredType, index: ModelIndex) {
-  let owner = type
-  const path: string[] = []
-  for (const segment of item.path.slice(0, -1)) {
-    const next = step(owner, segment, index)
-    if (next !== owner) path.push(segment.name)
-    owner = next
-  }
-  return { owner, path }
+/** The navigation properties of an item. Only casts to the type itself may come before them: no complex value has any. */
+function findTargets(
+  { path }: ExpandItem,
+  type: StructuredType,
+  index: ModelIndex,
+): readonly NavigationProperty[] {
+  for (const { name, position } of path.slice(0, -1))
+    if (index.findType(name)?.name !== type.name)
+      throw new QueryError(`There is nothing to expand below ${name}`, position)
+  const [last] = path.slice(-1)
+  if (last?.kind === 'star') return [...type.navigation.values()]
+  const property = last?.kind === 'property' ? type.navigation.get(last.name) : undefined
+  if (property !== undefined) return [property]
+  throw new QueryError(`${type.name} has no navigation property ${last?.name}`, last?.position ?? 0)
 }
-
-function findTargets(item: ExpandItem, owner: StructuredType): readonly NavigationProperty[] {
-  const last = item.path.at(-1)
-  if (last === undefined) throw new QueryError('$value cannot be expanded here', item.position)
-  if (last.kind === 'star') return [...owner.navigation.values()]
-  const property = last.kind === 'property' ? owner.navigation.get(last.name) : undefined
-  if (property === undefined) {
-    throw new QueryError(`${owner.name} has no navigation property ${last.name}`, last.position)
-  }
-  return [property]
-}
-
-const modes = { $ref: 'references', $count: 'count', $value: 'entities' } as const
 
 /** The items of `$expand` with their options; an explicit item overrides the star. */
 function checkExpand(
@@ -116,38 +96,32 @@ function checkExpand(
   index: ModelIndex,
   checkNested: (options: QueryOptions, type: StructuredType) => TypedQuery,
 ): readonly TypedExpand[] {
-  const byPath = new Map<string, { readonly star: boolean; readonly expand: TypedExpand }>()
+  const byName = new Map<string, { readonly star: boolean; readonly expand: TypedExpand }>()
   for (const item of items) {
-    const { owner, path: before } = findPlace(item, type, index)
     const star = item.path.at(-1)?.kind === 'star'
-    for (const property of findTargets(item, owner)) {
-      const path = [...before, property.name]
-      const known = byPath.get(path.join('/'))
+    for (const property of findTargets(item, type, index)) {
+      const { name } = property
+      const known = byName.get(name)
       if (known !== undefined && star) continue
-      if (known?.star === false) throw new QueryError(`${property.name} is expanded twice`, item.position)
-      if (item.suffix === '$count' && !property.collection) {
-        throw new QueryError(`${property.name} is not a collection`, item.position)
-      }
-      const target = index.structured(property.type)
+      if (known?.star === false) throw new QueryError(`${name} is expanded twice`, item.position)
       const { levels = 1, ...options } = item.options
-      const mode = item.suffix === undefined ? 'entities' : modes[item.suffix]
-      const expand = { path, property, target, mode, levels, query: checkNested(options, target) }
-      byPath.set(path.join('/'), { star, expand })
+      if (item.suffix === '$ref' || levels !== 1)
+        throw new QueryError(`$ref and $levels are not supported for ${name}`, item.position)
+      const isCount = item.suffix === '$count'
+      if (isCount && !property.collection) throw new QueryError(`${name} is not a collection`, item.position)
+      const target = index.structured(property.type)
+      const expand = { property, target, isCount, query: checkNested(options, target) }
+      byName.set(name, { star, expand })
     }
   }
-  return [...byPath.values()].map(({ expand }) => expand)
+  return [...byName.values()].map(({ expand }) => expand)
 }
 
 /** A selection while it is being put together. */
 type Draft = Map<string, Draft | 'all'>
 
 /** The paths that an item asks for: those of its own `$select` begin with its path. */
-function pathsOf({ path, parameterNames, options, position }: SelectItem): (readonly ItemSegment[])[] {
-  const last = path.at(-1)
-  if (parameterNames !== undefined || (last?.kind === 'star' && last.name !== '*'))
-    throw new QueryError('Operations cannot be selected here', position)
-  const { select, ...others } = options
-  if (Object.keys(others).length > 0) throw new QueryError('Only $select is supported here', position)
+function pathsOf({ path, select }: SelectItem): (readonly ItemSegment[])[] {
   return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }
 

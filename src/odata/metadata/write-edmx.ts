@@ -53,7 +53,7 @@ const writeProperty = (property: Property): string =>
     Name: property.name,
     Type: typeName(property),
     Nullable: nullableFacet(property.nullable),
-    Scale: property.scale?.toString(),
+    Scale: property.scale,
   })
 
 /** A collection is never null, so `Nullable` must not be written for one (CSDL XML 8.4). */
@@ -82,7 +82,7 @@ function writeEnumType(type: EnumType): string {
   const members = type.members.map(({ name, value }) =>
     element('Member', { Name: name, Value: String(value) }),
   )
-  return element('EnumType', { Name: type.name, IsFlags: type.flags ? 'true' : undefined }, members)
+  return element('EnumType', { Name: type.name }, members)
 }
 
 function writeFunction(declaration: FunctionDeclaration): string {

@@ -5,8 +5,6 @@ import { parseExpressionAt } from './parse-expression.ts'
 /** The system query options that this layer reads, without `$`, in the order in which they are printed. */
 export const systemOptions = [
   'filter',
-  'search',
-  'compute',
   'orderby',
   'skip',
   'top',
@@ -14,11 +12,8 @@ export const systemOptions = [
   'levels',
   'select',
   'expand',
-  'index',
   'skiptoken',
-  'deltatoken',
   'format',
-  'schemaversion',
 ] as const
 
 export type SystemOption = (typeof systemOptions)[number]
@@ -28,25 +23,23 @@ type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
-/** ABNF skiptoken and deltatoken: written by the service itself, so never without `$`. */
-const dollarOnly: ReadonlySet<string> = new Set(['skiptoken', 'deltatoken'])
-
-/** The system option that a name means, in any case and with or without `$` (OData 4.01 protocol 11.2.1). */
+/**
+ * The system option that a name means, in any case and with or without `$` (OData 4.01 protocol 11.2.1). The service itself writes
+ * `$skiptoken`, which therefore needs its `$` (ABNF skiptoken).
+ */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
   if (lower.startsWith('$')) return byName.get(lower.slice(1))
-  return dollarOnly.has(lower) ? undefined : byName.get(lower)
+  return lower === 'skiptoken' ? undefined : byName.get(lower)
 }
 
 const optionName = /\$?[A-Za-z]+(?==)/y
 const direction = /[ \t]+(?:asc|desc)(?![\w.])/iy
 const naturalNumber = /\d+/y
-const integer = /-?\d+/y
 const levels = /[1-9]\d*|max/iy
 const boolean = /true|false/iy
-// ABNF format: a short name or a media type; schemaversion: "*" or unreserved characters.
+// ABNF format: a short name or a media type.
 const format = /(?:atom|json|xml)(?![\w/])|[\w!$'()*+,.:;=@~-]+\/[\w!$'()*+,.:;=@~ -]+/iy
-const schemaVersion = /\*|[\w.~-]+/y
 const token = /[\s\S]+/y
 
 function parseList<T>(cursor: Cursor, item: () => T): T[] {
@@ -111,28 +104,18 @@ export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOption
       return { select: parseSelectAt(cursor) }
     case 'orderby':
       return { orderby: parseOrderByAt(cursor) }
-    case 'compute':
-      return { compute: parseText(cursor, token, 'an expression') }
-    case 'search':
-      return { search: parseText(cursor, token, 'a search expression') }
     case 'top':
       return { top: parseNumber(cursor, naturalNumber, 'a number from 0') }
     case 'skip':
       return { skip: parseNumber(cursor, naturalNumber, 'a number from 0') }
-    case 'index':
-      return { index: parseNumber(cursor, integer, 'an integer') }
     case 'levels':
       return { levels: parseLevels(cursor) }
     case 'count':
       return { count: parseText(cursor, boolean, 'true or false').toLowerCase() === 'true' }
     case 'skiptoken':
       return { skiptoken: parseText(cursor, token, 'a token') }
-    case 'deltatoken':
-      return { deltatoken: parseText(cursor, token, 'a token') }
     case 'format':
       return { format: parseText(cursor, format, 'json, xml, atom or a media type') }
-    case 'schemaversion':
-      return { schemaversion: parseText(cursor, schemaVersion, 'a schema version') }
   }
 }
 
@@ -152,7 +135,6 @@ function parseNestedOption(
   const option = findSystemOption(cursor.match(optionName) ?? cursor.fail('Expected a query option'))
   if (option === undefined || !allowed.includes(option))
     cursor.fail('The option is not allowed here', position)
-  if (option === 'search' || option === 'compute') cursor.fail('The option is not supported', position)
   cursor.expect('=')
   return parseOptionAt(cursor, option)
 }
@@ -179,32 +161,21 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
   })
 }
 
-// ABNF expandCountOption, expandRefOption, expandOption and selectOption
-const countOptions: readonly OptionName[] = ['filter', 'search']
+// ABNF expandCountOption, expandRefOption and expandOption
+const countOptions: readonly OptionName[] = ['filter']
 const refOptions: readonly OptionName[] = [...countOptions, 'orderby', 'skip', 'top', 'count']
-const selectOptions: readonly OptionName[] = [...refOptions, 'compute', 'select', 'alias']
-const expandOptions: readonly OptionName[] = [...selectOptions, 'expand', 'levels']
-
-const noOptions: QueryOptions = {}
-const afterParameterName = /[ \t]*[,)]/y
+const expandOptions: readonly OptionName[] = [...refOptions, 'select', 'alias', 'expand', 'levels']
 
 function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
   const { position } = cursor
   if (cursor.eat('*')) return { kind: 'star', name: '*', position }
-  if (cursor.eat('@'))
-    return { kind: 'annotation', name: cursor.qualifiedName('an annotation term'), position }
-  let name = cursor.name() ?? cursor.fail(`Expected ${expected}`)
-  while (cursor.eat('.')) {
-    if (cursor.eat('*')) return { kind: 'star', name: `${name}.*`, position }
-    name += `.${cursor.name() ?? cursor.fail('Expected a name after "."')}`
-  }
+  const name = cursor.qualifiedName(expected)
   return { kind: name.includes('.') ? 'typeCast' : 'property', name, position }
 }
 
 /** One item of `$expand` (OData URL conventions 5.1.3): a path, `/$ref` or `/$count`, and options of its own. */
 function parseExpandItem(cursor: Cursor): ExpandItem {
   const { position } = cursor
-  if (cursor.eat('$value')) return { path: [], suffix: '$value', options: noOptions, position }
   const path: ItemSegment[] = []
   let suffix: '$ref' | '$count' | undefined
   do {
@@ -213,14 +184,13 @@ function parseExpandItem(cursor: Cursor): ExpandItem {
     else path.push(parseItemSegment(cursor, 'a navigation property, "*" or "$ref"'))
     const last = path.at(-1)
     if (suffix === undefined && last?.kind === 'star') {
-      if (last.name !== '*') cursor.fail('Expected a navigation property', last.position)
       if (cursor.sees('/$ref')) continue
       break
     }
     if (path.length === 1 && last?.kind === 'typeCast' && !cursor.sees('/')) cursor.fail('Expected "/"')
   } while (suffix === undefined && cursor.eat('/'))
   const allowed = allowedOptions(path, suffix)
-  const options = allowed.length > 0 && cursor.sees('(') ? parseNestedOptions(cursor, allowed) : noOptions
+  const options = allowed.length > 0 && cursor.sees('(') ? parseNestedOptions(cursor, allowed) : {}
   return suffix === undefined ? { path, options, position } : { path, suffix, options, position }
 }
 
@@ -236,18 +206,6 @@ function parseSelectItem(cursor: Cursor): SelectItem {
   const path: ItemSegment[] = []
   do path.push(parseItemSegment(cursor, 'a property or "*"'))
   while (path.at(-1)?.kind !== 'star' && cursor.eat('/'))
-  if (!cursor.sees('(') || path.at(-1)?.kind === 'star') return { path, options: noOptions, position }
-  const start = cursor.position
-  cursor.expect('(')
-  const overload = cursor.name() !== undefined && cursor.match(afterParameterName) !== undefined
-  cursor.position = overload ? start + 1 : start
-  if (!overload) return { path, options: parseNestedOptions(cursor, selectOptions), position }
-  const names: string[] = []
-  do {
-    cursor.skipBlanks()
-    names.push(cursor.name() ?? cursor.fail('Expected a parameter name'))
-    cursor.skipBlanks()
-  } while (cursor.eat(','))
-  cursor.expect(')')
-  return { path, parameterNames: names, options: noOptions, position }
+  if (!cursor.sees('(') || path.at(-1)?.kind === 'star') return { path, position }
+  return { path, ...parseNestedOptions(cursor, ['select']), position }
 }

@@ -115,7 +115,7 @@ export function parseQuery(query: string, limits: QueryLimits = {}): QueryOption
 
 function parseSystemOption(option: SystemOption, text: string, limits: QueryLimits): QueryOptions {
   const parse = (cursor: Cursor): QueryOptions => {
-    if (!option.endsWith('token')) cursor.skipBlanks()
+    if (option !== 'skiptoken') cursor.skipBlanks()
     return parseOptionAt(cursor, option)
   }
   return parseWhole(text, limits, parse, 'the end of the option')

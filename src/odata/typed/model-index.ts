@@ -2,7 +2,6 @@ import { AdapterError } from '../../errors.ts'
 import {
   type ComplexType,
   type EntityType,
-  type EnumType,
   type NavigationProperty,
   type PrimitiveType,
   primitiveFamilies,
@@ -17,7 +16,6 @@ export interface StructuredType {
   readonly kind: 'entity' | 'complex'
   /** Qualified with the schema's namespace. */
   readonly name: string
-  readonly declaration: ComplexType | EntityType
   readonly properties: ReadonlyMap<string, Property>
   readonly navigation: ReadonlyMap<string, NavigationProperty>
   /** Names of the key properties; empty for a complex type. */
@@ -27,7 +25,6 @@ export interface StructuredType {
 export interface EnumTypeInfo {
   readonly kind: 'enum'
   readonly name: string
-  readonly declaration: EnumType
   readonly valueByMember: ReadonlyMap<string, number>
 }
 
@@ -56,7 +53,6 @@ function toStructured(
   return {
     kind,
     name,
-    declaration,
     properties: new Map(declaration.properties.map((property) => [property.name, property])),
     navigation: new Map(declaration.navigation.map((property) => [property.name, property])),
     key: 'key' in declaration ? declaration.key : [],
@@ -81,7 +77,7 @@ function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
     for (const declaration of enumTypes) {
       const valueByMember = new Map(declaration.members.map(({ name, value }) => [name, value]))
       const name = `${namespace}.${declaration.name}`
-      add(namespace, alias, declaration.name, { kind: 'enum', name, declaration, valueByMember })
+      add(namespace, alias, declaration.name, { kind: 'enum', name, valueByMember })
     }
   }
   for (const [name, info] of bare) if (info !== undefined) types.set(name, info)

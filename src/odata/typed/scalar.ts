@@ -125,18 +125,9 @@ export function parseNumber(text: string): number | undefined {
   return Number.isNaN(value) ? undefined : value
 }
 
-/** The number of an enumeration value such as `YearGroup`, `Solid,Yellow` or `2`. */
-export function parseEnum(
-  members: readonly string[],
-  valueByMember: ReadonlyMap<string, number>,
-): number | undefined {
-  let value = 0
-  for (const member of members) {
-    const one = valueByMember.get(member.trim()) ?? (/^[+-]?\d+$/.test(member) ? Number(member) : undefined)
-    if (one === undefined) return undefined
-    value |= one
-  }
-  return value
+/** The number of an enumeration value such as `YearGroup` or `2`. */
+export function parseEnum(member: string, valueByMember: ReadonlyMap<string, number>): number | undefined {
+  return valueByMember.get(member) ?? (/^[+-]?\d+$/.test(member) ? Number(member) : undefined)
 }
 
 /** True for the text of an `Edm.Guid`: 8-4-4-4-12 hexadecimal digits in any case (OData ABNF `guidValue`). */

@@ -130,15 +130,11 @@ export type Selection = ReadonlyMap<string, Selection | 'all'>
 
 /** A checked item of `$expand`; a star is replaced by its navigation properties. */
 export interface TypedExpand {
-  /** Complex properties on the way, then the navigation property. */
-  readonly path: readonly string[]
   readonly property: NavigationProperty
   /** The entity type at the other end. */
   readonly target: StructuredType
-  /** The entities themselves, their references (`/$ref`), or their number (`/$count`). */
-  readonly mode: 'entities' | 'references' | 'count'
-  /** How often a property that leads back to its own type is followed. Default 1. */
-  readonly levels: number | 'max'
+  /** True if only the number of the entities is asked for (`/$count`). */
+  readonly isCount: boolean
   readonly query: TypedQuery
 }
 
@@ -149,7 +145,7 @@ export interface TypedQuery {
   readonly orderby: readonly TypedOrderBy[]
   /** Absent where all structural properties are asked for. */
   readonly select?: Selection
-  /** Empty where not given; at most one item for a path. */
+  /** Empty where not given; at most one item for a property. */
   readonly expand: readonly TypedExpand[]
   readonly top?: number
   readonly skip?: number

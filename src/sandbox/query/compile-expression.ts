@@ -292,8 +292,7 @@ function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
     case 'enum': {
       const info = index.findType(type.name)
       const members = info?.kind === 'enum' ? info.valueByMember : new Map<string, number>()
-      return (raw) =>
-        typeof raw === 'string' ? (parseEnum(raw.split(','), members) ?? null) : readNumber(raw)
+      return (raw) => (typeof raw === 'string' ? (parseEnum(raw, members) ?? null) : readNumber(raw))
     }
     case 'structured':
       // Only ever compared with null: being there is all that counts.
@@ -366,8 +365,8 @@ function toNumericType(value: number, type: ValueType): number {
  */
 function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
   const info = index.findType(from.name)
-  const members = info?.kind === 'enum' ? info.declaration.members : []
-  const memberNames = new Map(members.map(({ name, value }) => [value, name]))
+  const members = info?.kind === 'enum' ? [...info.valueByMember] : []
+  const memberNames = new Map(members.map(([name, value]) => [value, name]))
   const read = scalarReader(to, index)
   const parse = (text: string): Scalar => {
     if (to.family === 'boolean') return text === 'true' || text === 'false' ? text === 'true' : null

@@ -41,9 +41,6 @@ export interface CompiledQuery {
   readonly count: boolean
 }
 
-/** Options that can be checked and that the service does not offer. */
-const refused = ['search', 'schemaversion'] as const
-
 /** Limits far above those of real clients and far below those that take time. */
 const limits = { maxLength: 32_768, maxDepth: 100 }
 
@@ -53,8 +50,6 @@ const limits = { maxLength: 32_768, maxDepth: 100 }
  */
 export function readQuery(query: string): QueryOptions {
   const options = parseQuery(query, limits)
-  for (const name of refused)
-    if (options[name] !== undefined) throw new QueryError('The option is not supported', 0, `$${name}`)
   if (options.format !== undefined && !/^(json$|application\/json)/i.test(options.format))
     throw new QueryError('Only JSON is offered', 0, '$format')
   return options
@@ -109,8 +104,7 @@ function compileTyped(
 
 /**
  * Compiles `$select` and `$expand` of a type. Without `$select` all structural properties are shown; navigation
- * properties only where they are expanded (OData URL conventions 5.1.2, 5.1.3). Errors: `QueryError` for forms of
- * `$expand` that the service does not offer.
+ * properties only where they are expanded (OData URL conventions 5.1.2, 5.1.3).
  */
 function compileProjection(
   { select, expand }: TypedQuery,
@@ -145,10 +139,8 @@ function selectPart(value: Json, selection: Selection | 'all'): Json {
 
 type Link = (entity: Entity, result: Record<string, Json>) => void
 
-function compileLink({ path, property, target, mode, levels, query }: TypedExpand, compile: Compile): Link {
+function compileLink({ property, target, isCount, query }: TypedExpand, compile: Compile): Link {
   const { name } = property
-  if (path.length > 1 || mode === 'references' || levels !== 1)
-    throw new QueryError(`This form of $expand is not supported for ${name}`, 0, '$expand')
   const nested = compile(query, target)
   return (entity, result) => {
     const value = entity[name] ?? null
@@ -157,8 +149,8 @@ function compileLink({ path, property, target, mode, levels, query }: TypedExpan
       return
     }
     const found = findEntities(nested, value.filter(isEntity))
-    if (nested.count || mode === 'count') result[`${name}@odata.count`] = found.length
-    if (mode === 'count') return
+    if (nested.count || isCount) result[`${name}@odata.count`] = found.length
+    if (isCount) return
     const end = nested.top === undefined ? undefined : nested.skip + nested.top
     result[name] = found.slice(nested.skip, end).map((item) => nested.project(item))
   }

@@ -29,7 +29,7 @@ interface EntityTarget {
 }
 
 /** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
-const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'search', 'skiptoken', 'index'] as const
+const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
 
 /**
  * Answers a GET of one entity, or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation

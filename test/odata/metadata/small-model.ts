@@ -8,12 +8,12 @@ export const small: ServiceModel = {
     {
       ...nothing,
       namespace: 'Types',
-      enumTypes: [{ name: 'Flags', flags: true, members: [{ name: 'A', value: 1 }] }],
+      enumTypes: [{ name: 'Level', members: [{ name: 'A', value: 1 }] }],
     },
     {
       namespace: 'Main',
       alias: 'M',
-      enumTypes: [{ name: 'Kind', flags: false, members: [{ name: 'Plain', value: 0 }] }],
+      enumTypes: [{ name: 'Kind', members: [{ name: 'Plain', value: 0 }] }],
       complexTypes: [
         {
           name: 'Ref',

@@ -10,7 +10,7 @@ describe('writeEdmx', () => {
 <edmx:Edmx Version="4.0" xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx">
   <edmx:DataServices>
     <Schema Namespace="Types" xmlns="http://docs.oasis-open.org/odata/ns/edm">
-      <EnumType Name="Flags" IsFlags="true">
+      <EnumType Name="Level">
         <Member Name="A" Value="1"/>
       </EnumType>
     </Schema>

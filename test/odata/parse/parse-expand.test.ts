@@ -34,7 +34,7 @@ describe('parseExpand', () => {
       { path: [{ kind: 'star', name: '*' }], options: {} },
       {
         path: [{ kind: 'typeCast', name: 'NS.T' }, property('E'), property('F')],
-        options: { select: [{ path: [property('G')], options: {} }] },
+        options: { select: [{ path: [property('G')] }] },
       },
     ])
   })
@@ -72,7 +72,9 @@ describe('parseExpand', () => {
     ['*($top=1)', 2, 'The option is not allowed here'],
     ['NS.T', 4, 'Expected "/"'],
     ['A/*/B', 3, 'Expected "," or the end'],
-    ['A.*', 0, 'Expected a navigation property'],
+    ['A.*', 2, 'Expected a name after "."'],
+    ['A($search=x)', 2, 'The option is not allowed here'],
+    ['A(top=1;compute=B as C)', 8, 'The option is not allowed here'],
     ['A B', 2, 'Expected "," or the end'],
   ])('refuses %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseExpand(text))).toEqual({ message, position })
@@ -87,22 +89,14 @@ describe('parseExpand', () => {
 })
 
 describe('$select', () => {
-  test('reads stars, paths, nested options and operations', () => {
-    expect(withoutPositions(parseSelect('*,NS.*,A/B,C($select=D,E),NS.Find(x,y),@NS.Term'))).toEqual([
-      { path: [{ kind: 'star', name: '*' }], options: {} },
-      { path: [{ kind: 'star', name: 'NS.*' }], options: {} },
-      { path: [property('A'), property('B')], options: {} },
+  test('reads stars, paths and nested selections', () => {
+    expect(withoutPositions(parseSelect('*,A/B,NS.T/C($select=D,E)'))).toEqual([
+      { path: [{ kind: 'star', name: '*' }] },
+      { path: [property('A'), property('B')] },
       {
-        path: [property('C')],
-        options: {
-          select: [
-            { path: [property('D')], options: {} },
-            { path: [property('E')], options: {} },
-          ],
-        },
+        path: [{ kind: 'typeCast', name: 'NS.T' }, property('C')],
+        select: [{ path: [property('D')] }, { path: [property('E')] }],
       },
-      { path: [{ kind: 'typeCast', name: 'NS.Find' }], parameterNames: ['x', 'y'], options: {} },
-      { path: [{ kind: 'annotation', name: 'NS.Term' }], options: {} },
     ])
   })
 
@@ -111,7 +105,9 @@ describe('$select', () => {
     ['A/', 2],
     ['*/A', 1],
     ['A($expand=B)', 2],
-    ['A(B,)', 4],
+    ['A(B,)', 2],
+    ['A($top=1)', 2],
+    ['NS.Find(x)', 8],
     ['A-B', 1],
   ])('refuses %j at character %i', (text, position) => {
     expect(faultOf(() => parseSelect(text)).position).toBe(position)

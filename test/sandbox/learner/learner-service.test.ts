@@ -92,25 +92,3 @@ test.each([
   const { json } = await cleanSandbox()
   expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
 })
-
-test.each([
-  ['Enrolments($search=zzzz)', 11],
-  ['Enrolments($top=1;search=zzzz)', 18],
-  ['Enrolments($expand=EnrolmentStatuses($search=zzzz))', 37],
-  ['Enrolments/$count($search=zzzz)', 18],
-  ['Enrolments($compute=1 add 1 as Two)', 11],
-])(
-  'the options that are not supported are refused in $expand=%s, where they stand',
-  async (text, position) => {
-    const { json } = await cleanSandbox()
-    expect(await json('GET', `/V3/LearnerRegistrations?$top=1&$expand=${text}`)).toMatchObject({
-      status: 400,
-      body: {
-        error: {
-          code: 'InvalidQuery',
-          message: `The option is not supported ($expand, character ${position})`,
-        },
-      },
-    })
-  },
-)

@@ -30,7 +30,7 @@ const options = [
   () => "$filter=Comment eq 'it''s late' or not (MinutesLate gt 5)&$orderby=RecordedOn desc",
   () => '$filter=AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-08-01T00:00:00Z&$count=true&$select=Learner',
   () => '$skiptoken=AAAAAAAAAAAAAAAAAAAAAAAA',
-  () => '$filter=contains(Comment,@a)&@a=%27x%27&$expand=Manager($search=a%3Bb)',
+  () => '$filter=contains(Comment,@a)&@a=%27x%27&$expand=Manager($top=1%3B$skip=1)',
 ] as const // prettier-ignore
 const credentials = [
   'Ocp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n',

@@ -203,7 +203,7 @@ const queries: readonly Reader[] = [
   { name: 'query of a read', longest: HEAD, prepare: (text) => () => planner.plan(text, rules) },
   { name: 'filter of a read', longest: HEAD, prepare: (text) => () => planner.plan(`${week} and (${text})`, rules) },
   { name: 'options of a read', longest: HEAD, prepare: (text) => () => planner.plan(`${week}&${text}`, rules) },
-  ...['$select', '$orderby', '$expand', '$search', '$top', '$skiptoken', '$format', '@a'].map((option) => ({ name: `${option} of a read`, longest: HEAD, prepare: (text: string) => () => planner.plan(`${week}&${option}=${text}`, rules) })),
+  ...['$select', '$orderby', '$expand', '$top', '$skiptoken', '$format', '@a'].map((option) => ({ name: `${option} of a read`, longest: HEAD, prepare: (text: string) => () => planner.plan(`${week}&${option}=${text}`, rules) })),
   { name: 'skip token', longest: HEAD, prepare: (text) => () => planner.tokenOf(`$skiptoken=${text}`) },
   { name: 'filter', longest: HEAD, prepare: (text) => () => parseFilter(text) },
   { name: '$expand', longest: HEAD, prepare: (text) => () => parseExpand(text) },
