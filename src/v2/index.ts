@@ -36,10 +36,4 @@ export {
   type ReplyPart,
 } from './batch/decode-reply.ts'
 export type { Finding } from './inspect/inspect-parts.ts'
-export {
-  guessBoundary,
-  inspectBatch,
-  inspectBatchInSteps,
-  toFinding,
-  toFindings,
-} from './inspect/inspect-batch.ts'
+export { guessBoundary, inspectBatchInSteps, toFinding, toFindings } from './inspect/inspect-batch.ts'

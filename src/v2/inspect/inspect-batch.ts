@@ -1,5 +1,5 @@
 import { AdapterError } from '../../errors.ts'
-import { runAtOnce, type Steps } from '../../http/slices.ts'
+import type { Steps } from '../../http/slices.ts'
 import { type Batch, type BatchPart, decodeBatchInSteps, type DecodeOptions } from '../batch/decode-batch.ts'
 import { defaultBatchLimits } from '../limits.ts'
 import { isBoundary, readBoundary } from '../multipart/parts.ts'
@@ -24,17 +24,8 @@ interface Inspection {
 /**
  * Inspects a batch offline. Reports the faults that the adapter would refuse, and the deviations that only a stricter server would refuse
  * (batch-wire 1 and 3). The adapter's own decoder is used, so that both refuse the same batches. `contentType` is the header that the batch
- * would be sent with. Never throws for a faulty batch.
+ * would be sent with. Never throws for a faulty batch. The caller can do other work between the steps.
  */
-export function inspectBatch(
-  bytes: Buffer,
-  contentType: string | undefined,
-  options?: DecodeOptions,
-): Inspection {
-  return runAtOnce(inspectBatchInSteps(bytes, contentType, options))
-}
-
-/** Runs `inspectBatch` in steps, so that the caller can do other work in between. */
 export function* inspectBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,

@@ -6,7 +6,7 @@ import { errorRules } from '../../../src/errors.ts'
 import { runAtOnce } from '../../../src/http/slices.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
 import { remedies } from '../../../src/v2/inspect/inspect-parts.ts'
-import { guessBoundary, inspectBatch } from '../../../src/v2/inspect/inspect-batch.ts'
+import { guessBoundary, inspectBatchInSteps } from '../../../src/v2/inspect/inspect-batch.ts'
 import { defaultBatchLimits } from '../../../src/v2/limits.ts'
 import { crlf } from '../support/crlf.ts'
 
@@ -17,6 +17,8 @@ const BATCH =
   '--b\nContent-Type: multipart/mixed; boundary=c\n\n' +
   `--c\nContent-Type: application/http\nContent-ID: 1\n\nPOST AttendanceRecords HTTP/1.1\n\n${RECORD}\n--c--\n--b--\n`
 const HEADER = 'multipart/mixed; boundary=b'
+const inspectBatch = (...batch: Parameters<typeof inspectBatchInSteps>) =>
+  runAtOnce(inspectBatchInSteps(...batch))
 const guessed = (bytes: Buffer): string | undefined => runAtOnce(guessBoundary(bytes))
 
 /** The findings as severity, code and place. */
@@ -29,7 +31,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
   ])
 }
 
-describe('inspectBatch', () => {
+describe('inspectBatchInSteps', () => {
   it('gives the batch, and finds nothing in one of the legacy form', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
