@@ -38,7 +38,7 @@ import { createAcceptedCredentials, createTokenVerdicts } from './partners/crede
 import { authoriseWithout, createAuthorise, createRecogniseClient } from './partners/partner.ts'
 import { createRegistry, longestReadBackMs } from './partners/registry.ts'
 import { createByteBudget } from './proxy/byte-budget.ts'
-import { createInFlight } from './proxy/context.ts'
+import { createInFlight, type ProxyContext } from './proxy/context.ts'
 import type { Readiness } from './proxy/operations.ts'
 import { createProxyApp } from './proxy/router.ts'
 import { createUnmarkedCodes } from './reads/unmarked-codes.ts'
@@ -65,10 +65,12 @@ export interface AppOverrides {
   readonly stages?: LiveStages
   /** The number of this process among those that share a port: in every line of the log. */
   readonly worker?: number
-  /** The nice value of the thread that compares and records, on Linux. Default 19: it gets the processor time that the others leave. */
+  /** The nice value of the thread that compares, on Linux. Default 19: it gets the processor time that the others leave. */
   readonly backgroundNice?: number
   /** Observes what live comparisons find. */
   readonly onCompared?: OnCompared
+  /** Observes each exchange; a copy of the reply is made where the observer names `copyBytes`. */
+  readonly observe?: ProxyContext['observe']
   /** Traces of the requests, which the app closes at its end. Default: none. */
   readonly tracing?: Tracing | undefined
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
@@ -139,8 +141,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         await close()
         throw cause
       })
-      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, background, console])
-        work?.start()
+      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, console]) work?.start()
       ready = true
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
@@ -227,7 +228,7 @@ function compose(config: Config, overrides: AppOverrides) {
     nice: overrides.backgroundNice,
     traceWork: tracing?.work,
   })
-  const { comparison, recording } = background
+  const { comparison } = background
 
   // Replaced as a whole: a request keeps the limits that it began with.
   let batchLimits = batchLimitsOf(config)
@@ -237,7 +238,6 @@ function compose(config: Config, overrides: AppOverrides) {
       v2Reader,
       passThrough,
       comparison,
-      recording,
       accepted,
       seen,
       byteBudget,
@@ -245,6 +245,7 @@ function compose(config: Config, overrides: AppOverrides) {
       events,
       tracing,
     },
+    observe: overrides.observe,
     traceWork: tracing?.work,
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),

@@ -1,5 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 
+import { readSealed, SEALED } from '../compare/recording/sealed-file.ts'
 import { replaceFile } from '../compare/run/run-files.ts'
 import { readVariable } from '../config/environment.ts'
 import { decodeKey, Secret } from '../config/index.ts'
@@ -49,12 +50,19 @@ export async function readKeySource(source: string, flag = '--key'): Promise<str
   throw new AdapterError('ADP_USAGE', `${source} is not set, empty or cannot be read.`)
 }
 
-/** Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Error: `ADP_USAGE`. */
-export async function readRecordingKey(source: string): Promise<Uint8Array> {
+/** Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Error: `ADP_USAGE`, also where no source is given. */
+export async function readRecordingKey(source: string | undefined): Promise<Uint8Array> {
+  if (source === undefined)
+    throw new AdapterError('ADP_USAGE', 'Recordings are encrypted. Name their key with --key <source>.')
   const bytes = decodeKey(new Secret(await readKeySource(source)))
   if (bytes !== undefined) return bytes
   throw new AdapterError(
     'ADP_USAGE',
     `The key of ${source} must be 32 bytes: 64 hexadecimal digits, or base64 (openssl rand -hex 32).`,
   )
+}
+
+/** Reads a file as `readGivenFile`; a file of a recording is decrypted with the key of `source`. Errors: also those of `readRecordingKey` and `readSealed`. */
+export async function readRecordedFile(path: string, source: string | undefined): Promise<Buffer> {
+  return path.endsWith(SEALED) ? readSealed(await readRecordingKey(source), path) : readGivenFile(path)
 }

@@ -50,7 +50,7 @@ const commands: Commands = {
     load: async () => (await import('./commands/check.ts')).addCheck,
   },
   record: {
-    description: 'keep exchanges between a V2 client and V2 as files, encrypted or as pseudonyms',
+    description: 'keep exchanges between a V2 client and V2 as encrypted files',
     load: async () => (await import('./commands/record.ts')).addRecord,
   },
   config: {

@@ -3,7 +3,6 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
 import { errorCodeOf } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
-import type { Side } from '../rollout/stage.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
 /** A message as it was on the connection of a client. */
@@ -19,14 +18,13 @@ export interface WireReply extends WireMessage {
   readonly reason: string
 }
 
-/** An exchange of a client as it was on its connection, whichever side served it. */
+/** A request of a client and the reply to it. */
 export interface WireExchange {
-  readonly method: string
+  readonly kind: ExchangeKind
   /** Path and query, as the client wrote them. */
   readonly target: string
   readonly request: WireMessage
   readonly reply: WireReply
-  readonly served: Side
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
   /** From the arrival of the request to the end of the reply. */

@@ -1,5 +1,3 @@
-import { resolve } from 'node:path'
-
 import type { ErrorDetail } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { Secret } from './secret.ts'
@@ -18,7 +16,6 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   const operators = listOf(rollout['operators']).map(membersOf)
   const hasV2 = membersOf(config['upstreams'])['v2'] !== undefined
   const hasJournal = !isNone(journal['url'])
-  const folders = partners.map(({ record }) => membersOf(record)['to'])
   return [
     ...usedTwice(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
     ...findTooFewOperators(rollout['approval'], operators, hasJournal),
@@ -31,9 +28,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
       ...findLent(partner, `partners[${index}]`),
       ...findStageFaults(partner, `partners[${index}]`, hasV2, hasJournal),
       ...findIncomplete(membersOf(membersOf(partner['v3'])['auth']), `partners[${index}].v3.auth`),
-      ...findClearText(membersOf(partner['record']), `partners[${index}].record`),
     ]),
-    ...usedTwice(folders.map((to) => (typeof to === 'string' ? resolve(to) : to)), 'folder', 'partners', 'record.to'),
     ...findHidden(partners.map(({ match }) => membersOf(match))),
   ] // prettier-ignore
 }
@@ -135,13 +130,6 @@ function findIncomplete(auth: Members, path: string): ErrorDetail[] {
   return members
     .filter((member) => (auth[member] === undefined) === isClient)
     .map((member) => fault(`${path}.${member}`, message))
-}
-
-function findClearText({ to, key, pseudonyms }: Members, path: string): ErrorDetail[] {
-  if (to === undefined || (key === undefined) !== (pseudonyms === undefined)) return []
-  const message =
-    'must have key (encrypted) or pseudonyms, and not both: recordings are never written in clear text'
-  return [fault(path, message)]
 }
 
 /** Finds partners whose requests an earlier one takes: the first partner that matches serves a request. */

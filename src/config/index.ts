@@ -3,7 +3,6 @@ export { type Environment, readEnvironment } from './environment.ts'
 export { acceptsPlaintext, journalKeysOf, journalUrlOf, type JournalConfig } from './journal-schema.ts'
 export { loadConfig, loadValues, type OnRead, packConfig, type PackedConfig, unpackConfig } from './load.ts'
 export { listFaults, parseConfig, readValues } from './parse.ts'
-export type { RecordConfig } from './partner-schema.ts'
 export {
   type Config,
   type ConsoleConfig,

@@ -3,18 +3,7 @@ import * as z from 'zod'
 import { isLoopback } from '../http/address.ts'
 import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
-import {
-  bytes,
-  fieldSecret,
-  httpUrl,
-  key,
-  keySecret,
-  ms,
-  percent,
-  secret,
-  textOrSecret,
-  timeWithin,
-} from './values.ts'
+import { fieldSecret, httpUrl, key, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
 
 /** One hash, or the hashes of keys that one client changes between. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
@@ -268,33 +257,6 @@ const compare = z.strictObject({
   ),
 })
 
-const record = z.strictObject({
-  to: key(
-    'Folder of the recordings, for this partner alone; it is created where it is missing.',
-    z.string().min(1),
-  ),
-  key: key('Encrypts recordings: 32 bytes, as 64 hexadecimal digits or base64.', keySecret.optional()),
-  pseudonyms: key(
-    'true: replace every id, name and text, under a key that ends with the process. With key: under that one, in all processes alike.',
-    z
-      .union(
-        [
-          z.literal(true),
-          z.strictObject({ key: key('32 bytes: 64 hexadecimal digits, or base64.', keySecret) }),
-        ],
-        'must be true, or { key: { env: NAME } } or { key: { file: path } }',
-      )
-      .optional(),
-  ),
-  maxBytes: key(
-    'Bound of the folder: the oldest recordings are removed first, and each after 30 days.',
-    bytes.prefault('1GB'),
-  ),
-})
-
-/** The recordings of a partner in a checked configuration. */
-export type RecordConfig = z.infer<typeof record>
-
 /** Of the service: codes of the adapter begin ADP_. */
 const serviceErrorCode = z.string().regex(/^(?!ADP_)[A-Z][A-Z0-9_]{1,39}$/)
 
@@ -398,9 +360,5 @@ export const partnerSchema = z.strictObject({
   ),
   reads: key('How V2 reads are translated.', reads.prefault({})),
   compare: key('How what V2 and V3 answer is compared.', compare.prefault({})),
-  record: key(
-    'Keeps exchanges of this partner as files (docs/recordings.md); key or pseudonyms is required. A reload changes it.',
-    record.optional(),
-  ),
   v3: key('How V3 is called for this partner.', partnerV3.prefault({})),
 })

@@ -265,8 +265,6 @@ export function createEvents(
     consoleFailed: plain('warn', 'console data unavailable'),
     /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
     evidenceNotKept: event<OfPartner & { readonly code: string }>('warn', 'evidence cannot be kept'),
-    /** A recording could not be written: nothing more is recorded of the partner. `code`: of the file system, such as ENOSPC. */
-    recordingStopped: event<OfPartner & { readonly code: string }>('error', 'recording stopped'),
 
     // The process
     /** An unexpected error: its class and stack, which hold no data, but not its message. */

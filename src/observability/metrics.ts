@@ -97,7 +97,6 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       guardTrials(trial)
       if (trial.outcome !== 'good') guardBad({ ...trial, kind: trial.outcome })
     },
-    recorded: counter('record_exchanges_total', 'Exchanges that were to be recorded, by what became of them.', { partner, fate: ['recorded', 'dropped', 'tooLarge', 'unfit', 'incomplete', 'stopped'] }), // prettier-ignore
     /** Counts compared requests whose result is kept in the journal as evidence, or is lost. */
     evidenceKept: (id: string, requests: number, isKept: boolean): void =>
       evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),

@@ -13,15 +13,9 @@ import type { WholeReader } from '../upstream/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import type { CopySink } from './copy-exchange.ts'
+import type { Exchange, ExchangeObserver, Received } from './exchange.ts'
 import type { Relays } from './forwarder.ts'
 import type { PassThrough } from './pass-through.ts'
-
-/** Records exchanges off the way of their clients. */
-export interface LiveRecording {
-  /** Whether an exchange is to be recorded, drawn for each, and what takes its copy then. */
-  open(partner: Partner, method: string, path: string): CopySink | undefined
-}
 
 /** The parts that the handlers work with; created once by the composition root. */
 export interface ProxyContext extends WriteContext {
@@ -39,7 +33,8 @@ export interface ProxyContext extends WriteContext {
   readonly noteUnrecorded: (partner: string) => void
   /** Compares exchanges off the way of their clients. */
   readonly comparison: LiveComparison
-  readonly recording: LiveRecording
+  /** Observes each exchange beside the adapter's own observers; `undefined` if nothing else observes. */
+  readonly observe?: ((exchange: Received) => Partial<ExchangeObserver>) | undefined
   /** Undefined: nothing is traced. */
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   /** Sends on what V2 serves. */
@@ -62,6 +57,13 @@ export interface ProxyContext extends WriteContext {
   /** The address that clients call, where the configuration has it. */
   readonly publicUrl: URL | undefined
 }
+
+/** Answers one exchange that V3 serves. Throws the error that the request as a whole is refused for. */
+export type Handle = (
+  context: ProxyContext,
+  exchange: Exchange,
+  authorisation: Authorisation,
+) => void | Promise<void>
 
 /** The requests in flight, including those whose client has disconnected. */
 export type InFlight = ReturnType<typeof createInFlight>

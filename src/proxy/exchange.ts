@@ -3,14 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
 import type { RequestTarget } from '../http/request-target.ts'
-import type { Authorisation, Client } from '../partners/partner.ts'
+import type { Client } from '../partners/partner.ts'
 import type { StageEntry } from '../rollout/decide.ts'
 import type { RequestKind, Side } from '../rollout/stage.ts'
 import type { PartReply } from '../v2/index.ts'
 import type { Plan, PlannedRequest } from '../writes/plan.ts'
 import type { ReplyReading } from '../writes/relayed-reply.ts'
 import type { Answered } from '../writes/reply.ts'
-import type { ProxyContext } from './context.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
 /** One request of a client, on its way to the handler of its route. */
@@ -35,13 +34,6 @@ export interface Exchange {
 /** An exchange that is not observed yet. */
 export type Received = Omit<Exchange, 'observer'>
 
-/** Answers one exchange that V3 serves. Throws the error that the request as a whole is refused for. */
-export type Handle = (
-  context: ProxyContext,
-  exchange: Exchange,
-  authorisation: Authorisation,
-) => void | Promise<void>
-
 /** The reply that an exchange got. */
 export type Replied =
   /** A write that V3 has answered, or the journal with what is kept of it. */
@@ -62,8 +54,6 @@ export type Replied =
 export interface ExchangeObserver {
   /** Bytes of the reply of which it wants a copy; 0: it wants none. */
   readonly copyBytes: number
-  /** This side gives the reply. */
-  served(side: Side): void
   /** A write was read; undefined: it cannot be read, and V2 serves it as it is. */
   decoded(plan: Plan | undefined): void
   /** A record of a write that V3 serves has its part of the reply. */
@@ -77,7 +67,6 @@ export interface ExchangeObserver {
 export function observeAll(observers: readonly Partial<ExchangeObserver>[]): ExchangeObserver {
   return {
     copyBytes: Math.max(0, ...observers.map(({ copyBytes = 0 }) => copyBytes)),
-    served: (side) => observers.forEach((one) => one.served?.(side)),
     decoded: (plan) => observers.forEach((one) => one.decoded?.(plan)),
     settled: (position, part) => observers.forEach((one) => one.settled?.(position, part)),
     replied: async (reply) => {

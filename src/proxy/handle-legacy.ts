@@ -46,7 +46,7 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
       'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
     )
   const call = toForwardCall(context, exchange)
-  if (isWriteKind(kind) && entry.known !== 'nothing') {
+  if (isWriteKind(kind) && (entry.known !== 'nothing' || observer.copyBytes > 0)) {
     await relayWrite(context, exchange, v2, call)
     return
   }
@@ -60,7 +60,7 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
 /** Next links carry the marker of their side: V2 also serves the page that they lead to. */
 function toForwardCall(
   { accepted, rewriteLinks, comparison }: ProxyContext,
-  { client, request, observer, entry }: Exchange,
+  { client, request, entry }: Exchange,
 ): ForwardCall {
   const base = serviceRoot(request, '')
   const isRead = request.method === 'GET' || request.method === 'HEAD'
@@ -70,7 +70,6 @@ function toForwardCall(
     // The outcomes of a write reach its client as V2 wrote them.
     linksInBody: isRead,
     onReplyHead: ({ status }) => {
-      observer.served('v2')
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)
       if (status === 429) comparison.throttled(client.partner, entry.stage)
     },
@@ -78,7 +77,7 @@ function toForwardCall(
 }
 
 /**
- * Sends a write on to V2 that the journal is to know: from then on V3 does not post it again, gives V2's reply if it comes again, and keeps
+ * Reads a write whole and sends it on to V2. Once the journal knows a write, V3 does not post it again, gives V2's reply if it comes again, and keeps
  * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
  * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, unless its partner or its
  * stage wants every batch sent on. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
@@ -170,7 +169,7 @@ async function relayKnown(
   v2: URL,
   { planned, known, reading, send }: KnownWrite,
 ): Promise<void> {
-  const { client, entry, response, observer } = exchange
+  const { client, entry, response } = exchange
   const { partner } = client
   const { plan } = planned
   const readMark = createV2MarkReader(context, v2, exchange)
@@ -187,10 +186,7 @@ async function relayKnown(
   while (begun.kind === 'sent') {
     const { batches } = begun
     const answered = await replayOnV2(context, { client, plan, batches, readMark, reading })
-    if (answered !== undefined) {
-      observer.served('v2')
-      return endReply(context, exchange, planned, answered)
-    }
+    if (answered !== undefined) return endReply(context, exchange, planned, answered)
     begun = await begin(batches[0])
   }
   if (begun.kind === 'known') return answerFromV3(context, exchange, planned, begun.batch)
@@ -313,7 +309,6 @@ async function answerFromV3(
   planned: PlannedRequest,
   batch: number,
 ): Promise<void> {
-  exchange.observer.served('v3')
   const authorisation = await context.authorise(exchange.request, exchange.client)
   countReply(context, exchange, replyBytes(planned.request, planned.plan))
   const reply = openReply(exchange, planned.plan)

@@ -20,7 +20,8 @@ import {
 import { openCallBudget } from '../upstream/index.ts'
 import { readPreferences } from '../v2/index.ts'
 import { releaseAfterReply } from './byte-budget.ts'
-import type { Exchange, Handle } from './exchange.ts'
+import type { Handle } from './context.ts'
+import type { Exchange } from './exchange.ts'
 import { addressOf, nextAddressOf, serviceRoot } from './requested-address.ts'
 
 /** One kind of read of the engine. */

@@ -12,10 +12,9 @@ import type { StageEntry } from '../rollout/decide.ts'
 import type { RequestKind, Side } from '../rollout/stage.ts'
 import { batchPath } from '../v2/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
-import type { ProxyContext } from './context.ts'
-import { copyExchange } from './copy-exchange.ts'
+import type { Handle, ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
-import { type Exchange, type Handle, observeAll, type Received } from './exchange.ts'
+import { type Exchange, observeAll, type Received } from './exchange.ts'
 import { checkConnectionOptions, replaceForwarding } from './forwarded-fields.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import {
@@ -237,16 +236,15 @@ async function serveObserved(
   received: Received,
   route: Route | undefined,
 ): Promise<void> {
-  const { request, response, client, target } = received
+  const { request, response, client } = received
   const queueKey = context.accepted.queueKey(client)
   const isAccepted = (): boolean => queueKey.isAccepted()
-  const copies = context.recording.open(client.partner, request.method ?? '', target.rawPath)
   const observer = observeAll([
     beginTrial(context, received, isAccepted()),
     noteWrite(context, received, isAccepted),
     logWrite(context, client.partner.id),
-    copies === undefined ? {} : copyExchange(received, context.nowMs, copies),
     offerExchange(context, received, isAccepted),
+    context.observe?.(received) ?? {},
   ])
   const exchange: Exchange = { ...received, observer }
   const handle = route && handlerOf(route, request)
@@ -254,7 +252,6 @@ async function serveObserved(
   try {
     if (exchange.side === 'v2') await handleLegacy(context, exchange)
     else {
-      observer.served('v3')
       const authorisation = await context.authorise(request, client)
       if (handle === undefined) await context.passThrough.handle(request, response, authorisation)
       else await handle(context, exchange, authorisation)

@@ -96,11 +96,7 @@ function settings(): object {
     upstreams: { v3: { baseUrl: v3 }, v2: { baseUrl: v2 } },
     journal: { url: journal, keys: [{ id: 'k1', key }], ...(postgres && { stateDir: folder }) },
     partners: [
-      {
-        ...own('shadow'),
-        compare: { settleMs: '2s' },
-        record: { to: join(folder, 'recordings'), key, maxBytes: 33_554_432 },
-      },
+      { ...own('shadow'), compare: { settleMs: '2s' } },
       { ...own('v3'), check: { v2: 50 } },
     ],
   }

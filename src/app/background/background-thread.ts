@@ -93,8 +93,6 @@ export function createBackgroundThread(options: ThreadOptions) {
     begun,
     /** The thread that runs; none is started. */
     current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
-    /** Starts a thread, unless one runs or has failed just now. */
-    start: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => running(),
     /** Another configuration is in use. */
     reload: (next: Config): void => {
       config = next

@@ -1,8 +1,6 @@
 import type { CheckKind, ComparedExchange, OfferedExchange } from '../../compare/live/exchange.ts'
 import type { CheckEnd } from '../../compare/live/live-comparison.ts'
 import type { PaceRefusal } from '../../compare/live/pace.ts'
-import type { RecordFate } from '../../compare/recording/recording-store.ts'
-import type { WireExchange } from '../../compare/wire-exchange.ts'
 import type { PackedConfig } from '../../config/index.ts'
 import { type Events, framesOf } from '../../observability/events.ts'
 import type { ComparedSeen } from '../../observability/metrics.ts'
@@ -44,10 +42,6 @@ export interface ThreadCalls {
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Notes the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
-  /** Writes an exchange into the recordings of its partner. */
-  readonly record: (id: number, partner: string, exchange: WireExchange) => Promise<RecordFate>
-  /** Removes recordings past their retention period. */
-  readonly removeOld: () => Promise<void>
   /** Another configuration is in use. */
   readonly use: (config: PackedConfig) => void
   /** Resolves once all that was begun has ended. */
@@ -96,7 +90,6 @@ export type Note =
   | { readonly kind: 'begun'; readonly id: number }
   /** A side was asked; without a status it did not answer. */
   | { readonly kind: 'called'; readonly client: PostedClient; readonly side: Side; readonly status: number | undefined } // prettier-ignore
-  | { readonly kind: 'recordingStopped'; readonly partner: string; readonly code: string }
   | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
   | { readonly kind: 'internalError'; readonly event: InternalError }
 

@@ -45,16 +45,15 @@ import {
   toInternalError,
   toPostedClient,
 } from './calls.ts'
-import { createRecordings } from './recordings.ts'
 
-// The thread of background work, which compares and records: a loop and a heap of its own, so that neither its work nor its collections of
-// garbage hold up a client.
+// The thread that compares live exchanges: a loop and a heap of its own, so that neither its work nor its collections of garbage hold up a
+// client.
 
 /** Connections to each side, besides those of clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
-/** Composes the comparison of live exchanges, with connections of its own to both sides, and their recording: one queue, one share of the processor. */
+/** Composes the comparison of live exchanges, with connections of its own to both sides. */
 function runBackground(
   { config: packed, aheadMs, hasStore, isObserved }: ThreadStart,
   main: Remote<MainCalls>,
@@ -109,10 +108,6 @@ function runBackground(
     isContinued: (query) => isContinued(planner, query),
     stopped: stop.signal,
   })
-  const recordings = createRecordings(nowMs, (partner, code) =>
-    note({ kind: 'recordingStopped', partner, code }),
-  )
-  recordings.use(config)
   const observe = createLearning(() => limits)
   const toPostedEnd = async (
     exchange: OfferedExchange,
@@ -166,22 +161,12 @@ function runBackground(
   return {
     compare: (...exchange) => run(compare(...exchange)),
     wrote: (partner, keys) => engine.wrote(partner, keys),
-    record: (id, partner, { request, reply, ...exchange }) => {
-      const recording = share.inTurn(() => {
-        note({ kind: 'begun', id })
-        const plain = { ...exchange, request: toMessage(request), reply: toMessage(reply) }
-        return recordings.record(partner, plain)
-      })
-      return run(recording)
-    },
-    removeOld: () => recordings.removeOld(),
     use: (next) => {
       config = unpackConfig(next)
       limits = batchLimitsOf(config)
       // Exchanges of one that was removed are compared to their end.
       partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
-      recordings.use(config)
     },
     close: async () => {
       stop.abort()

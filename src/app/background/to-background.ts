@@ -15,9 +15,6 @@ import {
   type LiveComparison,
 } from '../../compare/live/live-comparison.ts'
 import { createPace } from '../../compare/live/pace.ts'
-import { recordedKindOf } from '../../compare/recording/exchange.ts'
-import type { RecordFate } from '../../compare/recording/recording-store.ts'
-import type { WireExchange } from '../../compare/wire-exchange.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
@@ -27,7 +24,6 @@ import type { Tracing } from '../../observability/tracing.ts'
 import type { AcceptedCredentials } from '../../partners/credentials.ts'
 import { type Authorisation, authoriseClient, type Partner } from '../../partners/partner.ts'
 import type { PartnerRegistry } from '../../partners/registry.ts'
-import type { LiveRecording } from '../../proxy/context.ts'
 import { countName } from '../../rollout/evidence/count-name.ts'
 import type { EvidenceKeeper } from '../../rollout/evidence/keep-evidence.ts'
 import type { RateLimits, RateSlots } from '../../upstream/index.ts'
@@ -42,7 +38,6 @@ import {
   toInternalError,
   toPostedClient,
 } from './calls.ts'
-import { MAX_EXCHANGE_BYTES } from './recordings.ts'
 
 interface BackgroundParts {
   readonly config: Config
@@ -52,8 +47,8 @@ interface BackgroundParts {
   /** Undefined: no journal is configured, so the pace is that of this process, and nothing is kept. */
   readonly journal:
     { readonly slotsOf: (name: string) => RateSlots; readonly evidence: EvidenceKeeper } | undefined
-  readonly metrics: Pick<Metrics, 'compare' | 'recorded' | 'addGauge'>
-  readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown' | 'recordingStopped'>
+  readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
+  readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
   /** Called with what was compared. */
   readonly onCompared: OnCompared | undefined
@@ -70,9 +65,6 @@ interface BackgroundParts {
 /** The work off the way of clients. */
 interface Background {
   readonly comparison: LiveComparison
-  readonly recording: LiveRecording
-  /** Opens the folders of recordings. */
-  start(): void
   /** Another configuration is in use. */
   reload(config: Config): void
   /** Ends all checks and writes what waits, for some seconds. May be called twice. */
@@ -81,26 +73,17 @@ interface Background {
 
 /** Keys of writes that the thread has not noted yet; more are left out, and both sides are asked for a newer mark before one counts as different. */
 const MAX_PENDING_KEYS = 50_000
-/** Copies of exchanges under way that are to be recorded. */
-const MAX_COPYING_BYTES = 16_777_216
-const HOUR_MS = 3_600_000
 
 /**
- * Comparison and recording of live exchanges: drawn, bounded and counted here, and done in a thread of their own. One that fails costs what it had
- * begun, and no client notices. Of comparison, offered = compared + dropped + skipped, whatever becomes of the thread.
+ * Creates the comparison of live exchanges: it is drawn, bounded and counted here, and done in a thread of its own. A thread that fails costs what
+ * it had begun, and no client notices: offered = compared + dropped + skipped, whatever becomes of the thread.
  */
 export function toBackground(parts: BackgroundParts): Background {
   const { metrics, events, journal, clock = backgroundClock } = parts
   const stop = new AbortController()
   const pace = createPace(clock, stop.signal, journal?.slotsOf)
   let comparing = 0
-  let recording = 0
   let pendingKeys = 0
-  let copying = 0
-  let recorded = recordedOf(parts.config)
-  /** Partners whose recordings cannot be written. */
-  let stopped = new Set<string>()
-  let cancel = (): void => undefined
 
   const report = (cause: unknown): void => events.internalError(toInternalError(cause))
   /** Nothing of this work may reach the client whose exchange it is, or end the process. */
@@ -133,10 +116,6 @@ export function toBackground(parts: BackgroundParts): Background {
         if (status === 429) pace.throttled(partner, side)
         return
       }
-      case 'recordingStopped':
-        stopped.add(note.partner)
-        events.recordingStopped({ partner: note.partner, code: note.code })
-        return
       case 'internalError':
         events.internalError(note.event)
         return
@@ -217,17 +196,11 @@ export function toBackground(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
-  // These two send an exchange from a scope of their own: what waits for its end would keep its bytes in this thread as long as in the other.
+  // The exchange is sent from a scope of its own: what waits for its end would keep its bytes in this thread as long as in the other.
   const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
     const posted = { ...exchange, client: toPostedClient(exchange.client) }
     return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))
   }
-  const handRecorded = (
-    bytes: number,
-    partner: string,
-    copied: WireExchange,
-  ): ReturnType<typeof thread.hand<RecordFate>> =>
-    thread.hand(bytes, async (call, id) => call('record', id, partner, copied))
   const offer = (exchange: OfferedExchange): void => {
     const head = headOf(exchange)
     const checks = checksOf(exchange)
@@ -250,50 +223,6 @@ export function toBackground(parts: BackgroundParts): Background {
     const traced = parts.traceWork?.('comparison', { partner, stage, kind, side }, () => compared) ?? compared
     void traced.then(ended, () => ended({ ends: [], learned: [] }))
   }
-  /** The copy of one exchange, which is handed over once it is whole. */
-  const openCopy = (partner: string): ReturnType<LiveRecording['open']> => {
-    const onFate = (fate: RecordFate | 'incomplete'): void => metrics.recorded({ partner, fate })
-    let held = 0
-    let isFull = false
-    return {
-      hold: (bytes) => {
-        if (isFull || held + bytes > MAX_EXCHANGE_BYTES) return false
-        isFull = copying + bytes > MAX_COPYING_BYTES
-        if (isFull) return false
-        held += bytes
-        copying += bytes
-        return true
-      },
-      end: (copied) => {
-        copying -= held
-        if (copied === undefined) onFate('incomplete')
-        else if (isFull) onFate('dropped')
-        else if (stopped.has(partner)) onFate('stopped')
-        else {
-          const fate = handRecorded(held, partner, copied)
-          if (typeof fate === 'string') {
-            onFate('dropped')
-            return
-          }
-          recording += 1
-          const ended = (own: RecordFate): void => {
-            recording -= 1
-            onFate(own)
-          }
-          void fate.then(ended, () => ended('dropped'))
-        }
-      },
-    }
-  }
-  /** Recordings are removed in time also where nothing is recorded any more. */
-  const removeOld = (): void => {
-    if (recorded.size > 0)
-      thread
-        .start()
-        ?.call('removeOld')
-        .catch(() => undefined)
-    cancel = clock.after(HOUR_MS, removeOld)
-  }
   metrics.addGauge(
     'compare_waiting',
     'Exchanges that wait to be compared, and those under way.',
@@ -305,13 +234,6 @@ export function toBackground(parts: BackgroundParts): Background {
     () => pace.silent().map(({ partner, side }) => ({ partner, side, value: 1 })),
     { labels: ['partner', 'side'] },
   )
-  metrics.addGauge(
-    'record_stopped',
-    'Processes in which the recording of a partner has stopped.',
-    () => [...recorded].map((partner) => ({ partner, value: stopped.has(partner) ? 1 : 0 })),
-    { labels: ['partner'] },
-  )
-  metrics.addGauge('record_waiting', 'Exchanges that wait to be recorded.', () => recording)
   return {
     comparison: {
       isWanted: (entry, kind, partner) => {
@@ -328,24 +250,7 @@ export function toBackground(parts: BackgroundParts): Background {
           if (isCompared(partner, stage)) pace.throttled(partner, 'v2')
         }),
     },
-    recording: {
-      open: ({ id }, method, path) =>
-        recorded.has(id) && recordedKindOf(method, path) !== undefined ? openCopy(id) : undefined,
-    },
-    start: removeOld,
-    reload: (next) => {
-      recorded = recordedOf(next)
-      // A reload starts a recording again that has stopped.
-      stopped = new Set()
-      safely(() => thread.reload(next))
-      if (recorded.size > 0) thread.start()
-    },
-    close: () => {
-      cancel()
-      return thread.close()
-    },
+    reload: (next) => safely(() => thread.reload(next)),
+    close: () => thread.close(),
   }
 }
-
-const recordedOf = ({ partners }: Pick<Config, 'partners'>): ReadonlySet<string> =>
-  new Set(partners.flatMap(({ id, record }) => (record === undefined ? [] : [id])))

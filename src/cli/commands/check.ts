@@ -11,7 +11,7 @@ import {
   type InspectSettings,
   inspectSettingsOf,
 } from '../recordings/inspect-recording.ts'
-import { readGivenFile } from '../files.ts'
+import { readRecordedFile } from '../files.ts'
 import { configOption, NO_CONFIG } from '../options.ts'
 import { findPartner, loadOffline } from '../target.ts'
 import { formatCounted, formatGivenText, formatJson, formatTable } from '../text.ts'
@@ -29,7 +29,7 @@ Examples:
   markbridge check body.txt --show --boundary batch_36522ad7
   curl -s https://files.example/batch.txt | markbridge check -
   markbridge check request.http --config markbridge.yaml --partner acme
-  markbridge check ./recordings
+  markbridge check ./recordings --key env:RECORDING_KEY
 
 Exit status: 0 when the adapter would accept every record, 1 when it would
 refuse a record or the whole batch and for a folder without a file, 2 wrong
@@ -42,6 +42,7 @@ export function addCheck(command: Command, exitWith: (status: number) => void): 
     .option('--boundary <text>', 'boundary of the Content-Type that the batch is sent with')
     .addOption(configOption('take limits and partner settings from this file'))
     .option('--partner <id>', 'partner of --config that sends the batch (default: the first)')
+    .option('--key <source>', 'open files of recordings with the key of env:NAME or file:path')
     .option('--show', 'print the V3 body of each record')
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
@@ -55,6 +56,7 @@ interface CheckOptions {
   readonly boundary?: string
   readonly config?: string
   readonly partner?: string
+  readonly key?: string
   readonly show?: boolean
   readonly json?: boolean
 }
@@ -63,12 +65,12 @@ interface CheckOptions {
 async function runCheck(path: string, options: CheckOptions): Promise<number> {
   const settings = await readSettings(options)
   if (await isFolder(path)) {
-    const checked = await inspectFolder(path, settings)
+    const checked = await inspectFolder(path, settings, options.key)
     if (options.json === true) console.log(formatJson(checked))
     else for (const line of folderLines(checked)) console.log(formatGivenText(line))
     return checked.files === 0 || checked.findings.some(({ severity }) => severity === 'error') ? 1 : 0
   }
-  const checked = await inspectRecording(await readGivenFile(path), settings)
+  const checked = await inspectRecording(await readRecordedFile(path, options.key), settings)
   if (options.json === true) console.log(formatJson(toDocument(path, checked)))
   // Names and values of a recording are others' text.
   else for (const line of linesOf(path, checked, options.show === true)) console.log(formatGivenText(line))

@@ -29,7 +29,7 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
   withTarget(command, 'configuration file with the partner')
     .argument('<partner>', 'id of the partner')
     .option('--recording <dir>', 'read recordings in place of the counts')
-    .option('--key <source>', 'open encrypted recordings with the key of env:NAME or file:path')
+    .option('--key <source>', 'open the recordings with the key of env:NAME or file:path')
     .addHelpText('after', examples)
     .action(answerWith(exitWith, runCompareLearn))
 }
@@ -67,7 +67,6 @@ async function readLearned(
   config: Config,
   { recording, key }: CompareLearnOptions,
 ): Promise<Learned> {
-  if (recording !== undefined)
-    return learnRecordings(recording, key === undefined ? undefined : await readRecordingKey(key))
+  if (recording !== undefined) return learnRecordings(recording, await readRecordingKey(key))
   return useStore(config, async ({ evidence }) => learnedOf(await evidence.read(partner)))
 }

@@ -224,9 +224,8 @@ async function examineFolder(folder: string, message?: string): Promise<Finding>
   )
 }
 
-async function examineFiles(path: string, { journal, partners }: Config): Promise<readonly Finding[]> {
+async function examineFiles(path: string, { journal }: Config): Promise<readonly Finding[]> {
   const own = sqlitePathOf(journalUrlOf(journal)) ?? ''
-  const folders = [...partners.flatMap(({ record }) => record?.to ?? []), ...[journal.stateDir ?? []].flat()]
   return [
     isOpen(path, 0o022)
       ? ['warning', `${path} can be changed by other users`, `Run chmod go-w ${path}.`]
@@ -234,7 +233,7 @@ async function examineFiles(path: string, { journal, partners }: Config): Promis
     ...(isOpen(own, 0o077)
       ? [['warning', `${own} can be read by other users`, `Run chmod 600 ${own}*.`] as const]
       : []),
-    ...(await Promise.all(folders.map((folder) => examineFolder(folder)))),
+    ...(journal.stateDir === undefined ? [] : [await examineFolder(journal.stateDir)]),
   ]
 }
 

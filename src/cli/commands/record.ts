@@ -1,19 +1,16 @@
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 
-import { type Command, Option } from 'commander'
-import * as z from 'zod'
+import type { Command } from 'commander'
 
-import { createApp } from '../../app.ts'
-import { createPseudonyms } from '../../compare/recording/pseudonyms.ts'
-import { listRecordings, readRecording } from '../../compare/recording/recording-files.ts'
+import { type AppOverrides, createApp } from '../../app.ts'
+import { MAX_EXCHANGE_BYTES } from '../../compare/recording/exchange.ts'
 import {
-  createRecordingTarget,
+  createRecorder,
   openRecordingStore,
-  type RecordFate,
   type RecordingStore,
 } from '../../compare/recording/recording-store.ts'
-import { parseConfig, Secret } from '../../config/index.ts'
+import { exchangeKinds, keptFieldsOf, type WireExchange } from '../../compare/wire-exchange.ts'
+import { parseConfig } from '../../config/index.ts'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import { readRecordingKey } from '../files.ts'
 import { readBase, readPort, readSize, readTime } from '../options.ts'
@@ -26,30 +23,22 @@ registrations as files, one folder each. Credentials are never kept. Point a
 client at the printed address; V3 and a journal are not needed.
 
 Examples:
-  markbridge record --v2 https://v2.example --out ./recordings --pseudonyms
   markbridge record --v2 https://v2.example --out ./recordings \\
     --key env:RECORDING_KEY --for 4h --max-size 500MB
-  markbridge record --recording ./recordings --key env:RECORDING_KEY \\
-    --pseudonyms --out ./for-support
-  markbridge compare run --recording ./recordings
+  markbridge check ./recordings --key env:RECORDING_KEY
+  markbridge compare run --recording ./recordings --key env:RECORDING_KEY
 
---key encrypts with AES-256-GCM: 32 bytes, as openssl rand -hex 32 prints them,
-from env:NAME or file:path. --pseudonyms replaces every id, name and text under
-a key that ends with the command; a batch that cannot be decoded is then not
-recorded. SIGINT and SIGTERM end the command.
-Exit status: 0 done; 1 recording stopped, such as with a full disk, or nothing
-could be recorded again; 2 wrong usage or key.`
+--key encrypts each file with AES-256-GCM: 32 bytes, as openssl rand -hex 32
+prints them, from env:NAME or file:path. SIGINT and SIGTERM end the command.
+Exit status: 0 done; 1 recording stopped, such as with a full disk; 2 wrong
+usage or key.`
 
-/** Adds `record`: relays to V2 and records, or records recordings again as pseudonyms. */
+/** Adds `record`: relays to V2 and records. */
 export function addRecord(command: Command, exitWith: (status: number) => void): void {
   command
-    .option('--v2 <url>', 'address of V2: relay to it and record', readBase)
-    .addOption(
-      new Option('--recording <dir>', 'recordings that are written again with --pseudonyms').conflicts('v2'),
-    )
+    .requiredOption('--v2 <url>', 'address of V2', readBase)
     .requiredOption('--out <dir>', 'folder that the recordings are written to')
-    .option('--key <source>', 'key of the recordings: env:NAME or file:path')
-    .option('--pseudonyms', 'replace every id, name and text')
+    .requiredOption('--key <source>', 'encrypt the recordings with the key of env:NAME or file:path')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <n>', 'port to listen on', readPort, 8080)
     .option(
@@ -66,61 +55,41 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
 
 /** The flags of `record`. */
 interface RecordOptions {
-  /** The address of V2, where traffic is recorded. */
-  readonly v2?: URL
-  /** A folder of recordings, where those are recorded again in another form. */
-  readonly recording?: string
+  readonly v2: URL
   readonly out: string
-  /** `env:NAME` or `file:path`: of `recording`, or else of `out`. */
-  readonly key?: string
-  readonly pseudonyms?: boolean
+  /** `env:NAME` or `file:path`. */
+  readonly key: string
   readonly host: string
   readonly port: number
   /** Bytes. */
   readonly maxSize: number
-  /** Milliseconds after which it ends by itself; undefined: with a signal. */
+  /** Milliseconds after which the command ends; `undefined` if only a signal ends it. */
   readonly for?: number
   readonly json?: boolean
 }
 
-/** V2 decides: a batch may take minutes. */
-const TIMEOUTS = { headersMs: 600_000 }
+type Recorder = ReturnType<typeof createRecorder>
+type Fates = Awaited<ReturnType<Recorder['end']>>
 
-/** How many exchanges had which fate. */
-type Fates = Readonly<Record<RecordFate, number>>
-
-/** Records exchanges with V2, or writes recordings again as pseudonyms; status 1 where nothing was kept. Error: `ADP_USAGE`. */
+/** Records exchanges with V2 until the command ends. Error: `ADP_USAGE`. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
-  const { v2, recording, pseudonyms = false, key, out } = options
-  if (v2 === undefined && recording === undefined)
-    throw new AdapterError(
-      'ADP_USAGE',
-      'Name what is recorded: --v2 <url> for traffic, or --recording <dir> for recordings.',
-    )
-  if (recording === undefined ? (key === undefined) === !pseudonyms : !pseudonyms)
-    throw new AdapterError(
-      'ADP_USAGE',
-      recording === undefined
-        ? 'Recordings are never written in clear text: choose one of --key <source> (encrypted) and --pseudonyms.'
-        : '--recording writes recordings again with --pseudonyms; --key opens those that are encrypted.',
-    )
-  const secret = key === undefined ? undefined : await readRecordingKey(key)
-  const store = await openStore(options, pseudonyms ? undefined : secret)
-  const fates =
-    v2 === undefined ? await recordAgain(recording ?? '', store, secret) : await relay(v2, options, secret)
+  const { out } = options
+  const recorder = createRecorder(await openStore(options), (cause) =>
+    console.error(`markbridge: recording has stopped: ${describeFileError(cause)}.`),
+  )
+  await relay(options, recorder)
+  const fates = await recorder.end()
   const offered = Object.values(fates).reduce((sum, count) => sum + count, 0)
   return {
     document: { folder: out, offered, ...fates },
     text: () => formatFates(out, offered, fates),
-    status: fates.stopped === 0 && (v2 !== undefined || fates.recorded > 0) ? 0 : 1,
+    status: fates.stopped === 0 ? 0 : 1,
   }
 }
 
 /** Says at once where the folder cannot be written. */
-async function openStore(
-  { out, maxSize }: RecordOptions,
-  key: Uint8Array | undefined,
-): Promise<RecordingStore> {
+async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<RecordingStore> {
+  const key = await readRecordingKey(source)
   try {
     return await openRecordingStore({ folder: out, key, maxBytes: maxSize, nowMs: Date.now })
   } catch (cause) {
@@ -128,46 +97,12 @@ async function openStore(
   }
 }
 
-const countFates = (countOf: (fate: RecordFate) => number): Fates => ({
-  recorded: countOf('recorded'),
-  dropped: countOf('dropped'),
-  unfit: countOf('unfit'),
-  tooLarge: countOf('tooLarge'),
-  stopped: countOf('stopped'),
-})
+/** V2 decides: a batch may take minutes. */
+const TIMEOUTS = { headersMs: 600_000 }
 
-async function recordAgain(
-  folder: string,
-  store: RecordingStore,
-  secret: Uint8Array | undefined,
-): Promise<Fates> {
-  const target = createRecordingTarget({
-    open: () => Promise.resolve(store),
-    // A key of this run alone, which ends with it: afterwards no one can undo a pseudonym.
-    pseudonyms: createPseudonyms(randomBytes(32)),
-    onStopped: (cause) => console.error(`markbridge: recording has stopped: ${describeFileError(cause)}.`),
-  })
-  const fates: RecordFate[] = []
-  for (const one of await listRecordings(folder))
-    fates.push(await target.keep((await readRecording(one, secret)).exchange))
-  return countFates((fate) => fates.filter((own) => own === fate).length)
-}
-
-/** The counter of recorded exchanges, as `App.metrics` has it. */
-const fateCounts = z.object({
-  name: z.literal('markbridge_record_exchanges_total'),
-  values: z.array(z.object({ labels: z.object({ fate: z.string() }), value: z.number() })),
-})
-
-/** Runs an adapter at stage `legacy` with V2 on either side, so that everything goes there, until it is to end. */
-async function relay(
-  v2: URL,
-  { host, port, out, maxSize, for: forMs, json }: RecordOptions,
-  secret: Uint8Array | undefined,
-): Promise<Fates> {
+/** Runs an adapter at stage `legacy` with V2 on either side, so that everything goes there, until the command ends. */
+async function relay({ v2, host, port, for: forMs, json }: RecordOptions, recorder: Recorder): Promise<void> {
   const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
-  const form =
-    secret === undefined ? { pseudonyms: true } : { key: new Secret(Buffer.from(secret).toString('hex')) }
   const config = parseConfig({
     listen: { host, port },
     upstreams: { v3: side, v2: side },
@@ -178,12 +113,11 @@ async function relay(
     partners: [
       {
         ...{ id: 'recorded', match: { any: true }, clients: 'open', stage: 'legacy' },
-        ...{ v3: { callsPerSecond: 'none' }, record: { to: out, maxBytes: maxSize, ...form } },
+        v3: { callsPerSecond: 'none' },
       },
     ],
   })
-  // To record is what this process is for: on a busy machine, too, nothing is dropped for clients' sake.
-  const app = createApp(config, { logLevel: 'error', backgroundNice: 0 })
+  const app = createApp(config, { logLevel: 'error', observe: observeWith(recorder) })
   const stopping = untilSignal()
   const ends = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
   try {
@@ -194,14 +128,40 @@ async function relay(
     stopping.stop()
     await app.close()
   }
-  const metrics = await app.metrics()
-  const counts = metrics.flatMap((metric) => fateCounts.safeParse(metric).data?.values ?? [])
-  return countFates((fate) => counts.find(({ labels }) => labels.fate === fate)?.value ?? 0)
 }
 
+/** Marks, and registrations as a set. The path before the route names an installation and is not recorded. */
+const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
+
+/** Creates the observer that gives the recorder each exchange of marks or registrations to which V2 gave a whole reply. */
+const observeWith =
+  ({ offer }: Recorder): NonNullable<AppOverrides['observe']> =>
+  ({ request, target, kind: asked, receivedMs }) => {
+    const kind = exchangeKinds.find((one) => one === asked)
+    const { rawPath, query } = target
+    const from = rawPath.search(ROUTE)
+    if (kind === undefined || request.method === 'HEAD' || from === -1) return {}
+    const give = (body: Buffer | undefined, reply: WireExchange['reply'] | undefined): void => {
+      if (reply === undefined) return
+      const durationMs = Date.now() - receivedMs
+      offer({
+        ...{ kind, target: rawPath.slice(from) + query, reply, receivedMs, durationMs },
+        request: { fields: keptFieldsOf({ fields: request.rawHeaders }), body },
+      })
+    }
+    return {
+      copyBytes: MAX_EXCHANGE_BYTES,
+      replied: (replied) => {
+        if (replied.kind === 'read') give(Buffer.alloc(0), replied.reply)
+        else if (replied.kind === 'relayed' && replied.outcome.kind === 'answered')
+          give(replied.body, replied.outcome.reply)
+      },
+    }
+  }
+
 function formatFates(folder: string, offered: number, fates: Fates): string {
-  const { recorded, dropped, unfit, tooLarge, stopped } = fates
-  const others = { dropped, unfit, 'too large': tooLarge, 'after recording stopped': stopped }
+  const { recorded, dropped, tooLarge, stopped } = fates
+  const others = { dropped, 'too large': tooLarge, 'after recording stopped': stopped }
   return [
     `${recorded} of ${offered} exchange(s) recorded in ${folder}`,
     ...Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`  ${what}: ${count}`] : [])),

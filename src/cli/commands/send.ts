@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-
 import { type Command, InvalidArgumentError } from 'commander'
 import { request } from 'undici'
 import * as z from 'zod'
@@ -10,7 +7,6 @@ import { readEnvironment } from '../../config/environment.ts'
 import { AdapterError, errorCodeOf } from '../../errors.ts'
 import { hasWholeHost } from '../../http/address.ts'
 import { describeConnection, isCertificate, remedyOf } from '../../http/connection-error.ts'
-import { isLoopback } from '../../http/address.ts'
 import { type Batch, decodeBatch, noBatchLimits, openReplyDecoding, type ReplyPart } from '../../v2/index.ts'
 import { untilSignal } from '../signals.ts'
 import { showProgress } from '../progress.ts'
@@ -55,7 +51,7 @@ export function addSend(command: Command, exitWith: (status: number) => void): v
     .option('--json', 'print one JSON document when the reply has ended')
     .addHelpText('after', examples)
     .action(async (path: string, options: SendOptions) => {
-      await expectNoRecording(path, options.to)
+      expectNoRecording(path)
       exitWith(await send(await readBatch(path, options.boundary), options))
     })
 }
@@ -143,19 +139,12 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   }
 }
 
-/**
- * Sees to it that a file that is sent is not of a recording: its marks were written when it was recorded. Pseudonyms may go to a stand-in on a
- * loopback address. Error: `ADP_USAGE`.
- */
-async function expectNoRecording(path: string, to: URL): Promise<void> {
-  const note = join(dirname(path), 'recording.json')
-  const text = path === '-' ? undefined : await readFile(note, 'utf8').catch(() => undefined)
-  const isSealed = path.endsWith(SEALED)
-  if (text === undefined && !isSealed) return
-  if (text?.includes('"pseudonyms": true') === true && isLoopback(to.hostname)) return
+/** Refuses a file of a recording, whose marks were written when the request was recorded. Error: `ADP_USAGE`. */
+function expectNoRecording(path: string): void {
+  if (!path.endsWith(SEALED)) return
   throw new AdapterError(
     'ADP_USAGE',
-    `${path} is a recording of a request that was served: sent, its marks would be written once more. Only pseudonyms can be sent, to a loopback address.`,
+    `${path} is a recording: V2 wrote its marks when it was recorded, and would write them once more. Nothing was sent. To see what V3 would get, run markbridge check.`,
   )
 }
 

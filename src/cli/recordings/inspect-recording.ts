@@ -14,7 +14,7 @@ import {
   toFindings,
 } from '../../v2/index.ts'
 import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
-import { readGivenFile } from '../files.ts'
+import { readRecordedFile } from '../files.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
 /** The settings of the adapter that decide about a recording. */
@@ -153,17 +153,21 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the recorded requests below a folder, or all files where it has none; the first 1,000 by name. */
-export async function inspectFolder(folder: string, settings: InspectSettings): Promise<CheckedFolder> {
+/** Inspects the recorded requests below a folder, or all files where it has none; the first 1,000 by name. `key` opens files of recordings. */
+export async function inspectFolder(
+  folder: string,
+  settings: InspectSettings,
+  key: string | undefined,
+): Promise<CheckedFolder> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
-  const requests = files.filter(({ name }) => name === 'request.http')
+  const requests = files.filter(({ name }) => /^request\.http(?:\.sealed)?$/.test(name))
   const paths = (requests.length > 0 ? requests : files).map((entry) => join(entry.parentPath, entry.name))
   const counted = new Map<string, CountedFinding>()
   let [refusedFiles, records, refused] = [0, 0, 0]
   const checked = paths.sort().slice(0, MAX_FILES)
   for (const path of checked) {
-    const found = await inspectRecording(await readGivenFile(path), settings)
+    const found = await inspectRecording(await readRecordedFile(path, key), settings)
     if (!found.sound) refusedFiles += 1
     records += found.records.length
     refused += found.records.filter(({ v3 }) => v3 === null).length

@@ -8,7 +8,7 @@ export type TextForm = 'any' | 'text'
  * The class of a value, which says what kind of value it is and never the value itself. All classes are words of fixed lists, so that
  * a service cannot make their number grow.
  */
-export function classOf(value: unknown, form: TextForm = 'any'): string {
+function classOf(value: unknown, form: TextForm = 'any'): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
   if (typeof value === 'string') return form === 'text' ? lengthClass(value) : textClass(value)

@@ -18,13 +18,11 @@ export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   return learned
 }
 
-/** Counts what recorded replies of V2 show; those for which V3 served are the adapter's own. `key` opens encrypted ones. Errors: those of `listRecordings` and `readRecording`. */
-export async function learnRecordings(folder: string, key: Uint8Array | undefined): Promise<Learned> {
+/** Counts what recorded replies of V2 show. Errors: those of `listRecordings` and `readRecording`. */
+export async function learnRecordings(folder: string, key: Uint8Array): Promise<Learned> {
   const learned = new Map<string, number>()
   for (const one of await listRecordings(folder)) {
-    const { exchange } = await readRecording(one, key)
-    if (exchange.served === 'v3') continue
-    const names = observeExchange(exchange, defaultBatchLimits)
+    const names = observeExchange(await readRecording(one, key), defaultBatchLimits)
     addCounts(
       learned,
       names.map((name) => [name, 1] as const),

@@ -3,10 +3,10 @@ import { type BatchLimits, decodeBatch, decodeBatchReply, isGenericClient } from
 import { isServiceMember } from '../diff/compare-values.ts'
 import { isMembers } from '../diff/values.ts'
 import { readBody } from '../live/marks.ts'
-import { encodingOf, type ExchangeKind, fieldOf, headersOf, type WireExchange } from '../wire-exchange.ts'
+import { encodingOf, fieldOf, headersOf, type WireExchange } from '../wire-exchange.ts'
 
 /** A request of a V2 client and V2's reply to it. */
-export type LearnedExchange = Pick<WireExchange, 'request' | 'reply'> & { readonly kind: ExchangeKind }
+export type LearnedExchange = Pick<WireExchange, 'kind' | 'request' | 'reply'>
 
 /** Larger replies say nothing that smaller ones do not. */
 const MAX_REPLY_BYTES = 1_048_576

@@ -1,5 +1,4 @@
 import { backgroundClock } from '../../clock.ts'
-import { AdapterError } from '../../errors.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { parseJson } from '../../upstream/index.ts'
 import { noBatchLimits } from '../../v2/index.ts'
@@ -20,8 +19,8 @@ import { readRecording } from './recording-files.ts'
 
 interface RecordingSourceOptions {
   readonly partner: Partner
-  /** Opens recordings that are encrypted. */
-  readonly key: Uint8Array | undefined
+  /** Opens the recordings. */
+  readonly key: Uint8Array
   readonly rules: OwnRules | undefined
   /** V3 through the adapter, for recorded reads and the marks of recorded writes; undefined: no service is asked, and they do not count. */
   readonly v3: Pick<AdapterSide, 'ask'> | undefined
@@ -30,22 +29,20 @@ interface RecordingSourceOptions {
 }
 
 /**
- * Compares recordings of exchanges that V2 served, in their order. A write is decoded and translated, and the reply that the adapter would have
+ * Compares recordings in their order. A write is decoded and translated, and the reply that the adapter would have
  * built is set against V2's: nothing is posted, and no service is needed. Where `v3` is given, a read is set against what V3 answers now, and at
- * the end V3 is read for the last mark that V2 accepted of each learner and event. Errors of its steps: those of `readRecording`; `ADP_USAGE` for
- * pseudonyms with `v3`, which no service knows.
+ * the end V3 is read for the last mark that V2 accepted of each learner and event. Errors of its steps: those of `readRecording`.
  */
 export function createRecordingSource(
   folders: readonly string[],
   options: RecordingSourceOptions,
-): RunSource & { leftOut(): { readonly reads: number; readonly servedByV3: number } } {
+): RunSource & { leftOut(): number } {
   const { v3, key, partner, rules } = options
-  let [reads, servedByV3, done] = [0, 0, 0]
+  let [reads, done] = [0, 0]
   const latest = createLatestMarks()
   const marks = createWrittenMarks()
   const compare = async (exchange: RecordedExchange, signal: AbortSignal): Promise<RunStep> => {
-    if (exchange.served === 'v3') servedByV3 += 1
-    else if (exchange.kind === 'batch' || exchange.kind === 'record') {
+    if (exchange.kind === 'batch' || exchange.kind === 'record') {
       let keys: readonly (string | undefined)[] = []
       const written: WireWrite = { ...exchange, kind: exchange.kind }
       const result = await compareReply(written, {
@@ -62,19 +59,13 @@ export function createRecordingSource(
     return { records: [] }
   }
   return {
-    /** Recorded reads that no service was asked for, and exchanges that V3 served: their replies are the adapter's own. */
-    leftOut: () => ({ reads, servedByV3 }),
+    /** Recorded reads that no service was asked for. */
+    leftOut: () => reads,
     progress: () => ({ done, total: folders.length }),
     steps: async function* (signal) {
       for (const folder of folders) {
         if (signal.aborted) break
-        const { exchange, pseudonyms, name } = await readRecording(folder, key)
-        if (v3 !== undefined && pseudonyms)
-          throw new AdapterError(
-            'ADP_USAGE',
-            `${name} has pseudonyms, which no service knows: leave --v3 out.`,
-          )
-        const step = await compare(exchange, signal)
+        const step = await compare(await readRecording(folder, key), signal)
         done += 1
         yield step
       }

@@ -1,6 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
 
-import { AdapterError } from '../../errors.ts'
+import { AdapterError, describeFileError } from '../../errors.ts'
 
 /** The ending of an encrypted file of a recording. */
 export const SEALED = '.sealed'
@@ -10,7 +12,7 @@ const KEY_ID = 8
 const NONCE = 12
 const TAG = 16
 
-/** Encrypts a file with AES-256-GCM, bound to its folder and name, so that none can take the place of another. */
+/** Encrypts a file with AES-256-GCM. The ciphertext is bound to `place`, the folder and name of the file, so that no file can take the place of another. */
 export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -19,26 +21,29 @@ export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buf
   return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
 }
 
-/** Undoes `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that was changed or moved. */
-export function openSealed(key: Uint8Array, place: string, bytes: Buffer): Buffer {
+/** Reads and decrypts a file of `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that cannot be read, was changed or moved. */
+export async function readSealed(key: Uint8Array, path: string): Promise<Buffer> {
+  const bytes = await readFile(path).catch((cause: unknown) => {
+    throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
+  })
   const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
-  if (!isSealed) throw new AdapterError('ADP_USAGE', `${place} is not a sealed file of a recording.`)
+  if (!isSealed) throw new AdapterError('ADP_USAGE', `${path} is not a sealed file of a recording.`)
   let at = MAGIC.length
   const take = (length: number): Buffer => bytes.subarray(at, (at += length))
   if (!take(KEY_ID).equals(idOf(key)))
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `${place} is encrypted with another key. Give the key that it was recorded with.`,
+      `${path} is encrypted with another key. Give the key that it was recorded with.`,
     )
   try {
     const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
-    cipher.setAAD(Buffer.from(place))
+    cipher.setAAD(Buffer.from(`${basename(dirname(resolve(path)))}/${basename(path, SEALED)}`))
     cipher.setAuthTag(take(TAG))
     return Buffer.concat([cipher.update(bytes.subarray(at)), cipher.final()])
   } catch (cause) {
     throw new AdapterError(
       'ADP_USAGE',
-      `${place} was changed, cut or moved since it was recorded: it cannot be opened.`,
+      `${path} was changed, cut or moved since it was recorded: it cannot be opened.`,
       { cause },
     )
   }

@@ -72,7 +72,7 @@ function run(isBroken = false) {
   const metrics = createMetrics()
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:2' } },
-    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow', record: { to: 'x', pseudonyms: true } }],
+    partners: [{ id: 'acme', match: { any: true }, stage: 'shadow' }],
     journal: { url: 'sqlite:x.db' },
   })
   const partners = toPartners(config)
@@ -105,7 +105,6 @@ function run(isBroken = false) {
     events: {
       internalError: ({ errorName }) => errors.push(errorName),
       unmarkedCodesUnknown: () => undefined,
-      recordingStopped: ({ code }) => errors.push(code),
     },
     nowMs: Date.now,
     onCompared: (exchange) => onCompared(exchange),
@@ -120,11 +119,11 @@ function run(isBroken = false) {
   /** Values of the metrics of comparisons, without those of zero. */
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await metrics.render()
-    const lines = [...text.matchAll(/^markbridge_(?:compare|record)_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
+    const lines = [...text.matchAll(/^markbridge_compare_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
     return Object.fromEntries(
       lines
         .map(([, name, labels = '', value]) => {
-          const short = [...labels.matchAll(/(?:check|reason|verdict|fate)="([^"]*)"/g)].map(([, one]) => one)
+          const short = [...labels.matchAll(/(?:check|reason|verdict)="([^"]*)"/g)].map(([, one]) => one)
           return [[name, ...short].join(' '), Number(value)] as const
         })
         .filter(([, value]) => value > 0),
@@ -149,25 +148,12 @@ function run(isBroken = false) {
   const observe = (own: OnCompared): void => {
     onCompared = own
   }
-  /** An exchange that passes and is recorded, in bytes of its body. */
-  const record = (bytes: number): WeakRef<Buffer> => {
-    const sink = background.recording.open(partner, 'POST', '/x/V2/Attendance/$batch') ?? expect.fail()
-    const body = Buffer.alloc(bytes)
-    const copy = sink.hold(bytes) ? body : undefined
-    sink.end({
-      ...{ method: 'POST', target: '/x/V2/Attendance/$batch', served: 'v2', receivedMs: 0, durationMs: 1 },
-      request: { fields: [], body: copy },
-      reply: { status: 200, reason: 'OK', fields: [], body: Buffer.alloc(0) },
-    })
-    return new WeakRef(body)
-  }
   const { comparison } = background
   return {
     ...{ background, comparison, config, clock, threads, errors, compared, kept },
     observe,
     counts,
     read,
-    record,
     partner,
   }
 }
@@ -264,19 +250,13 @@ describe('comparison in a thread', () => {
     expect(errors).toEqual(['RangeError'])
   })
 
-  it('holds as many exchanges as there is room for until their turn, with those that are recorded', async () => {
-    const { comparison, threads, counts, read, record } = run()
+  it('holds as many exchanges as there is room for until their turn', async () => {
+    const { comparison, threads, counts, read } = run()
     for (let index = 0; index < 299; index += 1) comparison.offer(read())
-    record(10)
-    expect(await counts()).toEqual({
-      'offered answers': 299,
-      'dropped answers full': 43,
-      'exchanges dropped': 1,
-    })
+    expect(await counts()).toEqual({ 'offered answers': 299, 'dropped answers full': 43 })
     for (let id = 1; id <= 10; id += 1) threads[0]?.main.note({ kind: 'begun', id })
-    record(10)
     for (let index = 0; index < 20; index += 1) comparison.offer(read())
-    expect(await counts()).toMatchObject({ 'offered answers': 319, 'dropped answers full': 54 })
+    expect(await counts()).toMatchObject({ 'offered answers': 319, 'dropped answers full': 53 })
   })
 
   it('holds as many bytes as there is room for', async () => {
@@ -288,18 +268,18 @@ describe('comparison in a thread', () => {
   })
 
   it('keeps no bytes of what the thread has got, however long that takes', async () => {
-    const { comparison, threads, read, record } = run()
+    const { comparison, threads, read } = run()
     const offer = (): WeakRef<Buffer> => {
       const body = Buffer.alloc(100_000)
       comparison.offer(read({ reply: { status: 200, reason: 'OK', fields: [], body } }))
       return new WeakRef(body)
     }
-    const bodies = [offer(), record(100_000)]
+    const body = offer()
     threads[0]?.got.splice(0)
     await turn()
     setFlagsFromString('--expose-gc')
     runInNewContext('gc()')
-    expect(bodies.map((body) => body.deref() === undefined)).toEqual([true, true])
+    expect(body.deref()).toBeUndefined()
   })
 
   it('leaves out writes that a thread without processor time cannot note', async () => {
@@ -357,54 +337,6 @@ describe('comparison in a thread', () => {
     expect(await second.counts()).toEqual({ 'offered answers': 1, 'skipped answers stopped': 1 })
     second.comparison.offer(second.read())
     expect(await second.counts()).toMatchObject({ 'dropped answers closed': 1 })
-  })
-})
-
-describe('recording in a thread', () => {
-  it('counts each exchange by what became of it', async () => {
-    const { background, threads, counts, record, errors, config } = run()
-    background.start()
-    expect(threads[0]?.got).toEqual([['removeOld']])
-    for (let index = 0; index < 3; index += 1) record(10)
-    await threads[0]?.answer('record', 1, 'recorded')
-    await threads[0]?.answer('record', 1, 'unfit')
-    threads[0]?.main.note({ kind: 'recordingStopped', partner: 'acme', code: 'ENOSPC' })
-    record(10)
-    background.reload(config)
-    await threads[0]?.answer('use')
-    record(10)
-    // What it has not written is lost with the thread.
-    await threads[0]?.end(new RangeError('heap'))
-    expect(await counts()).toEqual({
-      'exchanges recorded': 1,
-      'exchanges unfit': 1,
-      'exchanges stopped': 1,
-      'exchanges dropped': 2,
-    })
-    expect(errors).toEqual(['ENOSPC', 'RangeError'])
-    await background.close()
-  })
-
-  it('removes what is past its retention period every hour, also where nothing is recorded', async () => {
-    const { background, clock, threads } = run()
-    background.start()
-    await clock.pass(3_600_000)
-    expect(threads[0]?.got).toEqual([['removeOld'], ['removeOld']])
-    await threads[0]?.end()
-    await clock.pass(3_600_000)
-    expect(threads[1]?.got).toEqual([['removeOld']])
-  })
-
-  it('copies as many bytes as there is room for', async () => {
-    const { background, counts, record, partner } = run()
-    const open = () => background.recording.open(partner, 'GET', '/V2/LearnerRegistations')
-    const copies = Array.from({ length: 6 }, open)
-    expect(copies.map((copy) => copy?.hold(4_000_000))).toEqual([true, true, true, true, false, false])
-    expect(copies[0]?.hold(1_000_000)).toBe(false)
-    for (const copy of copies) copy?.end(undefined)
-    record(10)
-    expect(await counts()).toEqual({ 'exchanges incomplete': 6 })
-    expect(background.recording.open(partner, 'GET', '/V2/Other')).toBeUndefined()
   })
 })
 

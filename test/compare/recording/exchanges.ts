@@ -20,7 +20,7 @@ export const markers = {
   contentId: 'Markcontentid',
   record: 'ef0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
 } as const
-/** Those that neither form may show. */
+/** Those that no recording may hold. */
 export const credentials: readonly string[] = [
   markers.bearer,
   markers.key,
@@ -106,8 +106,6 @@ export function markedExchange({
 } = {}): RecordedExchange {
   return {
     kind: 'batch',
-    served: 'v2',
-    method: 'POST',
     target: `/V2/Attendance/$batch?subscription-key=${markers.query}`,
     request: { fields: ['Content-Type', contentType, ...fields], body },
     reply: {

@@ -3,140 +3,79 @@ import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
 
-import type { RecordedExchange } from '../../../src/compare/recording/exchange.ts'
-import { createPseudonyms } from '../../../src/compare/recording/pseudonyms.ts'
 import { listRecordings, readRecording } from '../../../src/compare/recording/recording-files.ts'
 import {
-  createRecordingTarget,
+  createRecorder,
   openRecordingStore,
-  type RecordFate,
   type RecordingStore,
 } from '../../../src/compare/recording/recording-store.ts'
+import type { WireExchange } from '../../../src/compare/wire-exchange.ts'
 import { makeFolder as makeParent } from '../../journal/open-sqlite.ts'
 import { textBelow } from '../../support/text-below.ts'
 import { credentials, markedBody, markedExchange, markers } from './exchanges.ts'
 
 const key = Buffer.alloc(32, 9)
-const pseudonyms = createPseudonyms(Buffer.alloc(32, 4))
 const DAY_MS = 86_400_000
+const none = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
 
 const makeFolder = async (): Promise<string> => join(await makeParent(), 'kept')
 
 const open = (folder: string, given: Partial<Parameters<typeof openRecordingStore>[0]> = {}) =>
-  openRecordingStore({
-    folder,
-    key: undefined,
-    maxBytes: 10_000_000,
-    nowMs: Date.now,
-    ...given,
-  })
+  openRecordingStore({ folder, key, maxBytes: 10_000_000, nowMs: Date.now, ...given })
 
-function targetOn(store: RecordingStore, form?: typeof pseudonyms) {
+/** Records exchanges; returns how many had which fate, and the errors that stopped the recording. */
+async function record(store: Pick<RecordingStore, 'add'>, exchanges: readonly WireExchange[]) {
   const failures: unknown[] = []
-  const target = createRecordingTarget({
-    open: () => Promise.resolve(store),
-    pseudonyms: form,
-    onStopped: (cause) => failures.push(cause),
-  })
-  return { keep: (exchange: RecordedExchange) => target.keep(exchange), failures }
-}
-
-async function record(folder: string, form: 'sealed' | 'pseudonyms', exchanges: readonly RecordedExchange[]) {
-  const store = await open(folder, form === 'sealed' ? { key } : {})
-  const { keep } = targetOn(store, form === 'sealed' ? undefined : pseudonyms)
-  const fates: RecordFate[] = []
-  for (const exchange of exchanges) fates.push(await keep(exchange))
-  return fates
+  const { offer, end } = createRecorder(store, (cause) => failures.push(cause))
+  exchanges.forEach(offer)
+  return { ...(await end()), failures }
 }
 
 const shownIn = (text: string, sought: readonly string[]): readonly string[] =>
   sought.filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
 
-it('shows no value and no credential on the disk, in either form', async () => {
-  const broken = markedExchange({ body: markedBody(700) })
-  for (const form of ['sealed', 'pseudonyms'] as const) {
-    const folder = await makeFolder()
-    // What cannot be decoded has no pseudonyms: it is not kept.
-    expect(await record(folder, form, [markedExchange(), broken])).toEqual([
-      'recorded',
-      form === 'sealed' ? 'recorded' : 'unfit',
-    ])
-    expect(shownIn(await textBelow(folder), Object.values(markers))).toEqual([])
-  }
-})
-
-it('shows the day alone of when pseudonyms were recorded', async () => {
+it('shows no value and no credential on the disk', async () => {
   const folder = await makeFolder()
-  await record(folder, 'pseudonyms', [markedExchange()])
-  const names = await readdir(folder, { recursive: true })
-  expect(names.length).toBe(4)
-  for (const name of names) expect((await stat(join(folder, name))).mtimeMs % DAY_MS).toBe(0)
+  await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
+  expect(await readdir(folder)).toHaveLength(2)
+  expect(shownIn(await textBelow(folder), Object.values(markers))).toEqual([])
 })
 
 it('keeps no credential inside what is encrypted, and everything else as it came', async () => {
   const folder = await makeFolder()
-  await record(folder, 'sealed', [markedExchange(), markedExchange({ body: markedBody(700) })])
+  await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
   const found = await Promise.all((await listRecordings(folder)).map((one) => readRecording(one, key)))
-  for (const { exchange } of found) {
-    const all = [exchange.target, exchange.request.body.toString(), exchange.reply.body.toString(), exchange.reply.fields.join()] // prettier-ignore
-    expect(shownIn(all.join(), credentials)).toEqual([])
-    expect(shownIn(all.join(), [markers.learner, markers.preamble])).toHaveLength(2)
+  for (const { target, request, reply } of found) {
+    const all = [target, request.body.toString(), reply.body.toString(), reply.fields.join()].join()
+    expect(shownIn(all, credentials)).toEqual([])
+    expect(shownIn(all, [markers.learner, markers.preamble])).toHaveLength(2)
   }
-  expect(found.map(({ exchange }) => exchange.request.body.length)).toEqual([markedBody().length, 700])
-  expect(found[0]).toMatchObject({
-    pseudonyms: false,
-    exchange: { kind: 'batch', method: 'POST', durationMs: 12 },
-  })
+  expect(found.map(({ request }) => request.body.length)).toEqual([markedBody().length, 700])
+  expect(found[0]).toMatchObject({ kind: 'batch', receivedMs: Date.UTC(2026, 8, 7, 8, 40), durationMs: 12 })
 })
 
-it.each(['sealed', 'pseudonyms'] as const)(
-  'keeps the OData versions that a client names, %s',
-  async (form) => {
-    const folder = await makeFolder()
-    const versions = ['OData-Version', '4.0', 'OData-MaxVersion', '4.01']
-    await record(folder, form, [markedExchange({ fields: versions })])
-    const [one = ''] = await listRecordings(folder)
-    const { exchange } = await readRecording(one, form === 'sealed' ? key : undefined)
-    expect(exchange.request.fields.slice(2)).toEqual(versions)
-  },
-)
-
-it('gives request and reply the same pseudonyms, so that the case stays the case', async () => {
+it('keeps the OData versions that a client names', async () => {
   const folder = await makeFolder()
-  await record(folder, 'pseudonyms', [markedExchange()])
+  const versions = ['OData-Version', '4.0', 'OData-MaxVersion', '4.01']
+  await record(await open(folder), [markedExchange({ fields: versions })])
   const [one = ''] = await listRecordings(folder)
-  const { exchange } = await readRecording(one, undefined)
-  const valueIn = (text: string, name: string): string =>
-    new RegExp(`"${name}":"([^"]*)"`).exec(text)?.[1] ?? 'none'
-  const [sent, got] = [exchange.request.body.toString(), exchange.reply.body.toString()]
-  expect(valueIn(sent, 'Learner')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
-  expect(valueIn(got, 'Learner')).toBe(valueIn(sent, 'Learner'))
-  expect(JSON.parse(`"${valueIn(sent, 'Comment')}"`) as string).toBe(valueIn(got, 'Comment'))
-  expect(/Content-ID: (\S+)/.exec(got)?.[1]).toBe(/Content-ID: (\S+)/.exec(sent)?.[1])
-  expect(sent).toContain('"MinutesLate":5,')
-  // Dates move by whole weeks: the day of the week stays.
-  const day = new Date(valueIn(got, 'RecordedOn'))
-  expect([day.getUTCDay(), valueIn(got, 'RecordedOn').slice(10)]).toEqual([1, 'T08:40:01Z'])
-  expect(day.getTime()).toBeLessThan(Date.UTC(2026, 8, 1))
+  const { request } = await readRecording(one, key)
+  expect(request.fields.slice(2)).toEqual(versions)
 })
 
 it('opens with the key alone, and refuses another one and files that were changed or moved', async () => {
   const folder = await makeFolder()
-  await record(folder, 'sealed', [markedExchange(), markedExchange()])
+  await record(await open(folder), [markedExchange(), markedExchange()])
   const [one = '', other = ''] = await listRecordings(folder)
-  await expect(readRecording(one, Buffer.alloc(32, 1))).rejects.toMatchObject({
-    code: 'ADP_CONFIGURATION',
-    message: expect.stringMatching(/is encrypted with another key/) as unknown,
-  })
-  await expect(readRecording(one, undefined)).rejects.toMatchObject({
-    message: expect.stringMatching(/is encrypted\. Name its key with --key/) as unknown,
-  })
+  const rejects = async (folderOf: string, own: Buffer, code: string, message: RegExp): Promise<void> =>
+    expect(readRecording(folderOf, own)).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message) as unknown,
+    })
+  await rejects(one, Buffer.alloc(32, 1), 'ADP_CONFIGURATION', /is encrypted with another key/)
   await rename(join(one, 'request.http.sealed'), join(other, 'request.http.sealed'))
-  await expect(readRecording(other, key)).rejects.toMatchObject({
-    code: 'ADP_USAGE',
-    message: expect.stringMatching(/changed, cut or moved/) as unknown,
-  })
-  await expect(readRecording(one, key)).rejects.toMatchObject({ message: expect.stringMatching(/has no request/) as unknown }) // prettier-ignore
+  await rejects(other, key, 'ADP_USAGE', /changed, cut or moved/)
+  await rejects(one, key, 'ADP_USAGE', /request\.http\.sealed cannot be read/)
 })
 
 it('is readable for its owner alone, whole or not there, and has no id in its names', async () => {
@@ -144,7 +83,7 @@ it('is readable for its owner alone, whole or not there, and has no id in its na
   const draft = join(folder, '.draft-07')
   await mkdir(draft, { recursive: true })
   await utimes(draft, new Date(0), new Date(0))
-  await record(folder, 'pseudonyms', [markedExchange()])
+  await record(await open(folder), [markedExchange()])
   const [name = '', ...others] = await readdir(folder)
   expect([name.slice(0, 7), /^\d{6}-\d{8}T084000Z$/.test(name), others]).toEqual(['000001-', true, []])
   const modes = await Promise.all(
@@ -155,12 +94,37 @@ it('is readable for its owner alone, whole or not there, and has no id in its na
   expect(modes).toEqual(['700', '600', '600', '600'])
 })
 
+it('records no exchange above 4 MiB, and none without a readable body', async () => {
+  const folder = await makeFolder()
+  const { reply } = markedExchange()
+  const encoded = [...reply.fields, 'Content-Encoding', 'zstd']
+  const exchanges = [
+    markedExchange({ reply: { ...reply, body: Buffer.alloc(4_194_304 - markedBody().length) } }),
+    markedExchange({ reply: { ...reply, body: Buffer.alloc(4_194_305 - markedBody().length) } }),
+    { ...markedExchange(), request: { fields: [], body: undefined } },
+    markedExchange({ reply: { ...reply, fields: encoded } }),
+  ]
+  expect(await record(await open(folder), exchanges)).toMatchObject({ recorded: 1, tooLarge: 3 })
+})
+
+it('drops an exchange for which the queue has no room', async () => {
+  const writing = Promise.withResolvers<'recorded'>()
+  const { offer, end } = createRecorder({ add: () => writing.promise }, () => undefined)
+  for (let n = 0; n < 300; n += 1) offer(markedExchange())
+  writing.resolve('recorded')
+  expect(await end()).toEqual({ ...none, recorded: 256, dropped: 44 })
+  const { reply } = markedExchange()
+  for (let n = 0; n < 20; n += 1)
+    offer(markedExchange({ reply: { ...reply, body: Buffer.alloc(2_000_000) } }))
+  expect(await end()).toEqual({ ...none, recorded: 272, dropped: 48 })
+})
+
 it('removes the oldest first: what is over its age, and what has no room', async () => {
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
   const store = await open(folder, { maxBytes: 5 * 4_096, nowMs: () => nowMs })
-  for (let n = 0; n < 8; n += 1) expect(await store.add(files, nowMs)).toBe('kept')
+  for (let n = 0; n < 8; n += 1) expect(await store.add(files, nowMs)).toBe('recorded')
   const counters = async () => (await readdir(folder)).map((name) => Number.parseInt(name, 10)).sort()
   expect(await counters()).toEqual([4, 5, 6, 7, 8])
   expect(await store.add(new Map([['request.http', Buffer.alloc(30_000)]]), nowMs)).toBe('tooLarge')
@@ -176,10 +140,9 @@ it('removes the oldest first: what is over its age, and what has no room', async
 
 it('stops with one message when the disk is full, and goes on taking nothing', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-  const store: RecordingStore = { add: () => Promise.reject(full), removeOld: () => Promise.resolve() }
-  const { keep, failures } = targetOn(store)
-  for (let n = 0; n < 3; n += 1) expect(await keep(markedExchange())).toBe('stopped')
-  expect(failures).toEqual([full])
+  const store = { add: () => Promise.reject(full) }
+  const exchanges = [markedExchange(), markedExchange(), markedExchange()]
+  expect(await record(store, exchanges)).toEqual({ ...none, stopped: 3, failures: [full] })
 })
 
 it('leaves no half of a recording where a write fails', async () => {
@@ -190,23 +153,15 @@ it('leaves no half of a recording where a write fails', async () => {
   expect(await readdir(folder)).toEqual([])
 })
 
-it('is one folder for several processes: no name twice, nothing of another removed, one bound', async () => {
+it('gives no name twice and removes nothing of another where two commands write into one folder', async () => {
   const folder = await makeFolder()
-  const draft = join(folder, '.draft-of-another')
-  await mkdir(draft, { recursive: true })
-  const bounds = { maxBytes: 40 * 4_096, key }
-  const stores = await Promise.all([1, 2, 3, 4].map(() => open(folder, bounds)))
-  expect(await readdir(folder)).toEqual(['.draft-of-another'])
+  await mkdir(join(folder, '.draft-of-another'), { recursive: true })
+  const stores = await Promise.all([open(folder), open(folder)])
   const files = new Map([['recording.json', Buffer.alloc(300)]])
   const receivedMs = Date.UTC(2026, 8, 7, 8, 40)
-  const add = () => Promise.all(stores.map((store) => store.add(files, receivedMs)))
-  for (let round = 0; round < 5; round += 1) expect(await add()).toEqual(['kept', 'kept', 'kept', 'kept'])
-  const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
+  for (let round = 0; round < 5; round += 1)
+    await Promise.all(stores.map((store) => store.add(files, receivedMs)))
+  const [draft, ...names] = (await readdir(folder)).sort()
   const counters = names.map((name) => Number.parseInt(name, 10))
-  expect([names.length, counters]).toEqual([20, Array.from({ length: 20 }, (_, at) => at + 1)])
-  for (let round = 0; round < 10; round += 1) await add()
-  // Each knows what the others have written, but for what they write at this moment.
-  for (const store of stores) await store.add(files, receivedMs)
-  const kept = (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
-  expect([kept.length, Number.parseInt(kept[0] ?? '', 10)]).toEqual([40, 25])
+  expect([draft, counters]).toEqual(['.draft-of-another', [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]])
 })

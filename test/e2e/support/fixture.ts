@@ -42,7 +42,7 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly posts: readonly unknown[]
   /** Answers by position in `posts`; null or missing: 201 with an echo. */
   readonly answers: readonly Answer[]
-  /** The expected reply, with placeholders; absent for most refused requests, and for recordings: theirs is the reply of V2. */
+  /** The expected reply, with placeholders; absent for most refused requests. */
   readonly response: RawMessage | undefined
 }
 
@@ -61,8 +61,7 @@ export async function loadFixtures(which: 'batches' | 'others' = 'batches'): Pro
   return all.filter((fixture) => isBatch(fixture) === (which === 'batches'))
 }
 
-/** One folder: of `fixtures/`, or a recording, which has the same form. */
-export async function loadFixture(folder: URL, name: string): Promise<Fixture> {
+async function loadFixture(folder: URL, name: string): Promise<Fixture> {
   const files = new Set(await readdir(folder))
   const read = (file: string): Promise<Buffer> => readFile(new URL(file, folder))
   const readJson = async (file: string): Promise<unknown> =>
@@ -80,12 +79,9 @@ export async function loadFixture(folder: URL, name: string): Promise<Fixture> {
     request,
     posts: z.array(z.unknown()).parse(await readJson('v3-request.json')),
     answers: z.array(answerSchema).parse(await readJson('v3-response.json')),
-    response: isAnswered(files) ? readTemplate(await read('response.http')) : undefined,
+    response: files.has('response.http') ? readTemplate(await read('response.http')) : undefined,
   }
 }
-
-const isAnswered = (files: ReadonlySet<string>): boolean =>
-  files.has('response.http') && !files.has('recording.json')
 
 /** A response file has no framing headers: everything after the blank line is its body. */
 function readTemplate(bytes: Buffer): RawMessage | undefined {

@@ -6,7 +6,6 @@ import { Findings } from '../../../src/compare/diff/findings.ts'
 import { marksOf, readBody } from '../../../src/compare/live/marks.ts'
 import { compareBodies } from '../../../src/compare/live/reply-form.ts'
 import { maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
-import { createPseudonyms } from '../../../src/compare/recording/pseudonyms.ts'
 import { splitMessage } from '../../../src/compare/recording/split-message.ts'
 import { readYaml } from '../../../src/config/yaml.ts'
 import type * as Layout from '../../../src/console/pages/layout.tsx'
@@ -216,7 +215,6 @@ const files: readonly Reader[] = [
   { name: 'target in a recording', isOffLoop: true, longest: HEAD, prepare: (text) => () => maskTarget(`/V3?${text}`) },
   { name: 'tokens in a recording', isOffLoop: true, longest: HEAD, prepare: (text) => () => maskTokens(text) },
   { name: 'body in a recording', isOffLoop: true, longest: MIB, prepare: ofBytes((body) => [...splitMessage({ fields: ['Content-Type', TYPE], body })].length) },
-  { name: 'pseudonyms of a text', isOffLoop: true, longest: 8 * KIB, prepare: (text) => () => createPseudonyms(Buffer.alloc(32)).words(text) },
   { name: 'answer in a comparison', isOffLoop: true, longest: MIB, prepare: (text) => () => marksOf(readBody(text)) },
   { name: 'mark in a comparison', isOffLoop: true, longest: MIB, prepare: (text) => () => compareBodies(readBody(text), readBody('{"Learner":"x"}'), undefined, new Findings()) },
   { name: 'refusal in a comparison', isOffLoop: true, longest: MIB, prepare: (text) => () => compareBodies(readBody(`[${text}]`), [], undefined, new Findings()) },
