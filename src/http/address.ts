@@ -3,12 +3,12 @@ import { BlockList, isIP } from 'node:net'
 
 import { AdapterError } from '../errors.ts'
 
-// RFC 3986 3.2.2, 3.2.3, restricted to names and addresses in use: the host is written into links of the reply.
+// Accepts only names and addresses (RFC 3986 3.2.2, 3.2.3), because the adapter writes the host into links of the reply.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
-/** A name of 255 characters (RFC 1035 2.3.4) and a port: each part of a reply repeats it. */
+/** Length of the longest name (255 characters, RFC 1035 2.3.4) with a port. Each part of a reply repeats the host. */
 const MAX_HOST = 261
 
-/** Refuses a request with two `Host` headers or none; Node's parser lets two pass (RFC 9112 3.2). */
+/** Returns the host. Throws `ADP_HOST` unless there is exactly one valid `Host` header; Node's parser accepts two (RFC 9112 3.2). */
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { rawHeaders } = request
   let count = 0
@@ -23,22 +23,21 @@ export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
   return host
 }
 
-/** The name in a Host header, in lower case, without its port. */
+/** Returns the name in a `Host` header in lower case, without the port. */
 export function hostName(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
 
-/** True for the host name of an address that never leaves the machine, as `URL` writes it. */
+/** Returns true if a host name, as `URL` writes it, always refers to this machine. */
 export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname)
 }
 
-/** True for the address of a peer on this machine. */
+/** Returns true if the address of a peer is a loopback address. */
 export function isLoopbackAddress(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address)
 }
 
-/** A set of IP addresses. */
 export interface AddressList {
   has(address: string): boolean
 }
@@ -49,7 +48,7 @@ interface Range {
   readonly family: 'ipv4' | 'ipv6'
 }
 
-/** Reads an IP address or a range in CIDR form; undefined for anything else. */
+/** Parses an IP address or a range in CIDR notation. Returns `undefined` for any other text. */
 export function parseAddressRange(text: string): Range | undefined {
   const [address = '', prefix, ...rest] = text.split('/')
   const version = isIP(address)
@@ -59,7 +58,7 @@ export function parseAddressRange(text: string): Range | undefined {
   return { address, prefix: Number(prefix ?? bits), family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** Creates the set of addresses in `ranges`. An IPv4 address equals its form mapped into IPv6. */
+/** Creates the set of the addresses in `ranges`. An IPv4 address equals its IPv4-mapped IPv6 form. */
 export function createAddressList(ranges: readonly string[]): AddressList {
   if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()
@@ -76,30 +75,30 @@ export function createAddressList(ranges: readonly string[]): AddressList {
   }
 }
 
-/** An IPv4 address as itself, not mapped into IPv6. */
+/** Returns the IPv4 form of an IPv4-mapped IPv6 address, and any other address unchanged. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
 /**
- * True where nothing of a user or password stands behind the host of an address. An unencoded `/`, `?` or `#` in a password ends the host
- * early (RFC 3986 3.2), and the rest of the password would be shown as part of the path.
+ * Returns true if no part of a user name or password can follow the host of a URL. An unencoded `/`, `?` or `#` in a password ends the
+ * host early (RFC 3986 3.2), and the rest of the password would be shown as part of the path.
  */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }
 
-/** What the address of a journal has to be, as the end of a sentence; it repeats nothing of one. */
+/** The end of a sentence that says which journal addresses are valid. It quotes no address. */
 export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'
 
-/** True for the address of a PostgreSQL database. */
+/** Returns true for the URL of a PostgreSQL database. */
 export function isPostgresAddress(text: string): boolean {
   return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
 }
 
-/** Returns a text without what an address in it has before its host: up to the last `@` of a line, since a password may hold anything. */
+/** Removes user names and passwords from URLs in a text: all up to the last `@` of a line, since a password may contain any character. */
 export function hideUsers(text: string): string {
   return text.replace(/(:\/\/).*@/g, '$1')
 }

@@ -8,32 +8,29 @@ import { encodingOf } from './media-type.ts'
 import type { Slices } from './slices.ts'
 
 export interface BodyOptions {
-  /** Bytes of the body after decompression. */
+  /** Maximum size of the body after decompression, in bytes. */
   readonly maxBytes: number
-  /** The request's `Content-Encoding`; undefined, `identity` or the name of a charset for none (RFC 9110 8.4). */
+  /** The request's `Content-Encoding`. `undefined`, `identity` or the name of a charset means no compression (RFC 9110 8.4). */
   readonly contentEncoding: string | undefined
-  /** The request's `Content-Length`, so that a body that is too large is refused before it is read. */
+  /** The request's `Content-Length`, which allows refusing a body that is too large before reading it. */
   readonly contentLength?: string | undefined
-  /** Times that its compressed size a body may have, from a mebibyte on. Default `MAX_INFLATION`. */
+  /** Maximum ratio of the decompressed to the compressed size, checked from 1 MiB on. Default `MAX_INFLATION`. */
   readonly maxInflation?: number
-  /** Called with the size of each chunk before it is stored; may throw to refuse the rest. */
+  /** Called with the size of each chunk, in bytes, before the chunk is stored. May throw to refuse the rest. */
   readonly onBytes?: (count: number) => void
-  /** Slices the joining of a large body; undefined: it is joined at once. */
+  /** Divides the joining of a large body into slices. If `undefined`, the body is joined at once. */
   readonly slices?: Slices | undefined
 }
 
-/**
- * Compression shrinks batches of real records to a thirtieth at most, one repeated record to a hundredth, and zeros to a
- * thousandth.
- */
+/** Batches of real records compress to a thirtieth at best, one repeated record to a hundredth, and zeros to a thousandth. */
 const MAX_INFLATION = 200
-/** Up to this size the ratio is not checked: the body costs little. */
+/** Size in bytes up to which the ratio is not checked, because such a body costs little. */
 const FREE_BYTES = 1_048_576
 
 /**
- * Reads a request body whole, decompressed (batch-wire F27, F29). The size limit holds for the decompressed bytes and is
- * decided while reading, so that a small gzip cannot become a large buffer, and one that grows beyond `MAX_INFLATION` is refused.
- * Errors: `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, `ADP_BODY` (broken compression, or the client went away).
+ * Reads and decompresses a whole request body (batch-wire F27, F29). The limits are checked while the body is read, so that a small gzip
+ * body never becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the
+ * client disconnected.
  */
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
   const { maxBytes, contentEncoding, maxInflation = MAX_INFLATION } = options
@@ -47,7 +44,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
       compressed += chunk.length
     })
   const source = decompress === undefined ? stream : stream.pipe(decompress)
-  // pipe() does not forward errors: a client that disconnects must end the reading, too.
+  // `pipe` does not forward errors, but the reading must also end when the client disconnects.
   const onLost = (cause?: Error): void => {
     decompress?.destroy(cause ?? lost())
   }
@@ -80,12 +77,12 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
   if (encoding === 'br') return createBrotliDecompress()
-  // Some clients name their charset here (batch-wire F29): the bytes are as they are.
+  // Some clients send the name of a charset here (batch-wire F29). Their bodies are not compressed.
   if (encodingOf(encoding) !== undefined) return undefined
   throw new AdapterError('ADP_CONTENT_ENCODING', 'Content-Encoding must be gzip, deflate, br or none.')
 }
 
-/** `bytes`: the size of the body, where it is known before all of it was read. */
+/** Creates the error for a body that is too large. `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
@@ -105,8 +102,9 @@ function lost(): AdapterError {
 }
 
 /**
- * Reads the body of a request as it was sent. Undefined where it is larger than `maxBytes`: what was read is put back, so that the request
- * can be sent on as a stream. Errors: `ADP_BODY` where the client went away, and those of `onBytes`.
+ * Reads the body of a request without decompressing it. Returns `undefined` if the body is larger than `maxBytes`; the bytes read so far
+ * are then put back, so that the request can be forwarded as a stream. Throws `ADP_BODY` if the client disconnected, and the errors of
+ * `onBytes`.
  */
 export async function readRawBody(
   request: IncomingMessage,
@@ -114,7 +112,7 @@ export async function readRawBody(
   onBytes: (count: number) => void,
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > maxBytes) return undefined
-  // A client that went away while its write was held: its `close` does not come again.
+  // The client may have disconnected while its write was held. Its `close` event is not repeated.
   if (request.destroyed) throw left()
   const pieces = new Pieces()
   return new Promise((resolve, reject) => {
@@ -147,9 +145,9 @@ const left = (): AdapterError =>
   new AdapterError('ADP_BODY', 'The client went away before the body was whole. Nothing was sent.')
 
 /**
- * Resolves once the whole body has arrived, or as much of it as the request buffers without a reader (64 KiB); also when the
- * client disconnects. The body stays in the request for a later reader. `onBytes` is called with the number of bytes since the
- * last call and may throw to refuse the rest. With `waitMs` it resolves after that time at the latest.
+ * Resolves once the body has arrived whole or as far as the request buffers it without a reader (64 KiB), once the client disconnects, or
+ * after `waitMs` milliseconds if `waitMs` is given. The body stays in the request for a later reader. `onBytes` receives the number of
+ * bytes since its last call and may throw to refuse the rest.
  */
 export function bodyArrival(
   request: IncomingMessage,
@@ -183,26 +181,26 @@ export function bodyArrival(
   })
 }
 
-/** Returns the bytes of a body that have arrived. The bytes stay in the request for a later reader. */
+/** Returns the bytes of the body that have arrived. The bytes stay in the request for a later reader. */
 export function peekBody(request: IncomingMessage): Buffer {
-  // With its size: a stream that is read beyond its end has ended.
+  // The size is given because a read beyond the end would end the stream.
   const bytes: unknown = request.readableLength > 0 ? request.read(request.readableLength) : undefined
   if (!Buffer.isBuffer(bytes)) return Buffer.alloc(0)
   request.unshift(bytes)
   return bytes
 }
 
-/** True while a body is to come. */
+/** Returns true while a part of the request body has not arrived. */
 export function hasBody(request: IncomingMessage): boolean {
   return !request.complete && isFramed(request)
 }
 
-/** RFC 9112 6.3: a request has a body when one of the two fields says so. */
+/** Returns true if the headers announce a body (RFC 9112 6.3). */
 export function isFramed({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Refuses a transfer coding that Node.js does not take off. Error: `ADP_CONTENT_ENCODING`. Source: RFC 9112 6.1. */
+/** Throws `ADP_CONTENT_ENCODING` for a transfer coding that Node.js does not decode (RFC 9112 6.1). */
 export function checkTransferCoding({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
@@ -214,22 +212,22 @@ const UNITS = [
   ['KiB', 1_024],
 ] as const
 
-/** `1 MiB`, `1.2 MiB`, `64 KiB`, `512 bytes`: rounded up, so that a size over a limit also reads so. */
+/** Formats a size as `1 MiB`, `1.2 MiB`, `64 KiB` or `512 bytes`. Rounds up, so that a size over a limit never reads like the limit. */
 export function formatBytes(bytes: number): string {
   const [unit, size] = UNITS.find(([, own]) => bytes >= own) ?? []
   return size === undefined ? `${bytes} bytes` : `${Math.ceil((bytes / size) * 10) / 10} ${unit}`
 }
 
-/** Chunks that are not joined yet. */
+/** Number of chunks that are collected before they are joined into one block. */
 const MAX_CHUNKS = 256
-/** From this mean size on they are not joined: that would only copy them once more. */
+/** Mean size of chunks, in bytes, from which joining would only copy the chunks once more. */
 const LARGE_CHUNK = 4_096
-/** The cost of copying a byte, as a part of decoding it. */
+/** The cost of copying a byte, relative to decoding it. */
 const COPY_COST = 1 / 4
 
 /**
- * The bytes of a body read so far. Chunks are joined from time to time: otherwise a client that sends each byte as a chunk would
- * cost a hundred times the bytes that the limits count.
+ * Collects the bytes of a body. Chunks are joined from time to time, because a client that sends each byte as a chunk would otherwise use
+ * a hundred times the memory that the limits count.
  */
 export class Pieces {
   size = 0
@@ -246,19 +244,19 @@ export class Pieces {
     else this.blocks.push(Buffer.concat(this.chunks))
     this.chunks = []
     this.chunksSize = 0
-    // Blocks of tiny chunks are small, too.
+    // Blocks of tiny chunks are small too, so they are joined as well.
     if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * LARGE_CHUNK)
       this.blocks = [Buffer.concat(this.blocks)]
   }
 
   join(): Buffer {
     const [only, second] = this.chunks
-    // Most bodies are one chunk.
+    // Most bodies are one chunk, which needs no copy.
     if (only !== undefined && second === undefined && this.blocks.length === 0) return only
     return Buffer.concat([...this.blocks, ...this.chunks])
   }
 
-  /** `join` for large bodies: other requests are served between the copies. */
+  /** Joins a large body in slices, so that other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
     const all = [...this.blocks, ...this.chunks]
     const [first] = all

@@ -2,13 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 
-/** The credentials of every client (service.md 5). */
+/** The credentials that every client sends (service.md 5). */
 interface ClientCredentials {
   readonly subscriptionKey: string
   readonly authorization: string
 }
 
-/** The credentials as they are, empty where there are none: V2 judges those of the requests that it serves. */
+/** Returns the credentials as sent, with an empty string for a missing one. V2 checks the credentials of the requests that it serves. */
 export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const subscriptionKey = headers['ocp-apim-subscription-key']
   return {
@@ -17,10 +17,7 @@ export function showClientCredentials(headers: IncomingHttpHeaders): ClientCrede
   }
 }
 
-/**
- * Reads the credentials in the headers of a request; it does not verify them.
- * Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer token.
- */
+/** Returns the credentials unverified. Throws `ADP_SUBSCRIPTION_KEY` without a key and `ADP_TOKEN` without a bearer token. */
 export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const { subscriptionKey, authorization } = showClientCredentials(headers)
   if (subscriptionKey === '') {

@@ -3,7 +3,7 @@ const headTooLarge = [
   'Ask the operator of the service to send fewer or smaller header fields.',
 ] as const
 
-/** Why an address was not reached, and what to do where that is not to check the address. */
+/** The reason for each error code, and a remedy for the errors that checking the address does not solve. */
 const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
   ECONNREFUSED: ['nothing listens there'],
   ENOTFOUND: ['the name of the host is not known'],
@@ -42,11 +42,11 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
   ],
 }
 
-/** True for a certificate that is not trusted, and for a handshake that failed. */
+/** Returns true for the code of an untrusted certificate or a failed TLS handshake. */
 export const isCertificate = (code: string): boolean =>
   /CERT|SELF_SIGNED|^UNABLE_TO_VERIFY|^ERR_(?:TLS|SSL)/.test(code)
 
-/** Why an address was not reached, as a clause with the code of the error. */
+/** Describes why a connection failed, as a clause with the error code. */
 export function describeConnection(cause: unknown): string {
   const code = connectionCode(cause)
   const [known] = causes[code] ?? [isCertificate(code) ? 'its certificate is not trusted' : undefined]
@@ -58,17 +58,20 @@ const remedies = {
   unreachable: 'Check the address, the firewall and the proxy, and whether the service runs.',
 }
 
-/** What to do about it; `own` has the remedies of the kind of service for a certificate that is not trusted and for all that has none of its own. */
+/**
+ * Returns what to do about a connection error. `own` has the texts for an untrusted certificate and for errors without a remedy of their
+ * own; a caller may replace them to name its kind of service.
+ */
 export function remedyOf(cause: unknown, own: typeof remedies = remedies): string {
   const code = connectionCode(cause)
   const [, remedy] = causes[code] ?? []
   return remedy ?? (isCertificate(code) ? own.untrusted : own.unreachable)
 }
 
-/** The code of the error of a connection; the name of an error without one. */
+/** Returns the code of a connection error, or the name of an error without a code. */
 export function connectionCode(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown cause'
-  // A host with several addresses.
+  // The error of a host with several addresses contains one error for each address.
   const [first] = cause instanceof AggregateError ? (cause.errors as unknown[]) : []
   return 'code' in cause ? String(cause.code) : first === undefined ? cause.name : connectionCode(first)
 }

@@ -1,14 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Traces a failure that no code handles to the work that it belongs to, so that this work fails and everything else goes on. */
+/** Attributes a failure that no code handles to the work that caused it, so that only that work fails. */
 export interface FailureScope {
-  /** Runs work. Rejects as the work does, or with the cause that `fail` is given while code of this work runs. */
+  /** Runs `work`. Rejects as `work` does, or with the cause that `fail` receives while code of this work runs. */
   run<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Fails the innermost work to which the running code belongs. Does nothing if it belongs to none. */
+  /** Fails the innermost work that the running code belongs to. Does nothing if the code belongs to none. */
   fail(cause: unknown): void
 }
 
-/** Creates the scope of one adapter. */
 export function createFailureScope(): FailureScope {
   const works = new AsyncLocalStorage<(cause: unknown) => void>()
   return {

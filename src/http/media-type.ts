@@ -1,22 +1,22 @@
 import { AdapterError } from '../errors.ts'
 
-/** A parsed `Content-Type` or `Accept` element (RFC 9110 8.3.1); `type` and parameter names are in lower case. */
+/** A parsed media type (RFC 9110 8.3.1). `type` and the names of parameters are in lower case. */
 export interface MediaType {
   readonly type: string
-  /** In the order of the text; a name may occur twice, the caller decides what that means. */
+  /** The parameters in the order of the text. A name may occur twice. */
   readonly parameters: readonly (readonly [name: string, value: string, isQuoted: boolean])[]
 }
 
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
 
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
-// An unquoted parameter may contain more than a token: legacy clients put `/`, `:`, `=` or `?` into a boundary.
+// An unquoted value may contain more than a token, because legacy clients put `/`, `:`, `=` or `?` into a boundary.
 const BARE_VALUE = /[^;"\s]+/y
 const BLANK = /[ \t]*/y
 
 /**
- * Reads one media type with its parameters: any case, any order, quoted or bare values (batch-wire F5).
- * Errors: `ADP_HEADER` for control characters, an unterminated quote or a parameter without `=` (batch-wire F6).
+ * Parses a media type whose parameters are in any case and order, quoted or unquoted (batch-wire F5). Throws `ADP_HEADER` for a control
+ * character, an unterminated quote or a parameter without `=` (batch-wire F6).
  */
 export function parseMediaType(text: string): MediaType {
   if (CONTROL.test(text)) throw malformed('holds a control character')
@@ -57,12 +57,12 @@ export function parseMediaType(text: string): MediaType {
   return { type: `${main}/${sub}`.toLowerCase(), parameters }
 }
 
-/** The first value of a parameter, or undefined. `name` in lower case. */
+/** Returns the first value of a parameter, or `undefined` if there is none. `name` is in lower case. */
 export function parameterOf(media: MediaType, name: string): string | undefined {
   return media.parameters.find(([own]) => own === name)?.[1]
 }
 
-/** The name in the WHATWG encoding standard of a charset by one of its labels; undefined for any other text. */
+/** Returns the WHATWG name of the charset with this label, or `undefined` if no charset has it. */
 export function encodingOf(label: string): string | undefined {
   try {
     return new TextDecoder(label).encoding
@@ -71,7 +71,7 @@ export function encodingOf(label: string): string | undefined {
   }
 }
 
-// RFC 9110 5.6.4 quoted-string
+// Reads a quoted-string (RFC 9110 5.6.4).
 function readQuoted(text: string, start: number): { value: string; end: number } {
   let value = ''
   for (let at = start + 1; at < text.length; at += 1) {

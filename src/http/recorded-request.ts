@@ -6,10 +6,9 @@ import { unreadableAnswer } from './reply-order.ts'
 import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
- * Reads a request from its bytes as the listener does: with Node's own parser and the listener's limit, but without a connection.
- * `read` gets the request with its unread body, and returns the result. Before that, `onMore` is called if bytes follow the
- * request, with true if they begin another one.
- * Error: `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
+ * Reads a request from its bytes as the listener does, with Node's parser and the listener's limit, but without a connection. Calls `read`
+ * with the request and its unread body, and returns the result. If bytes follow the request, calls `onMore` first, with true if these
+ * bytes begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
  */
 export function readRecordedRequest<Result>(
   bytes: Buffer,
@@ -20,7 +19,7 @@ export function readRecordedRequest<Result>(
     const refuse = (cause?: NodeJS.ErrnoException): void => {
       reject(new AdapterError('ADP_HEADER', unreadableAnswer(cause)[1], cause === undefined ? {} : { cause }))
     }
-    // The check of Host refuses a request without one.
+    // `checkHost` refuses a request without a `Host` header.
     const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
     let request: IncomingMessage | undefined
     const server = createServer(options, (incoming) => {
@@ -39,12 +38,12 @@ export function readRecordedRequest<Result>(
       else connection.destroy()
     })
     const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
-    // A request that is refused without an event, such as CONNECT, only closes.
+    // A request that Node refuses without an event, such as CONNECT, only closes the connection.
     connection.once('close', () => {
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // After the parser, since all bytes are one chunk: the end of the connection would discard the body of a complete request.
+    // All bytes are one chunk. If the connection ended before the parser has read it, the body of a complete request would be discarded.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

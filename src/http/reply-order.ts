@@ -9,36 +9,35 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Bytes on a connection that are no request which is served. */
+/** Bytes on a connection that are not a request which the server handles. */
 export interface ConnectionFault {
   readonly status: number
-  /** Replies to earlier requests that leave before the answer to the fault. */
+  /** Number of replies to earlier requests that are sent before the answer to the fault. */
   readonly owed: number
 }
 
 interface ListenerOptions {
-  /** Connections at a time. Default: none is refused. */
+  /** Maximum number of open connections. Default: no limit. */
   readonly maxConnections?: number | undefined
-  /** Called where a connection was closed to keep that limit: `idle`, one without a request, or else a `new` one. */
+  /** Called when a connection was closed to keep the limit: an `idle` connection without a request, or else the `new` one. */
   readonly onCrowded?: (closed: 'idle' | 'new') => void
   readonly onFault?: (fault: ConnectionFault) => void
-  /** Called before the fault is answered in place of a request whose body it cut off; may give that request an answer of its own. */
+  /** Called before a fault is answered in place of a request whose body it cut off. May answer that request itself. */
   readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
 }
 
-/** The requests of one connection. */
 interface Connection {
-  /** Replies that have not left, in the order of their requests, and the reply to a request whose body is still arriving. */
+  /** Replies that have not been sent, in the order of their requests, and the reply to a request whose body is still arriving. */
   readonly replies: Set<ServerResponse>
-  /** True once later bytes are not served. */
+  /** True once the server ignores further bytes. */
   isClosing: boolean
   isFaulty: boolean
 }
 
 /**
- * Creates an HTTP server, which does not listen yet, whose replies leave whole and in the order of the requests (RFC 9112 9.3.2, batch-wire
- * F33). Node reports bytes that are no HTTP, a request that does not arrive, and CONNECT as soon as it has read them: they are
- * answered after every reply that is owed, and then the connection closes.
+ * Creates an HTTP server, not yet listening, that sends whole replies in the order of the requests (RFC 9112 9.3.2, batch-wire F33). Node
+ * reports invalid HTTP, a request that does not arrive in time, and CONNECT as soon as it has read them. The server answers such a fault
+ * after the replies to earlier requests and then closes the connection.
  */
 export function createOrderedServer(
   options: ServerOptions,
@@ -46,7 +45,7 @@ export function createOrderedServer(
   hooks: ListenerOptions = {},
 ): Server {
   const connections = new WeakMap<Duplex, Connection>()
-  /** Connections without a whole head of a request whose reply is owed, the longest idle one first. */
+  /** Connections without a request that awaits its reply, longest idle first. */
   const idle = new Set<Duplex>()
   const connectionOf = (socket: Duplex): Connection => {
     const known = connections.get(socket)
@@ -74,7 +73,7 @@ export function createOrderedServer(
   })
   const refuse = (socket: Duplex, status: number, message: string, headers?: readonly string[]): void => {
     const connection = connectionOf(socket)
-    // Every further chunk is an error, too.
+    // Every further chunk raises an error too.
     if (connection.isFaulty || !socket.writable) return
     connection.isFaulty = connection.isClosing = true
     dropInput(socket)
@@ -87,7 +86,7 @@ export function createOrderedServer(
     const answer = (): void => {
       const next = firstOwed(replies)
       if (next !== undefined) next.once('close', answer)
-      // A request that was answered before it was whole gets no second reply.
+      // A request that was answered before its body was complete gets no second reply.
       else if (last?.writableFinished === true && !last.req.complete) closeGently(socket)
       else closeGently(socket, encodeAnswer(status, text, headers))
     }
@@ -104,7 +103,7 @@ export function createOrderedServer(
     idle.add(socket)
     const [longest] = open > maxConnections ? idle : []
     if (longest === undefined) return
-    // Half-sent heads and idle connections must not keep out those who have something to ask.
+    // Half-sent heads and idle connections must not keep out clients that have requests.
     idle.delete(longest)
     longest.destroy()
     onCrowded?.(longest === socket ? 'new' : 'idle')
@@ -113,20 +112,21 @@ export function createOrderedServer(
     if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
   })
   server.on('connect', (_request, socket) => {
-    // Node leaves the connection to this listener, and the replies that are owed on it.
+    // After CONNECT, Node leaves the connection and the replies that wait on it to this listener.
     socket.on('error', () => undefined)
     socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
     refuse(socket, 405, 'This server opens no tunnels.', ['Allow: GET, HEAD, OPTIONS'])
   })
-  // A client that closes its side after its request (RFC 9293 3.6) still reads: Node would close the other side before the reply. One that
-  // has gone altogether looks the same until something is written to it, and resets the connection then. Node's types lack this member.
+  // A client that closes its side after its request (RFC 9293 3.6) still reads, but Node would close the other side before the reply. A
+  // client that has disconnected looks the same until something is written; the write then resets the connection. Node's types lack this
+  // member.
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
 const LATER_BYTES =
   'It was dropped; the requests before it have their replies. Send nothing after a request that is not the next one.'
 
-/** True for a reply that goes before the answer to a fault: that to a whole request, or one that has begun. */
+/** Returns true if a reply is sent before the answer to a fault: its request is complete, or the reply has begun. */
 function isOwed(reply: ServerResponse): boolean {
   return !reply.writableFinished && (reply.req.complete || reply.headersSent)
 }
@@ -136,35 +136,38 @@ function firstOwed(replies: ReadonlySet<ServerResponse>): ServerResponse | undef
   return undefined
 }
 
-/** RFC 9112 6.1: an earlier hop may have read another end of such a request, so that what follows it is no request. */
+/** Returns true if an earlier hop may have read another end of the request; the bytes after it may not be a request (RFC 9112 6.1). */
 function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
 }
 
-/** Node before 24.21, and any Node after CONNECT, forgets the replies that wait behind another one: what they hold would be held for ever. */
+/**
+ * Closes replies that Node forgets. Node before 24.21, and any version after CONNECT, never closes replies that wait behind another one,
+ * which would keep their resources for ever.
+ */
 function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
   for (const reply of replies) if (!reply.closed) reply.emit('close')
 }
 
-/** Reads on past Node's parser, which knows no way back from an error: a client that leaves must still be noticed. */
+/** Discards further input. Node's parser cannot recover from an error, but the server must still notice that the client disconnects. */
 function dropInput(socket: Duplex): void {
   socket.on('data', () => undefined).removeAllListeners('data')
   // Node would end the connection before the fault is answered.
   socket.removeAllListeners('end').resume()
 }
 
-/** Answers to errors of Node's HTTP parser, by code; all others are 400. */
+/** The answer to each error code of Node's HTTP parser. Any other code is answered with 400. */
 const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
   HPE_HEADER_OVERFLOW: [431, 'The request line and header fields are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
 }
 
-/** Status and message for an error of Node's parser. */
+/** Returns the status and message for an error of Node's HTTP parser. */
 export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
   return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
 }
 
-/** The body has the gateway's form (service-facts 12). */
+/** Encodes an answer whose body has the gateway's form (service-facts 12). */
 function encodeAnswer(status: number, message: string, headers: readonly string[] = []): string {
   const body = JSON.stringify({ statusCode: status, message })
   const head = [
@@ -180,8 +183,8 @@ function encodeAnswer(status: number, message: string, headers: readonly string[
 const LINGER_MS = 1_000
 
 /**
- * Ends a connection after `text`. Closing it at once would send a reset where bytes of the client are left, and the reset may overtake the
- * replies; so what comes is read and discarded for a second (RFC 9112 9.6).
+ * Sends `text` and closes the connection. Closing at once would send a reset if bytes of the client are unread, and the reset may overtake
+ * the replies, so further input is read and discarded for one second (RFC 9112 9.6).
  */
 function closeGently(socket: Duplex, text?: string): void {
   if (!socket.writable) return

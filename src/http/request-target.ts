@@ -4,37 +4,34 @@ import { AdapterError } from '../errors.ts'
 
 /** The target of a request. Routes, partners, operational paths and the pass-through list all compare `path`. */
 export interface RequestTarget {
-  /** The decoded path, which every server reads as the same path. */
+  /** The decoded path. Every server reads it as the same path. */
   readonly path: string
   /** The path as sent, for V3 and for links in replies. It has as many segments as `path`. */
   readonly rawPath: string
-  /** `?` and what follows it, or nothing. */
+  /** The query with its `?`, or an empty string. */
   readonly query: string
-  /** Host and port of a target in absolute form (RFC 9112 3.2.2). */
+  /** Host and port of a target in absolute form (RFC 9112 3.2.2), or `undefined` in origin form. */
   readonly authority: string | undefined
 }
 
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)([^]*)$/i
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/
-/** An encoded slash, backslash, `?` or `#`: decoding it early ends a segment or the path. */
+/** An encoded slash, backslash, `?` or `#`. Decoding one of these early would end a segment or the path. */
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
- * Parts of a decoded path that servers disagree on: a second layer of escapes, backslashes, parameters of a segment (Tomcat strips
- * them), empty segments (nginx merges them), blanks around a segment and dots at its end (Windows strips both; every dot
- * segment ends in a dot).
+ * Parts of a decoded path that servers read in different ways: a second layer of escapes, backslashes, parameters of a segment (Tomcat
+ * strips them), empty segments (nginx merges them), and blanks around a segment or dots at its end (Windows strips both; every dot segment
+ * ends in a dot).
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
-/** A path without escapes that all servers read alike: most paths, and all of the V2 interface. */
+/** A path without escapes that all servers read alike: most paths, and all paths of the V2 interface. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
-/** A target that has such a path, and a query of visible ASCII without `#`. */
+/** A plain path with a query of visible ASCII characters without `#`. */
 const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
-/** Beyond ASCII only letters, marks and digits: no controls, no invisible characters, no look-alikes of `/` and `.`. */
+/** Control characters, and all others beyond ASCII except letters, marks and digits, such as look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
 
-/**
- * Reads a request target in origin or absolute form. Error `ADP_PATH` for a path that another server could read as another
- * path, and for every other form.
- */
+/** Parses a target in origin or absolute form. Throws `ADP_PATH` for any other form or if servers may read the path differently. */
 export function readTarget(url: string): RequestTarget {
   if (PLAIN.test(url)) return { path: url, rawPath: url, query: '', authority: undefined }
   if (PLAIN_TARGET.test(url)) {
@@ -52,19 +49,20 @@ export function readTarget(url: string): RequestTarget {
   return { path: decodePath(rawPath), rawPath, query, authority }
 }
 
-/** The path of a request, decoded. Error: `ADP_PATH`. */
+/** Returns the decoded path of a request. Throws `ADP_PATH`. */
 export function pathOf(request: IncomingMessage): string {
   return readTarget(request.url ?? '').path
 }
 
-/** No path of the service is nearly as long. Each part of a reply to a batch repeats what its client wrote before the route. */
+/** Maximum length of a path, far above any path of the service. Each part of a batch reply repeats the client's path prefix. */
 const MAX_PATH = 2_048
-/** No path of the service has nearly as many. */
+/** Maximum number of segments; no path of the service comes near it. */
 const MAX_SEGMENTS = 64
 
 /**
- * Reads the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of
- * an absolute target replaces the Host header (RFC 9112 3.2.2). Error: `ADP_PATH`, also for a path of more than `MAX_PATH` characters or `MAX_SEGMENTS` segments.
+ * Parses the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of an absolute
+ * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH`, also for a path of more than `MAX_PATH` characters or
+ * `MAX_SEGMENTS` segments.
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
@@ -79,14 +77,14 @@ export function takeTarget(request: IncomingMessage): RequestTarget {
   return target
 }
 
-/** The path with its last `count` segments removed; a slash at its end belongs to the last one. */
+/** Removes the last `count` segments of a path. A trailing slash belongs to the last segment. */
 export function pathBefore(path: string, count: number): string {
   let end = path.endsWith('/') ? path.length - 1 : path.length
   for (let left = count; left > 0 && end > 0; left -= 1) end = path.lastIndexOf('/', end - 1)
   return path.slice(0, Math.max(end, 0))
 }
 
-/** Decodes once. A remaining percent sign would be another escape, or an invalid one, to a server that decodes twice. */
+/** Decodes a path once. Throws `ADP_PATH` if a percent sign remains, since a server that decodes twice would read it as another escape. */
 function decodePath(rawPath: string): string {
   if (PLAIN.test(rawPath)) return rawPath
   let path

@@ -4,16 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/** Room for a next link (64 KiB) and for a filter over a class; Node's default of 16 KiB is too small. */
+/** Maximum size of a request head in bytes. It fits a next link (64 KiB) and a filter over a class; Node's default, 16 KiB, does not. */
 export const MAX_HEADER_BYTES = 131_072
 
-/** Errors that another port does not cure: a foreign address, or a name without one. */
+/** Errors that another port does not solve: an address of another machine, or a name without an address. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
-/**
- * Starts to listen; resolves with the port in use. Error: `ADP_CONFIGURATION` if it cannot; it names `portOption` as the option
- * for another port.
- */
+/** Starts to listen and returns the port in use. Throws `ADP_CONFIGURATION`, naming `portOption` as the option for another port. */
 export function startListening(
   server: Server,
   port: number,
@@ -37,20 +34,19 @@ export function startListening(
   })
 }
 
-/** How a server stops. */
 interface Stopping {
-  /** Resolves when no request is being handled. */
+  /** Resolves once no request is being handled. */
   readonly idle: () => Promise<void>
-  /** Time for replies to reach their clients. */
+  /** Time for clients to read their replies, in milliseconds. */
   readonly drainMs: number
-  /** Called when that time is over before all replies were read. */
+  /** Called if that time ends before all replies were read. */
   readonly onExpired: () => void
 }
 
 /**
- * Stops listening, waits for the requests under way (also for a batch whose client has disconnected), then closes the connections.
- * A client that does not read its reply is disconnected after `drainMs`; its records are still finished. `server.close()` comes
- * last: Node would take a connection for idle while the end of a long reply waits for a slow client.
+ * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), then closes the connections. A client
+ * that has not read its reply after `drainMs` is disconnected; its records are still finished. `server.close()` comes last, because Node
+ * treats a connection as idle while the end of a long reply waits for a slow client.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)
@@ -64,10 +60,10 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
   await new Promise<void>((resolve) => server.close(() => resolve()))
 }
 
-/** The reason of all signals of clients that have gone: an exception costs more than the rest of a signal. */
+/** The abort reason of every signal for a disconnected client. It is shared, because an exception costs more than the rest of a signal. */
 export const GONE = new DOMException('The client closed its connection.', 'AbortError')
 
-/** Aborts when the connection of the reply closes. */
+/** Returns a signal that aborts when the connection of the response closes. */
 export function untilGone(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
   if (response.destroyed) gone.abort(GONE)

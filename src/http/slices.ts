@@ -1,27 +1,26 @@
-/** Work of one turn of the event loop: as many bytes of a batch as are decoded in a few milliseconds. */
+/** The work of one turn of the event loop, in bytes of a batch; decoding these takes a few milliseconds. */
 export const SLICE_WORK = 1_048_576
 
-/** The work of one request, cut into slices between which the event loop serves others. */
+/** Divides the work of one request into slices. The event loop serves other requests between two slices. */
 export interface Slices {
-  /** Counts finished work, in bytes of a batch or an equivalent cost. True: await `next` before doing more. */
+  /** Counts finished work, in bytes of a batch or an equivalent cost. Returns true if the caller must await `next` before it continues. */
   spend(work: number): boolean
   /** Resolves when the next slice may begin. */
   next(): Promise<void>
 }
 
-/** Of work that no client waits for: one slice. */
+/** Slices for work that no client waits for, which is never divided. */
 export const oneSlice: Slices = { spend: () => false, next: () => Promise.resolve() }
 
-/** Gives each request its slices. */
 export interface Slicing {
   open(): Slices
-  /** Runs work without a request in a turn of its own, after the slices that were requested before. */
+  /** Runs work that belongs to no request in a turn of its own, after the slices that were requested before. */
   readonly later: (act: () => void) => void
 }
 
 /**
- * Creates the slicing of one process. Each turn of the event loop runs one slice, in the order of requests, so that many large
- * requests together delay others no longer than one does.
+ * Creates the slicing of one process. Each turn of the event loop runs one slice, in the order of requests, so that many large requests
+ * together delay others no longer than one does.
  */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
@@ -52,17 +51,17 @@ export function createSlicing(): Slicing {
   }
 }
 
-/** Work in steps: yields what each step cost, in bytes of a batch, and returns the result. */
+/** Work in steps. Yields the cost of each step, in bytes of a batch, and returns the result. */
 export type Steps<Result> = Generator<number, Result>
 
-/** The result of all steps, without a pause. */
+/** Runs all steps without a pause and returns the result. */
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return step.value
 }
 
-/** The result of all steps, done in slices of a request. */
+/** Runs all steps in slices of a request and returns the result. */
 export async function runInSlices<Result>(steps: Steps<Result>, slices: Slices): Promise<Result> {
   let step = steps.next()
   while (step.done !== true) {

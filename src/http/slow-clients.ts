@@ -3,24 +3,23 @@ import type { Socket } from 'node:net'
 
 import type { Clock } from '../clock.ts'
 
-/** How slow a client may be; read anew at each check, since a reload may change it. */
+/** Limits for slow clients. They are read at each check, because a reload may change them. */
 interface PaceRules {
-  /** Mean rate of an upload and of the reading of a reply, over each of the windows below. */
+  /** Minimum mean rate of an upload, and of reading a reply, over the windows below. */
   readonly minBytesPerSecond: number
-  /** Window of uploads. */
+  /** Window for uploads. */
   readonly uploadMs: number
-  /** Window of replies: longer, since the kernel reports what was read in large steps. */
+  /** Window for replies. It is longer, because the kernel reports what was read in large steps. */
   readonly replyMs: number
 }
 
-/** The task at which a client was slow. */
+/** The task at which a client was too slow. */
 export type SlowPhase = 'upload' | 'reply'
 
-/** Watches requests whose clients may be too slow. */
 export interface SlowClients {
   /**
-   * Calls `onSlow` once when the client of this exchange is too slow. The watch ends when the response has closed, and the upload with it:
-   * the rest of one that was answered early is still read, and dropped, on its connection.
+   * Calls `onSlow` once if the client of this exchange is too slow. Watches until the response has closed and the upload is complete,
+   * because the rest of an upload that was answered early is still read and dropped.
    */
   watch(request: IncomingMessage, response: ServerResponse, onSlow: (phase: SlowPhase) => void): void
 }
@@ -34,7 +33,7 @@ interface Exchange {
   /** Bytes that had passed when the current window began. */
   passed: number
   sinceMs: number
-  /** True once its client was too slow. */
+  /** True once the client was too slow. */
   isOver: boolean
   isAnswered: boolean
 }
@@ -43,12 +42,12 @@ interface Exchange {
 const LOOKS = 4
 
 /**
- * Creates the watch: one timer for all exchanges. Time in which the client is not the cause does not count: an upload that the
- * adapter does not read, a reply without data to send.
+ * Creates the watch, with one timer for all exchanges. Time that the client does not cause is not counted: an upload that the adapter does
+ * not read, or a reply without data to send.
  */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Reused slots: a Set copies its table as it turns over, and the copies keep requests from being collected early: 4 us of the 65 that
-  // a relayed request takes.
+  // Slots are reused, because a `Set` copies its table as entries come and go, and the copies keep requests from being collected early.
+  // This saves 4 us of the 65 us that a relayed request takes.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
   const everyMs = (): number => Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
@@ -115,15 +114,15 @@ function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean
   return nowMs - exchange.sinceMs >= windowMs
 }
 
-/** The task of the client now; undefined: it waits for the adapter. */
+/** Returns the client's current task, or `undefined` if the client waits for the adapter. */
 function phaseOf({ request, response, socket }: Exchange): SlowPhase | undefined {
   if (unsentBytes(response, socket) > 0) return 'reply'
-  // A full buffer stops the socket: the adapter, or the service behind it, is slow.
+  // A full buffer stops the socket, so the adapter or the service behind it is slow.
   if (!request.complete && request.readableLength < request.readableHighWaterMark) return 'upload'
   return undefined
 }
 
-/** libuv's own counters: Node's public ones count a chunk when it is written, however long the client takes to read it. */
+/** The counters of libuv. Node's public counters include a chunk once it is written, however long the client takes to read it. */
 interface StreamHandle {
   readonly bytesWritten: number
   readonly writeQueueSize: number
