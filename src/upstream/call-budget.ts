@@ -3,39 +3,39 @@ import { AdapterError } from '../errors.ts'
 import type { CallPriority, QueueKey } from './fair-queue.ts'
 import type { RateLimit } from './rate-limit.ts'
 
-/** The upstream calls that one request of a client may make within its time. */
+/** The upstream calls that one client request may make within its time. */
 export interface CallBudget {
   /**
-   * Resolves when the next call may leave, with the time that it waited, ms. Errors: `ADP_OVERLOADED` when too many wait
-   * already, `ADP_BUDGET_EXCEEDED` when it could only leave after the deadline: nothing was sent. Rejects with the signal's reason once the
-   * client has gone.
+   * Resolves when the next call may be sent, with the time in milliseconds that it waited. Throws `ADP_OVERLOADED` if too many calls wait
+   * already, `ADP_BUDGET_EXCEEDED` if the call could only be sent after the deadline, and the signal's reason if the client has
+   * disconnected. Nothing was sent in these cases.
    */
   take(): Promise<number>
   /**
-   * Waits before the next call because the service asked to. With `wholeKey` (429) all calls with the key are paused. False, at
-   * once, when the wait would end after the deadline; the key is then paused for the time of one budget.
+   * Waits `ms` before the next call because the service asked for it. With `wholeKey` (429), pauses all calls with the key. Returns false
+   * at once if the wait would end after the deadline; the key is then paused for the time of one budget.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
-  /** The time that is left of the budget, ms. */
+  /** Returns the time left of the budget in milliseconds. */
   leftMs(): number
-  /** The sum of the times that the calls so far stood in the queue, ms. */
+  /** Returns the total time in milliseconds that the calls so far spent in the queue. */
   queuedMs(): number
 }
 
 interface CallBudgetOptions {
-  /** Undefined: only the deadline counts. */
+  /** If `undefined`, only the deadline limits the calls. */
   readonly rateLimit: RateLimit | undefined
-  /** The client that the calls are for. */
+  /** The client that the calls are made for. */
   readonly queueKey: QueueKey
   readonly priority: CallPriority
-  /** Time for all calls of the request. */
+  /** Time in milliseconds for all calls of the request. */
   readonly budgetMs: number
   readonly clock: Clock
-  /** A signal that aborts when the client has gone; called when a call has to wait. */
+  /** Returns a signal that aborts when the client disconnects. Called if a call has to wait. */
   readonly signal: () => AbortSignal
 }
 
-/** Opens the budget of one request, under the rate limit of its partner. */
+/** Opens the budget of one request under the rate limit of its partner. */
 export function openCallBudget({
   rateLimit,
   queueKey,
@@ -60,7 +60,7 @@ export function openCallBudget({
       throw admission.reason === 'full' ? overloaded('turn') : overBudget()
     },
     pause: async (ms, wholeKey) => {
-      // Not longer: an odd Retry-After must not silence a partner for hours; the next call would be given it again.
+      // The pause is bounded, so that an odd `Retry-After` cannot silence a partner for hours. The next call would be told to wait again.
       if (wholeKey) rateLimit?.pauseFor(Math.min(ms, budgetMs))
       if (ms >= leftMs() || signal().aborted) return false
       if (wholeKey && rateLimit !== undefined) return true
@@ -85,7 +85,7 @@ function overBudget(): AdapterError {
   )
 }
 
-/** The error of a call that found no place in the queue for its turn at the rate, or no connection. */
+/** Creates the error of a call that found no place in the queue, or no connection. */
 export function overloaded(missing: 'turn' | 'connection'): AdapterError {
   return new AdapterError(
     'ADP_OVERLOADED',
@@ -98,13 +98,13 @@ export function overloaded(missing: 'turn' | 'connection'): AdapterError {
 /** The service's own schedule: 2 s, 4 s, doubling up to about an hour (service-facts 9). */
 const FIRST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 3_600_000
-/** A service that takes no connection may be at a restart; when it is not back soon, the client gets an error. */
+/** Waits while a service that accepts no connection may be restarting. After these waits the client gets an error. */
 const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**
- * How long to wait before a call that changed nothing is repeated; undefined: it is not, since another try would not help. Only
- * after `notConnected`, `throttled` (429), and `unavailable` (503) that names a time. `attempt` counts from 0. After a 429 the
- * first wait is the one that the service names, later ones follow its schedule.
+ * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Only
+ * `notConnected`, `throttled` (429) and an `unavailable` (503) with a time are repeated. `attempt` counts from 0. After a 429 the first
+ * wait is the time that the service names; later waits follow its schedule.
  */
 export function retryWaitMs(
   { reason, retryAfterMs: toldMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },
@@ -125,8 +125,8 @@ export function retryWaitMs(
 }
 
 /**
- * The wait that the upstream asks for, in ms: from the header `Retry-After`, seconds or an HTTP date (RFC 9110 10.2.3), else
- * from the gateway's text (service-facts 9). `nowMs` is the time that a date is compared with.
+ * Returns the wait in milliseconds that the upstream asks for, or `undefined` if it asks for none. Reads the header `Retry-After`, seconds
+ * or an HTTP date (RFC 9110 10.2.3), or else the gateway's text (service-facts 9). A date is compared with `nowMs`.
  */
 export function readRetryAfter(header: string | undefined, body: string, nowMs: number): number | undefined {
   const text = header?.trim() ?? /try again in (\d{1,6}) seconds/i.exec(body)?.[1]

@@ -9,29 +9,29 @@ import { overloaded } from './call-budget.ts'
 import type { Connections, ConnectionUser, ConnectionWait } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
 
-/** The head of a final reply. */
+/** The head of a final response. */
 export interface ReplyHead {
   readonly status: number
   readonly reason: string
   readonly fields: ReplyFields
 }
 
-/** Where a reply goes, piece by piece; one of `onEnd` and `onFailure` is the last call. */
+/** Receives a reply piece by piece. The last call is either `onEnd` or `onFailure`. */
 export interface ReplySink {
-  /** Called right before the request is written; where it throws, nothing is sent, and the call fails with that error. */
+  /** Called right before the request is written. If it throws, nothing is sent, and the call fails with that error. */
   beforeSend(): void
-  /** Throws to refuse the reply: the call then fails with that error. */
+  /** May throw to refuse the reply. The call then fails with that error. */
   onHead(head: ReplyHead): void
-  /** False: no more before `StreamCall.resume`. */
+  /** Returns false to pause the reply until `StreamCall.resume`. */
   onData(chunk: Buffer): boolean
   onEnd(): void
-  /** There is no whole reply. `sent`: the request was written, or a part of it, and may have been applied. */
+  /** Called if no whole reply arrived. `sent` is true if any part of the request was written, so that it may have been applied. */
   onFailure(cause: Error, sent: boolean): void
 }
 
 /**
- * Follows one request through undici's dispatcher and streams its reply to a sink. Not `Pool.request`: the dispatcher shows whether
- * the request left (decision 005). Interim responses and trailers end here.
+ * Sends one request through undici's dispatcher and streams the reply to a sink. Interim responses and trailers are not passed on.
+ * `Pool.request` is not used, because only the dispatcher shows whether the request was sent (decision 005).
  */
 export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
@@ -43,7 +43,7 @@ export class StreamCall implements ConnectionUser {
   private endsWithConnection = false
   private cancelInterim: (() => void) | undefined
 
-  /** `startTimer`: bounds the time to the status line where interim responses keep coming. Default: the call has a deadline. */
+  /** `startTimer` bounds the time to the status line if interim responses keep coming. Default: only the deadline of the call counts. */
   constructor(sink: ReplySink, startTimer?: (expire: () => void) => () => void) {
     this.sink = sink
     this.startTimer = startTimer
@@ -57,11 +57,11 @@ export class StreamCall implements ConnectionUser {
     return this.controller !== undefined
   }
 
-  /** Ends the call; the sink gets the cause as a failure. */
+  /** Ends the call. The sink receives the cause as a failure. */
   abort(cause: Error): void {
     if (this.done) return
     const { controller } = this
-    // The controller's abort closes the connection and reports back before it returns.
+    // The controller's `abort` closes the connection and reports back before it returns.
     if (controller === undefined) this.fail(cause)
     else controller.abort(cause)
   }
@@ -75,7 +75,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It ended while its connection was being made: thrown, because an abort would close the connection.
+    // The call ended while its connection was being made. The error is thrown because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
     this.sink.beforeSend()
     this.controller = controller
@@ -88,7 +88,7 @@ export class StreamCall implements ConnectionUser {
     reason = '',
   ): void {
     if (status < 200) {
-      // Each interim response would begin undici's time for the status line anew.
+      // Each interim response would restart undici's timeout for the status line.
       this.cancelInterim ??= this.startTimer?.(() => this.abort(new errors.HeadersTimeoutError()))
       return
     }
@@ -105,7 +105,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onResponseEnd(): void {
-    // undici takes a reset connection for the end of a body without a length; RFC 9112 8 calls it incomplete.
+    // undici treats a reset connection as the end of a body without a length. RFC 9112 8 calls such a body incomplete.
     if (this.endsWithConnection && this.wasReset?.() === true)
       this.fail(new errors.SocketError('the connection was reset'))
     else if (this.finish(true)) this.sink.onEnd()
@@ -128,13 +128,13 @@ export class StreamCall implements ConnectionUser {
   }
 }
 
-/** How a call ended. */
+/** The result of a call. */
 export interface CallEnd {
-  /** Why there is no whole reply; undefined: there is one. */
+  /** Why there is no whole reply, or `undefined` if there is one. */
   readonly failure: Error | undefined
-  /** Whether the request left: one that left may have been applied. */
+  /** True if the request was sent and may have been applied. */
   readonly sent: boolean
-  /** Of the final status line; 0 where none arrived. */
+  /** Status of the final response, or 0 if none arrived. */
   readonly status: number
   readonly fields: ReplyFields
   /** The body as far as it arrived. */
@@ -143,43 +143,43 @@ export interface CallEnd {
 
 /** The span of a call in a trace. */
 export interface CallTrace {
-  /** Fields of the request: name, value. */
+  /** Header fields to add to the request: name, value. */
   readonly fields: readonly string[]
-  /** Called once, with the status of the reply; undefined: no whole reply arrived. */
+  /** Called once, with the status of the reply, or `undefined` if no whole reply arrived. */
   end(status: number | undefined): void
 }
 
 export interface CallOptions {
   readonly clock: Clock
-  /** What the call shares its deadline with. */
+  /** The calls that share a deadline with this call. */
   readonly group: CallGroup
-  /** A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
+  /** Maximum size of the reply. A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Called in the turn of the event loop in which the request is written: where it throws, nothing is sent, and that error is the failure. */
+  /** Called in the turn of the event loop that writes the request. If it throws, nothing is sent and the call fails with that error. */
   readonly beforeSend?: (() => void) | undefined
-  /** Called once for a call that left: with its status, or undefined where none arrived, and the time until then. */
+  /** Called once for a call that was sent, with its status, or `undefined` if none arrived, and the time until then. */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
-  /** Begins the span of the call; undefined: it is not traced. */
+  /** Begins the span of the call. Returns `undefined` if the call is not traced. */
   readonly trace?: (() => CallTrace | undefined) | undefined
 }
 
-/** A request with its fields as a list: name, value. */
+/** A request whose header fields are a list: name, value. */
 interface CallRequest extends Dispatcher.DispatchOptions {
   readonly headers: string[]
 }
 
-/** Calls with one deadline, which can be withdrawn together. */
+/** Calls that share one deadline and can be withdrawn together. */
 export class CallGroup {
   readonly leftMs: () => number
   private readonly clock: Clock
-  // Reused slots: listeners of a signal, timers of their own or the copies of a Set's table would keep calls from being collected early.
+  // Slots are reused, because listeners of a signal, own timers or copies of a `Set`'s table would keep calls from being collected early.
   private readonly calls: (StreamCall | undefined)[] = []
   private readonly free: number[] = []
   private cancelTimer: (() => void) | undefined
 
-  /** `leftMs`: time for whole calls, the wait for a connection and the last byte of the reply included. */
+  /** `leftMs` returns the time left for whole calls, including the wait for a connection and the last byte of the reply. */
   constructor(clock: Clock, leftMs: () => number) {
     this.clock = clock
     this.leftMs = leftMs
@@ -188,7 +188,7 @@ export class CallGroup {
   add(call: StreamCall): number {
     const slot = this.free.pop() ?? this.calls.length
     this.calls[slot] = call
-    // A timer counts whole milliseconds, and must not end before the time is over.
+    // A timer counts whole milliseconds and must not fire before the deadline.
     this.cancelTimer ??= this.clock.after(Math.ceil(Math.max(0, this.leftMs())), () => this.expire())
     return slot
   }
@@ -201,7 +201,7 @@ export class CallGroup {
     this.cancelTimer = undefined
   }
 
-  /** Ends the calls that have not left. */
+  /** Ends the calls that have not been sent. */
   withdraw(reason: Error): void {
     for (const call of this.calls.slice()) if (call?.isSent() === false) call.abort(reason)
   }
@@ -215,9 +215,9 @@ export class CallGroup {
 }
 
 /**
- * Sends one request and reads its reply whole. Never rejects. The failure is undici's error, the signal's reason, that of
- * `beforeSend`, `ADP_OVERLOADED` where no connection became free, or `ADP_BUDGET_EXCEEDED` once its time is over. Not
- * undici's `request`: time and bytes are bounded absolutely, and chunks of a few bytes cost no more memory than large ones.
+ * Sends one request and reads its whole reply. Never rejects. The failure is undici's error, the signal's reason, the error of
+ * `beforeSend`, `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not
+ * used: here, time and bytes have absolute limits, and tiny chunks cost no more memory than large ones.
  */
 export function sendCall(
   connections: Connections,
@@ -232,7 +232,7 @@ export function sendCall(
   })
 }
 
-/** Collects the reply of one call, within its time and size. */
+/** Collects the reply of one call within its limits of time and size. */
 class WholeReply implements ReplySink, CallEnd {
   readonly call: StreamCall
   failure: Error | undefined
@@ -290,7 +290,7 @@ class WholeReply implements ReplySink, CallEnd {
     this.onEnd()
   }
 
-  /** The signal was aborted. */
+  /** Handles the abort of the signal. */
   handleEvent(): void {
     const reason: unknown = this.options.signal?.reason
     this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())

@@ -10,18 +10,17 @@ interface ClientCredentials {
   /** Called when the secret is sent, so that it is stored nowhere else. */
   readonly clientSecret: () => string
   readonly scope: string
-  /** Sent as `acr_values=orgselected:<id>`; undefined: left out. */
+  /** Sent as `acr_values=orgselected:<id>`, or omitted if `undefined`. */
   readonly organisation: string | undefined
 }
 
-/** A token and how long it is good. */
 interface IssuedToken {
   readonly token: string
   readonly lifetimeMs: number
 }
 
 const TIMEOUT_MS = 10_000
-/** One hour, where the endpoint does not say (service-facts 11). */
+/** Lifetime in seconds if the endpoint does not name one (service-facts 11). */
 const USUAL_LIFETIME_S = 3_600
 
 const issued = z.object({
@@ -41,9 +40,9 @@ const refusal = z.object({
 })
 
 /**
- * Asks the token endpoint for a token (RFC 6749 4.4). Errors: `ADP_UPSTREAM_UNAVAILABLE` when it cannot be reached or answers
- * 429 or 5xx, `ADP_V3_CREDENTIALS` when it refuses the client, `ADP_UPSTREAM_PROTOCOL` when its answer holds no token. No text of the endpoint and no
- * secret is in them.
+ * Requests a token from the token endpoint (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or answers
+ * 429 or 5xx, `ADP_V3_CREDENTIALS` if it refuses the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no
+ * secret and no text of the endpoint.
  */
 export async function fetchToken(client: ClientCredentials): Promise<IssuedToken> {
   const form = new URLSearchParams({
@@ -81,29 +80,29 @@ function unavailable(message: string, cause?: unknown): AdapterError {
 
 /** The tokens of one partner. */
 export interface TokenSource {
-  /** A token that is good now. Rejects with the error of the endpoint when there is none. */
+  /** Returns a valid token. Rejects with the endpoint's error if there is none. */
   token(): Promise<string>
-  /** A token other than `refused`, which the service did not take. */
+  /** Returns a token other than `refused`, which the service rejected. */
   renew(refused: string): Promise<string>
 }
 
 interface TokenSourceOptions {
-  /** Asks for a new token. */
+  /** Requests a new token. */
   readonly fetch: () => Promise<IssuedToken>
-  /** Milliseconds that never go back. */
+  /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number
 }
 
-/** From this share of its lifetime on a token is replaced, while it is still used. */
+/** The part of its lifetime after which a token is replaced while it is still used. */
 const REFRESH_AT = 0.8
-/** A token that is used must still be good when it arrives. */
+/** Time that a token must still be valid when it is used, so that it is valid when it arrives. */
 const LEAST_LEFT_MS = 5_000
-/** Pause after a failed early refresh. */
+/** Pause after an early refresh that failed. */
 const PAUSE_MS = 5_000
 
 /**
- * Creates a cache of one token: fetched when first needed, replaced in the background at 80 % of its lifetime, one request at a
- * time however many ask. While the endpoint fails, the old token serves to its end.
+ * Creates a cache of one token. The token is fetched on first use and replaced in the background at 80 % of its lifetime, with one request
+ * at a time however many callers wait. While the endpoint fails, the old token is used until it expires.
  */
 export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
   let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined
@@ -128,7 +127,7 @@ export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSo
     token: () => {
       const now = nowMs()
       if (cached === undefined || cached.endMs <= now) return once()
-      // The token in use is still valid; the next call sees the result of the early refresh.
+      // The token is still valid. The next call uses the result of the early refresh.
       if (cached.refreshMs <= now && pausedUntilMs <= now) once().catch(() => undefined)
       return Promise.resolve(cached.token)
     },

@@ -6,37 +6,36 @@ import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
 import { readOverContinue } from './read-over-continue.ts'
 
-/** A call that left for the upstream, up to its status line. */
+/** A call that was sent to the upstream, up to its status line. */
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
-  /** Undefined: no reply arrived. */
+  /** `undefined` if no reply arrived. */
   readonly status: number | undefined
-  /** From the request on the connection to the status line, or to the end without one. */
+  /** Time from writing the request to the status line, or to the failure. */
   readonly durationMs: number
 }
 
-/** Called for every call that left. */
+/** Called for every call that was sent. */
 export type OnCall = (call: UpstreamCall) => void
 
-/** How long an upstream may take. */
 export interface UpstreamTimeouts {
   readonly connectMs: number
-  /** From the request sent to the status line. */
+  /** Time from the end of the request to the status line. */
   readonly headersMs: number
-  /** Between two pieces of the body. Default 20,000. */
+  /** Time between two pieces of the body. Default 20,000. */
   readonly bodyMs?: number | undefined
 }
 
 const BODY_MS = 20_000
 const IDLE_MS = 4_000
-/** How long a request with a client waits for a connection. */
+/** How long a request with a client waits for a connection, in milliseconds. */
 const ACQUIRE_MS = 10_000
 
 /**
- * The options of every connection to an upstream: HTTP/1.1, since with HTTP/2 undici does not show when a request leaves. Idle
- * connections are dropped after 4 s, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
- * request whose outcome is unknown. A server that names a longer time does not extend it: it knows nothing of what is between it and here.
- * `onOpened` is called with each socket.
+ * Returns the options of every connection to an upstream. They use HTTP/1.1, because with HTTP/2 undici does not show when a request is
+ * sent. Idle connections are closed after 4 s, before usual gateways close them: a connection that closes as it is reused costs a request
+ * with an unknown outcome. A longer time named by the server is ignored, because the server does not know what is between it and the
+ * adapter. `onOpened` is called with each socket.
  */
 export function toClientOptions(
   { connectMs, headersMs, bodyMs = BODY_MS }: UpstreamTimeouts,
@@ -63,15 +62,15 @@ export function toClientOptions(
   }
 }
 
-/** A request's handler, as far as its connection goes. */
+/** The callbacks that a request gives to the connection pool. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
-  /** True once it needs no connection any longer. */
+  /** Returns true once the request needs no connection any more. */
   isDone(): boolean
-  /** Called at the moment when it is done, once; `replied`: the end of the reply has come just now. */
+  /** Called once when the request is done. `replied` is true if the end of the reply has just arrived. */
   onDone: ((replied: boolean) => void) | undefined
-  /** Set when it gets a connection: true once that connection has failed, rather than closed. */
+  /** Set when the request gets a connection. Returns true if that connection failed rather than closed. */
   wasReset: (() => boolean) | undefined
-  /** Called where no connection becomes free for it in time. */
+  /** Called if no connection becomes free in time. */
   onRefused(): void
   onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
 }
@@ -79,23 +78,20 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
 /** How a request waits for a connection. */
 export interface ConnectionWait {
   readonly queueKey?: QueueKey | undefined
-  /** Longest wait, ms, but never longer than `acquireMs`; undefined: as long as its handler is not done. */
+  /** Longest wait in milliseconds, capped at `acquireMs`. If `undefined`, the request waits until it is done. */
   readonly waitMs?: number | undefined
   readonly signal?: (() => AbortSignal) | undefined
 }
 
-/** Connections to one upstream, divided between its users, with one request at a time on each. */
+/** Connections to one upstream, shared fairly between clients, with one request at a time on each. */
 export interface Connections {
-  /** Sends a request over a free connection, or over the next that becomes free for its queue key. */
+  /** Sends a request over a free connection, or over the next one that becomes free for its queue key. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
-  /**
-   * Calls one of the two, once: `use` when a connection that the caller opens itself may be used, with the function to call when it no
-   * longer is.
-   */
+  /** Reserves a connection that the caller opens itself. Calls `use`, with the function that gives it back, or `refused`. */
   enter(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
-  /** Connections in use. */
+  /** Returns the number of connections in use. */
   held(): number
-  /** Waits for earlier requests, then closes the connections; a later request fails. */
+  /** Waits for earlier requests, then closes the connections. Later requests fail. */
   close(): Promise<void>
 }
 
@@ -103,30 +99,29 @@ interface ConnectionsOptions {
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
   readonly clock: Clock
-  /** Longest wait for a connection of a request that has `waitMs`, ms. Default 10,000. */
+  /** Longest wait for a connection of a request that has `waitMs`, in milliseconds. Default 10,000. */
   readonly acquireMs?: number | undefined
   readonly onRefusal?: ((reason: Refusal) => void) | undefined
   /** Opens one connection. Default: with undici. */
   readonly open?: OpenConnection | undefined
 }
 
-/** Requests that may wait for a connection; each owner has its share of these. */
+/** Maximum number of requests that wait for a connection, divided between owners. */
 const MAX_WAITING = 1_024
 
-/** One connection, opened again by its next request where it was closed. */
+/** One connection. It is opened again by its next request after it was closed. */
 export interface Connection {
   readonly client: Pick<Dispatcher, 'dispatch'> & { close(): Promise<void> }
-  /** True once it has failed, rather than closed. */
+  /** Returns true if the connection failed rather than closed. */
   readonly wasReset: () => boolean
 }
 
-/** Creates a connection to an origin. */
 export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts) => Connection
 
 /**
- * Creates the connections, each opened when it is needed first. Not undici's `Pool`: that gives a connection its next request
- * once it is idle, here it gets it while the reply before ends. Undici then sets no timer for an idle connection and spends no
- * turn of the event loop on finding out whether it was closed meanwhile: 33 us of processor time a mark in place of 40 (decision 005).
+ * Creates the connections, each of which is opened on first use. undici's `Pool` is not used: it gives a connection its next request once
+ * the connection is idle, while this pool does so as the previous reply ends. undici then needs no timer for an idle connection and no
+ * turn of the event loop to find out whether it was closed: 33 us of processor time per mark instead of 40 (decision 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
   const {
@@ -166,10 +161,10 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
       leave(holder)
       return
     }
-    // The quota has a place, so there is a free connection, or room for another.
+    // The quota has a place, so there is a free connection or room for another.
     const connection = free.pop() ?? open()
     user.wasReset = connection.wasReset
-    // In the middle of a failure undici takes no other request.
+    // While it handles a failure, undici accepts no other request.
     user.onDone = (replied) =>
       replied ? leave(holder, connection) : queueMicrotask(() => leave(holder, connection))
     connection.client.dispatch(request, user)

@@ -1,49 +1,49 @@
 import type { Clock } from '../clock.ts'
 
-/** The client that calls, connections and bytes are charged to: queues and quotas are divided by it. */
+/** The client that a queue or quota charges for calls, connections and bytes. */
 export interface QueueKey {
   readonly partner: string
-  /** Unique over all partners. */
+  /** Unique across partners. */
   readonly owner: string
-  /** False until V3 has accepted the credentials that the request showed. */
+  /** Returns true once V3 has accepted the credentials of the request. */
   isAccepted(): boolean
 }
 
 /** The holder that stands for all clients whose credentials V3 has not accepted yet. */
 export const NEWCOMERS = ''
 
-/** The key of callers that divide nothing between clients. */
+/** The key of callers that do not divide anything between clients. */
 export const soleQueue: QueueKey = { partner: '-', owner: '-', isAccepted: () => true }
 
-/** The holder whose quota is charged now: the owner, or all newcomers together. */
+/** Returns the holder that is charged now: the owner, or all newcomers together. */
 export function holderOf(queueKey: QueueKey): string {
   return queueKey.isAccepted() ? queueKey.owner : NEWCOMERS
 }
 
-/** A quantity that several holders use at the same time: connections, bytes, places in a queue. */
+/** A quantity that several holders use at the same time: connections, bytes or places in a queue. */
 export interface Quota {
-  /** Whether the holder may take `count` more now. */
+  /** Returns true if the holder may take `count` more now. */
   mayTake(holder: string, count?: number): boolean
-  /** Takes `count`, allowed or not. */
+  /** Takes `count` without checking the limit. */
   take(holder: string, count?: number): void
   release(holder: string, count?: number): void
-  /** The amount that all holders have. */
+  /** Returns the total of all holders. */
   held(): number
-  /** Changes the capacity; amounts that are held stay, even if they exceed it. */
+  /** Changes the capacity. Holders keep what they have, even if the total exceeds the new capacity. */
   resize(capacity: number): void
 }
 
-/** A holder may have this many times as much as is free: one alone gets eight ninths, two get eight seventeenths each. */
+/** A holder may have this many times the free amount: one holder alone gets eight ninths, two holders get eight seventeenths each. */
 const TIMES_FREE = 8
-/** Newcomers together get at most this fraction of the capacity. */
+/** The fraction of the capacity that all newcomers together may have. */
 const NEWCOMERS_FRACTION = 1 / 4
-/** A smaller quota is given out whole: there is nothing to keep in reserve. */
+/** A smaller quota is given out whole, because there is nothing to keep in reserve. */
 const SMALLEST_DIVIDED = 4
 
 /**
- * Creates a quota that keeps a reserve for the next holder. The limit of a holder is not a fixed number but a multiple of the
- * free amount (dynamic thresholds, as switches divide their packet memory): a holder that is alone may use nearly all of it,
- * each further one lowers the limit of the others, and the last unit goes to a holder that has none (decision 008).
+ * Creates a quota that keeps a reserve for the next holder. A holder's limit is a multiple of the free amount (dynamic thresholds, as
+ * switches divide their packet memory): a holder alone may use nearly all of it, each further holder lowers the limit of the others, and
+ * the last unit goes to a holder that has none (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
   let capacity = initialCapacity
@@ -78,40 +78,39 @@ export function createQuota(initialCapacity: number): Quota {
   }
 }
 
-/** The purpose of a call: writes go before reads, reads before comparison. */
+/** The purpose of a call. Writes go before reads, and reads before comparison. */
 export type CallPriority = 'write' | 'read' | 'comparison'
 
 const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 
-/** Why a call may not leave: too many of its owner wait already, it waited too long, or its caller has gone. */
+/** Why a call may not be sent: too many calls of its owner wait already, its wait ended, or its caller has disconnected. */
 export type Refusal = 'full' | 'deadline' | 'gone'
 
-/** What admitted calls use: tokens of a rate, or connections. */
+/** What admitted calls consume: tokens of a rate limit, or connections. */
 interface Supply {
-  /** Whether a call of this holder may leave now. */
+  /** Returns true if a call of this holder may be sent now. */
   mayTake(holder: string): boolean
   take(holder: string): void
 }
 
-/** A call that asks to leave. One of `admit` and `refuse` is called, once: at once or later. */
+/** A call that waits for admission. Either `admit` or `refuse` is called, once, immediately or later. */
 interface QueuedCall {
   readonly queueKey: QueueKey
   readonly priority: CallPriority
-  /** Longest wait, ms; undefined: without end, and without a place in the bounded queue: its caller bounds how many wait. */
+  /** Longest wait in milliseconds. If `undefined`, the call waits without limit, and its caller bounds how many calls wait. */
   readonly waitMs?: number | undefined
-  /** Gives the place in the queue back when it aborts; called where the call has to wait. */
+  /** Returns a signal that gives the place in the queue back when it aborts. Called if the call has to wait. */
   readonly signal?: (() => AbortSignal) | undefined
-  /** The call may leave; `holder` is charged. */
+  /** Called when the call may be sent; `holder` is charged. */
   admit(holder: string): void
   refuse(reason: Refusal): void
 }
 
-/** A call in its line. */
 type Waiter = Pick<QueuedCall, 'queueKey' | 'admit'>
 
 /**
- * Admits calls as the supply allows, the others wait: by priority, within a priority partners take turns, within a partner its
- * owners, and an owner keeps its order. Owners that V3 has not accepted have one turn together, as if they were one more partner.
+ * Admits calls as the supply allows and queues the others by priority. Within a priority, partners take turns; within a partner, owners
+ * take turns; and each owner's calls stay in order. All owners that V3 has not accepted share one turn, as if they were one more partner.
  */
 export class FairQueue {
   private readonly supply: Supply
@@ -124,7 +123,7 @@ export class FairQueue {
   }
   private isServing = false
 
-  /** `maxWaiting`: calls that may wait at the same time, divided between owners. */
+  /** `maxWaiting` is the number of calls that may wait at the same time, divided between owners. */
   constructor(supply: Supply, clock: Clock, maxWaiting: number) {
     this.supply = supply
     this.clock = clock
@@ -186,9 +185,9 @@ export class FairQueue {
     this.serve()
   }
 
-  /** Admits as many calls as may leave now; to be called when the supply has grown. */
+  /** Admits as many calls as possible. Must be called when the supply has grown. */
   serve(): void {
-    // A call that ends at once must not admit the next one from within: thousands would nest.
+    // A call that ends at once must not admit the next one from within, because thousands of calls would nest.
     if (this.isServing) return
     this.isServing = true
     for (let next = this.shift(); next !== undefined; next = this.shift()) {
@@ -208,9 +207,9 @@ export class FairQueue {
   }
 }
 
-/** The waiting calls of one priority. The maps are in the order of turns: who was served goes to the end. */
+/** The waiting calls of one priority. The maps are in the order of turns: a partner or owner that was served moves to the end. */
 class FairLine {
-  /** By partner, or all newcomers; the calls of each owner in the order of arrival. */
+  /** Owners by partner, or all newcomers, with their calls in the order of arrival. */
   private readonly groups = new Map<string, Map<string, Waiter[]>>()
   private count = 0
 
@@ -219,7 +218,7 @@ class FairLine {
   }
 
   push(waiter: Waiter): void {
-    // Calls that the owner waits for since before it was accepted stay ahead.
+    // Keeps first-in, first-out order for calls that were queued before V3 accepted the owner.
     this.promote()
     this.add(waiter)
     this.count += 1
@@ -240,7 +239,7 @@ class FairLine {
     }
   }
 
-  /** Takes out the next call whose holder may be served. */
+  /** Removes and returns the next call whose holder may be served. */
   shift(supply: Supply): Waiter | undefined {
     if (this.count === 0) return undefined
     this.promote()
@@ -269,7 +268,7 @@ class FairLine {
     else waiters.push(waiter)
   }
 
-  /** Moves the owners that V3 has accepted since to their partner. */
+  /** Moves owners that V3 has accepted in the meantime to their partner. */
   private promote(): void {
     const newcomers = this.groups.get(NEWCOMERS)
     if (newcomers === undefined) return
@@ -282,7 +281,7 @@ class FairLine {
   }
 }
 
-/** The only entry has its turn again: it costs nothing. */
+/** A single entry stays where it is, which costs nothing. */
 function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value): void {
   if (map.size === 1) return
   map.delete(key)

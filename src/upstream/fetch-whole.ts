@@ -5,7 +5,7 @@ import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
 import { MAX_RECORD_NODES, parseJson } from './reply-json.ts'
 
-/** Of a reply that is read as JSON. */
+/** Maximum size of a reply that is read as JSON. */
 const MAX_JSON_BYTES = 1_048_576
 
 interface WholeRequest {
@@ -14,7 +14,7 @@ interface WholeRequest {
   readonly body?: string
 }
 
-/** A reply; its body is undefined where it is larger than asked for. */
+/** A reply. Its body is `undefined` if it is larger than the limit. */
 interface FetchedReply {
   readonly status: number
   readonly contentType: string | undefined
@@ -22,8 +22,8 @@ interface FetchedReply {
 }
 
 /**
- * Sends one request. Rejects where no whole reply comes in time. The dispatcher is always given: undici's global one may be another program's,
- * and Node's `fetch` sets that of an older undici.
+ * Sends one request. Rejects if no whole reply arrives in time. The dispatcher is always passed on, because undici's global dispatcher may
+ * belong to another program, and Node's `fetch` sets that of an older undici.
  */
 async function fetchWhole(
   dispatcher: Dispatcher,
@@ -51,8 +51,8 @@ async function fetchWhole(
 }
 
 /**
- * Sends one request, for calls that are rare: over a connection of its own. `json` is undefined where the body is not JSON, or is
- * larger than a mebibyte. Rejects where no whole reply comes in time.
+ * Sends one request over a connection of its own, for calls that are rare. `json` is `undefined` if the body is not JSON or is larger than
+ * 1 MiB. Rejects if no whole reply arrives in time.
  */
 export async function fetchJson(
   url: URL,
@@ -68,9 +68,9 @@ export async function fetchJson(
   }
 }
 
-/** GETs of whole replies from any address. */
+/** Reads whole replies from any address. */
 export interface WholeReader {
-  /** Undefined: no whole reply came in time, or it was larger than allowed. Never rejects. */
+  /** Returns the reply, or `undefined` if no whole reply arrived in time or it was too large. Never rejects. */
   get(
     url: URL,
     headers: Readonly<Record<string, string>>,
@@ -79,11 +79,11 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-/** Creates connections for a reader: at most `connections` to each address. */
+/** Creates connections for a reader, with at most `connections` to each address. */
 export const createReaderConnections = (connections: number, timeouts: UpstreamTimeouts): Dispatcher =>
   new Agent({ connections, ...toClientOptions(timeouts) })
 
-/** Creates the reader over these connections, which it closes; replies are asked for without an encoding. */
+/** Creates a reader over these connections, which it closes. It requests replies without an encoding. */
 export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): WholeReader {
   return {
     get: async (url, headers, timeoutMs) => {

@@ -10,28 +10,27 @@ import {
   soleQueue,
 } from './fair-queue.ts'
 
-/** Whether a call may leave; refused, nothing must be sent. */
+/** Whether a call may be sent. After a refusal nothing may be sent. */
 export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
   | { readonly admitted: false; readonly waitedMs: number; readonly reason: Refusal }
 
-/** Called with the decision on every call that asked to leave. */
 type OnAdmission = (priority: CallPriority, admission: Admission) => void
 
 interface RateLimitOptions {
-  /** Calls that may leave in any second; a fraction means one call in more than a second. */
+  /** Calls that may be sent in any second. A fraction means one call in more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock
-  /** Calls that may wait at the same time, divided between owners; more are turned away. Default 1000. */
+  /** Maximum number of waiting calls, divided between owners. Further calls are refused. Default 1000. */
   readonly maxWaiting?: number
   /** Called with the decision on every call. */
   readonly onAdmission?: OnAdmission | undefined
   /**
-   * Shared with other instances that call with the same key: the limit then holds for all of them together. Until a client of the key is
-   * accepted, each instance limits its own calls, so that nothing is stored for a key that anybody made up.
+   * Slots shared with other instances that use the same key, so that the limit holds for all instances together. Until a client with the
+   * key is accepted, each instance limits its own calls, so that nothing is stored for a made-up key.
    */
   readonly slots?: RateSlots | undefined
-  /** False for a key that a client shows: its slots are shared once a client of the key is accepted. Default true. */
+  /** False for a key that a client sent: its slots are shared only once a client with the key is accepted. Default true. */
   readonly isConfigured?: boolean
 }
 
@@ -45,13 +44,13 @@ interface RateLimitOptions {
  * if (reply.statusCode === 429) rateLimit.pauseFor(waitMs) // then acquire again, or give up
  * ```
  *
- * One `acquire` is one request on the wire: a page, a record, or a whole `$batch`. It is never released.
+ * One `acquire` covers one request on the wire: a page, a record or a whole `$batch`. It is never released.
  */
 export interface RateLimit {
   /**
-   * Resolves when the call may leave, or when it is clear that it may not. Never rejects. Calls leave by priority; within one
-   * priority partners take turns, within a partner its owners, and an owner keeps its order. `waitMs` is the longest wait; `signal`
-   * gives the place in the line back.
+   * Resolves when it is clear whether the call may be sent. Never rejects. Calls are sent by priority; within a priority, partners take
+   * turns; within a partner, owners take turns; and each owner's calls stay in order. `waitMs` is the longest wait. `signal` gives the
+   * place in the queue back.
    */
   acquire(
     priority: CallPriority,
@@ -59,25 +58,26 @@ export interface RateLimit {
     queueKey?: QueueKey,
     signal?: AbortSignal,
   ): Promise<Admission>
-  /** Pauses all calls for `ms`, because the upstream answered 429. Never shortens an earlier pause. */
+  /** Pauses all calls for `ms` because the upstream answered 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
   /**
-   * Time since the upstream last answered 429, ms, or since the pause of another instance ended: negative while that lasts, Infinity without
-   * one. Undefined: the store that the instances share cannot be reached. What others do is known within a second.
+   * Returns the time in milliseconds since the upstream last answered 429 or since another instance's pause ended: negative while that
+   * pause lasts, `Infinity` if there was none, `undefined` if the shared store cannot be reached. A pause of another instance is known
+   * within a second.
    */
   sincePauseMs(): Promise<number | undefined>
-  /** Changes the rate; calls that wait and calls that left keep their places. */
+  /** Changes the rate. Calls that wait or were sent still count. */
   setRate(callsPerSecond: number): void
-  /** How many calls of this kind wait. */
+  /** Returns the number of waiting calls of this priority. */
   waiting(priority: CallPriority): number
-  /** True when nothing waits and nothing left within the window: it need not be kept. */
+  /** Returns true if no call waits and none was sent within the window, so that the limit may be dropped. */
   isIdle(): boolean
 }
 
-/** How old the answer about pauses of other instances may be. */
+/** Maximum age of the answer about pauses of other instances, in milliseconds. */
 const KNOWN_MS = 1_000
 
-/** Creates a rate limit: a queue of calls and the tokens that let them leave, of this instance or reserved among all. */
+/** Creates a rate limit: a queue of calls, and the tokens that admit them, either of this instance or reserved among all instances. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
   const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const limit = toCallLimit(callsPerSecond)
@@ -89,10 +89,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
-  /** The same of all instances, and when the store was asked for it. */
+  /** The last pause of all instances, and when the store was asked for it. */
   let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
-  /** Undefined: `serve` is called when it is known. */
+  /** Returns the time until the next call may be sent. If it is `undefined`, `serve` is called once the time is known. */
   const waitMs = (): number | undefined => {
     const tokenMs = tokens.waitMs(Math.max(1, queue.size))
     return tokenMs === undefined ? undefined : Math.max(tokenMs, pausedUntilMs - clock.nowMs())
@@ -166,25 +166,25 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 }
 
-/** The rate limits of all subscription keys; partners with one key share its calls (service-facts 9). */
+/** The rate limits of all subscription keys. Partners with the same key share its calls (service-facts 9). */
 export interface RateLimits {
   /**
-   * The limit of a key. Of several rates that are asked for, the lowest applies from then on. `isConfigured`, true by default: the key is none
-   * that a client may have made up.
+   * Returns the limit of a key. If several rates are requested, the lowest applies from then on. `isConfigured` is false for a key that a
+   * client may have made up. Default true.
    */
   of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
-  /** Lets the next requested rate of each key apply, whether it is lower or higher; sent and waiting calls still count. */
+  /** Lets the next requested rate of each key apply, lower or higher. Calls that wait or were sent still count. */
   forgetRates(): void
-  /** How many calls of this kind wait, over all keys. */
+  /** Returns the number of waiting calls of this priority over all keys. */
   waiting(priority: CallPriority): number
 }
 
-/** Keys may come from clients: beyond this number idle ones are dropped. */
+/** Number of keys from which idle ones are dropped, because clients may send any key. */
 const MAX_KEPT = 1_000
 
 /**
- * Creates the register; keys are kept as hashes. `onAdmission` is called for the calls of all keys; `slotsOf` gives the slots
- * that instances share, by the hash of the key.
+ * Creates the register. Keys are stored as hashes. `onAdmission` is called for the calls of all keys. `slotsOf` returns the slots that
+ * instances share, by the hash of the key.
  */
 export function createRateLimits(
   clock: Clock,
@@ -228,42 +228,42 @@ export function createRateLimits(
   }
 }
 
-/** So many calls may leave within any window. */
+/** Maximum number of calls in any window of this length. */
 export interface CallLimit {
   readonly calls: number
   readonly windowMs: number
 }
 
-/** When calls may leave; asking and taking are apart, since a token goes to the first in the queue at that time. */
+/** Decides when calls may be sent. Asking and taking are separate, because a token goes to the first call in the queue at that time. */
 interface CallTokens {
-  /** Time until the next call may leave; undefined: not known yet, and the caller is notified once it is. */
+  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet; the caller is then notified once it is. */
   waitMs(wanted: number): number | undefined
   /** Uses the token that is available. */
   take(): void
   isIdle(): boolean
-  /** Changes the limit. Calls sent within the current window still count, so that a change gives no calls away. */
+  /** Changes the limit. Calls sent within the current window still count, so that a change does not allow extra calls. */
   setLimit(limit: CallLimit): void
 }
 
-/** A window is this much longer than the upstream's, since calls do not all take the same time to get there. */
+/** How much longer a window is than the upstream's, because calls take different times to arrive. */
 const JITTER_MS = 50
 
-/** The limit that keeps any second to `callsPerSecond`; a fraction means one call in more than a second. */
+/** Returns the limit that allows `callsPerSecond` in any second. A fraction means one call in more than a second. */
 function toCallLimit(callsPerSecond: number): CallLimit {
   const calls = Math.max(1, Math.floor(callsPerSecond))
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
 }
 
 /**
- * The tokens of this instance, each of which returns one window after it was taken. So no second ever sees more calls than
- * allowed, also when the upstream counts a sliding window, and a small batch leaves at once.
+ * Creates the tokens of this instance. Each token returns one window after it was taken, so that no second has more calls than allowed,
+ * even if the upstream counts a sliding window, and a small batch is sent at once.
  */
 function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   let { calls: tokens, windowMs } = initial
-  /** When the latest calls left, as many as the highest limit so far has tokens; the oldest is at `next`. */
+  /** When the latest calls were sent, one entry for each token of the highest limit so far. The oldest entry is at `next`. */
   let leftMs = new Array<number>(tokens).fill(-Infinity)
   let next = 0
-  /** When the token that the `nth` latest call took may be taken again. */
+  /** Returns when the token of the `nth` latest call may be taken again. */
   const backMs = (nth: number): number =>
     (leftMs[(next - nth + leftMs.length) % leftMs.length] ?? -Infinity) + windowMs
   return {
@@ -285,31 +285,30 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 /** Slots of one subscription key that several instances share. */
 export interface RateSlots {
   /**
-   * Reserves slots of all instances and resolves with the time until each, in order. Undefined: the shared store cannot be
-   * reached, and each instance applies the limit on its own. Never rejects.
+   * Reserves slots among all instances and returns the time until each, in order. Returns `undefined` if the shared store cannot be
+   * reached; each instance then applies the limit on its own. Never rejects.
    */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   /** Pauses the calls of all instances for this time. */
   pauseFor(ms: number): void
-  /** Time since the last pause of all instances ended, ms: negative while it lasts, Infinity without one. Undefined: the store cannot be reached. */
+  /** Returns the time in milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
   sincePauseMs(): Promise<number | undefined>
 }
 
-/** This share of a window's slots is reserved at a time: few questions, and no instance has to wait long for another. */
+/** Divisor of a window's slots that are reserved at a time: few queries, and no instance waits long for another. */
 const SHARE = 4
-/** The window of all instances is longer by this time, since the age of a slow reply is unknown. */
+/** How much longer the window of all instances is, because the age of a slow reply is unknown. */
 const ANSWER_MS = 100
 
-/** A slot that was reserved. */
 interface Reserved {
   readonly atMs: number
-  /** Used later it could be one call too many. */
+  /** After this time the slot could be one call too many. */
   readonly untilMs: number
 }
 
 /**
- * Tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time
- * is lost. While `shared` gives no slots, this instance limits its own calls. `onKnown` is called when a time that was asked for is known.
+ * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is
+ * lost. While `shared` returns no slots, this instance limits its own calls. `onKnown` is called once a requested time is known.
  */
 function createReservedSlots(
   own: CallLimit,

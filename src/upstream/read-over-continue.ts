@@ -1,20 +1,20 @@
 import type { Socket } from 'node:net'
 
-/** The status line of an interim reply up to the last two digits of its status. */
+/** The status line of an interim response up to the last two digits of its status. */
 const INTERIM = Buffer.from('HTTP/1.1 1')
 const STATUS_END = INTERIM.length + 2
 const [ZERO, TWO, CR, LF] = [0x30, 0x32, 0x0d, 0x0a]
 
 /**
- * Makes a connection read over a `100 Continue` that nobody asked for (RFC 9110 15.2.1). undici takes it for a broken reply, and the reply
- * of a write that was applied would be lost. Its status becomes 102, which undici reads over as it does every other interim reply. Only
- * the heads of interim replies are looked at: they begin with each write to the connection, which carries one request at a time.
+ * Makes a connection skip a `100 Continue` that nobody asked for (RFC 9110 15.2.1). undici treats it as a broken reply, and the reply to a
+ * write that was applied would be lost. The status is changed to 102, which undici skips like every other interim response. Only heads of
+ * interim responses are examined: they begin after each write, and the connection carries one request at a time.
  */
 export function readOverContinue(socket: Socket): void {
   const read = socket.read.bind(socket) as (size?: number) => unknown
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isAtHead = false
-  /** Characters of the status line that have come. */
+  /** Number of characters of the status line that have arrived. */
   let seen = 0
   let isZero = false
   let isEmptyLine = false
@@ -26,7 +26,7 @@ export function readOverContinue(socket: Socket): void {
       else if (seen < STATUS_END) {
         if (isZero && byte === ZERO) chunk[at] = TWO
       } else if (byte === LF) {
-        // An empty line ends the head; the next one may be of another interim reply.
+        // An empty line ends the head. Another interim response may follow.
         if (isEmptyLine) seen = -1
         isEmptyLine = !isEmptyLine
       } else if (byte !== CR) isEmptyLine = false

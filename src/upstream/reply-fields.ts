@@ -1,9 +1,9 @@
-/** The fields of a reply as a client of HTTP gives them: name, value, name, value. Any other form counts as no fields. */
+/** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as no fields. */
 type RawFields = readonly (string | Buffer)[] | object | null | undefined
 
 /**
- * Reads the header fields of a reply (RFC 9110 5.3). All code reads a field here: undici gives a field that is repeated as a list where
- * its types promise a text.
+ * Reads the header fields of a reply (RFC 9110 5.3). All code reads fields through this class, because undici returns a list for a
+ * repeated field where its types promise a string.
  */
 export class ReplyFields {
   private readonly raw: readonly (string | Buffer)[]
@@ -12,24 +12,24 @@ export class ReplyFields {
     this.raw = Array.isArray(raw) ? (raw as readonly (string | Buffer)[]) : []
   }
 
-  /** Returns the names and values in the received order and case: name, value, name, value. */
+  /** Returns the names and values in their received order and case: name, value, name, value. */
   list(): string[] {
     return this.raw.map(textOf)
   }
 
-  /** Returns every value of a field, in the received order. `name` is in lower case. */
+  /** Returns every value of a field in the received order. `name` is in lower case. */
   all(name: string): string[] {
     const values: string[] = []
     for (let at = 0; at + 1 < this.raw.length; at += 2) {
       const [own, value] = [this.raw[at], this.raw[at + 1]]
-      // Text is only made of a name that may be the wanted one: every reply passes here.
+      // Every reply passes here, so a name is only decoded if its length matches.
       if (own?.length !== name.length || value === undefined) continue
       if (textOf(own).toLowerCase() === name) values.push(textOf(value).trim())
     }
     return values
   }
 
-  /** Returns the value of a field, or `undefined` if the reply has no such field, or has several that contradict each other. */
+  /** Returns the value of a field, or `undefined` if the reply does not have the field or has several values that differ. */
   one(name: string): string | undefined {
     const [first, ...others] = this.all(name)
     return others.every((other) => other === first) ? first : undefined

@@ -1,20 +1,19 @@
-/** No reply of the service is nested deeper than a dozen levels. What walks through a value may use the stack for each of these. */
+/** Maximum nesting, ten times that of any reply. Code that walks through a value may use the stack for each level. */
 const MAX_NESTING = 128
 
 /** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */
 export const MAX_RECORD_NODES = 4_096
-/** The `maxNodes` of what is parsed at once: each may take up to a microsecond. A page of 1,000 marks has 20,000. */
+/** The `maxNodes` of a text that is parsed at once; each node may take up to a microsecond. A page of 1,000 marks has 20,000. */
 export const MAX_NODES_AT_ONCE = 32_768
-/** The `maxNodes` of a page that is parsed in pieces, or by a thread that serves no client: each may take a hundred bytes of memory. */
+/** The `maxNodes` of a page that is parsed in pieces, or by a thread that serves no client; each node may take a hundred bytes. */
 export const MAX_PAGE_NODES = 131_072
 
-/** A shorter text is parsed in a few milliseconds, whatever it holds. */
+/** Length up to which any text is parsed in a few milliseconds. */
 const SHORT_LENGTH = 65_536
 
 /**
- * Parses the JSON of a reply. Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is a long text with more
- * than `maxNodes` brackets and commas outside of its strings: each of these may take up to a microsecond. A byte order mark before the
- * JSON is passed over (RFC 8259 8.1).
+ * Parses the JSON of a reply. Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is long and has more than
+ * `maxNodes` brackets and commas outside of strings: each of them may take up to a microsecond. Skips a byte order mark (RFC 8259 8.1).
  */
 export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
   const isLong = text.length > SHORT_LENGTH && Number.isFinite(maxNodes)
@@ -22,7 +21,7 @@ export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): un
   try {
     return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text) as unknown
   } catch {
-    return undefined // an unreadable body is an answer too: the caller classifies it
+    return undefined // an unreadable body is a reply too; the caller classifies it
   }
 }
 
@@ -30,14 +29,14 @@ const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT
   0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
 ]
 
-/** Counts the brackets that open a value, and the commas, outside of the strings of JSON text. Stops at one more than `max`. */
+/** Counts the opening brackets and commas outside of strings in JSON text. Stops at one more than `max`. */
 export function countNodes(text: string, max: number): number {
   return measure(text, max, Number.POSITIVE_INFINITY).nodes
 }
 
 /** Returns true if JSON text is nested deeper than `MAX_NESTING`. */
 function isTooDeep(text: string): boolean {
-  // Most replies have too few brackets for that, and finding these is cheaper than looking at every character.
+  // Most replies have too few brackets for that, and finding brackets is cheaper than looking at every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false
   return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
 }
@@ -60,7 +59,7 @@ function measure(text: string, maxNodes: number, maxDepth: number): { nodes: num
   return { nodes, depth }
 }
 
-/** Returns true if a text has more than `max` of two characters together. */
+/** Returns true if the two characters together occur more than `max` times in a text. */
 function hasMany(text: string, one: string, other: string, max: number): boolean {
   let count = 0
   for (const wanted of [one, other])
