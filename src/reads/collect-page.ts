@@ -2,51 +2,50 @@ import { AdapterError } from '../errors.ts'
 import { type ReadPlan, readNextLink, type ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
 
-/** The start of a page in V3's reply: V3's own page and its rows before the start, so that any instance can continue there. */
+/** The start of a page: one of V3's pages and its rows before the start, so that any instance can continue there. */
 export interface ReadPosition {
-  /** Index of the plan's query. */
+  /** Index into the queries of the plan. */
   readonly window: number
-  /** The query of V3's next link, as V3 gave it; undefined: the first page of the window. */
+  /** The query of V3's next link as V3 sent it, or `undefined` for the first page of the window. */
   readonly link: string | undefined
-  /** Rows of that page that were given already, as `writeGivenRows` has them; empty: none. */
+  /** The rows of that page that the client already has, as `writeGivenRows` writes them, or an empty string if there are none. */
   readonly given: string
 }
 
-/** One page of recorded marks. */
+/** A page of recorded marks. */
 interface CollectedPage {
   readonly rows: readonly FlatReply[]
-  /** Where the next page begins; undefined: nothing is left. */
+  /** Start of the next page, or `undefined` if nothing is left. */
   readonly next: ReadPosition | undefined
-  /** Recorded marks that were seen; all of them when the plan counts. */
+  /** Number of recorded marks that were read: all of them if the plan counts. */
   readonly count: number
 }
 
-/** The parts that `collectPage` works with. */
 export interface PageSource {
-  /** The JSON of V3's answer to a raw query. */
+  /** Returns the JSON of V3's answer to a raw query. */
   readonly fetch: (query: string) => Promise<unknown>
   readonly readRow: (row: unknown) => ReadRow
   readonly plan: ReadPlan
 }
 
-/** The page that is wanted. */
+/** The requested page. */
 export interface PageWish {
   readonly from: ReadPosition
-  /** Recorded marks to pass over. */
+  /** Number of recorded marks to skip. */
   readonly skip: number
-  /** Recorded marks of the page at most. */
+  /** Maximum number of recorded marks on the page. */
   readonly size: number
-  /** True where `$top` ends with this page: no row beyond it is read. */
+  /** True if `$top` ends with this page, so that no row beyond it is read. */
   readonly last: boolean
-  /** Whether all recorded marks are counted, to the end. */
+  /** True if all recorded marks are counted, to the end. */
   readonly count: boolean
 }
 
 /**
- * Reads V3 page by page until the page is full, one of V3's pages in memory at a time. It reads one row more, so that a
- * next link always leads to something; where V3 leaves unmarked rows out itself, its own link is that promise, except that of a first page:
- * some services give one behind any full page, and nothing may follow it.
- * Error: `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection of records.
+ * Reads V3 page by page until the page is full, with one of V3's pages in memory at a time. Reads one row more, so that a next link always
+ * leads to a row. If V3 itself leaves out unmarked rows, its own next link guarantees that instead, except after a first page: some
+ * services give a link after any full page, even if nothing follows. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection
+ * of records.
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,
@@ -92,11 +91,11 @@ export async function collectPage(
 /** A page of a V3 collection. */
 interface Collection {
   readonly rows: readonly unknown[]
-  /** The query of the next page. */
+  /** The query of the next page, or `undefined` on the last page. */
   readonly link: string | undefined
 }
 
-/** Reads a V3 page. Error: `ADP_UPSTREAM_PROTOCOL`, also for a page that has a link to more rows in a form that is not known. */
+/** Reads a V3 page. Throws `ADP_UPSTREAM_PROTOCOL`, also for a page whose link to more rows has an unknown form. */
 export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? (json as Readonly<Record<string, unknown>>) : {}
   const rows = page['value']
@@ -110,14 +109,14 @@ function brokenAnswer(fault: string): AdapterError {
   return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's answer ${fault}.`)
 }
 
-/** A row is kept as four bytes, so that a link stays short enough for gateways: 4 KB for all rows of one of V3's pages. */
+/** Bytes that represent a row, so that a link stays short enough for gateways: 4 KB for all rows of one of V3's pages. */
 const BYTES = 4
-/** Some two rows of a page have the same four bytes in one page of several thousand; then another salt is taken. */
+/** Largest salt. One page in several thousand has two rows with the same four bytes; another salt then tells them apart. */
 const MAX_SALT = 15
 
 /**
- * Writes which rows of one of V3's pages a client has been given, in a form for its next link. Not how many: V3 promises no
- * order, so the same page may come in another one when it is read again. None of the rows `left` is taken for a given one.
+ * Encodes for a next link which rows of one of V3's pages the client already has. A count is not enough, because V3 promises no order and
+ * may return the page in another order. The code matches none of the rows in `left`.
  */
 export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatReply[]): string {
   const keys = new Set(given.map(keyOf))
@@ -133,7 +132,7 @@ export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatR
   }
 }
 
-/** The test of a row by what `writeGivenRows` wrote. */
+/** Returns the test of a row against what `writeGivenRows` wrote. */
 export function readGivenRows(text: string): (row: FlatReply) => boolean {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length === 0) return () => false
@@ -147,7 +146,7 @@ function keyOf({ ExternalID, Learner, AttendableEvent }: FlatReply): string {
   return `${ExternalID} ${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/** FNV-1a, and the last step of MurmurHash3, so that keys that differ in one digit spread. */
+/** Hashes with FNV-1a and the last step of MurmurHash3, so that keys that differ in one digit spread. */
 function printOf(key: string, salt: number): number {
   let hash = 0x811c9dc5 ^ Math.imul(salt, 0x9e3779b1)
   for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)

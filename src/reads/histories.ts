@@ -4,12 +4,12 @@ import type { FlatReply, FlatRow } from '../v2/index.ts'
 import { readCollection } from './collect-page.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** Pages of one query at most: forty marks that were changed five hundred times each. */
+/** Maximum number of pages of one query: forty marks that were changed five hundred times each. */
 const MAX_PAGES = 20
-/** States of all marks of one answer: a hundred changes of each of a thousand marks. */
+/** Maximum number of states of all marks of one answer: a hundred changes of each of a thousand marks. */
 const MAX_STATES = 100_000
 
-/** `withHistories` where the partner wants it and the client's `$select` has it; else the marks as they are. */
+/** Adds the histories if the partner wants them and the client's `$select` includes them. Otherwise returns the marks as they are. */
 export function readHistories(
   session: ReadSession,
   { histories }: Pick<ReadRules, 'histories'>,
@@ -21,9 +21,9 @@ export function readHistories(
 }
 
 /**
- * The marks with their states in V3's history, in V3's order; one mark after another would be a call each, so they are requested
- * for in groups. `fetch` gives the JSON of a V3 answer to a raw query, undefined where V3 has no history.
- * Errors: those of `fetch`, `ADP_UPSTREAM_PROTOCOL` for a reply that is not a history or does not end.
+ * Returns the marks with their states from V3's history, in V3's order. The histories are requested in groups, because one mark at a time
+ * would need one call each. `fetch` returns the JSON of V3's answer to a raw query, or `undefined` if V3 has no history. Throws the errors
+ * of `fetch`, and `ADP_UPSTREAM_PROTOCOL` for a reply that is not a history or does not end.
  */
 async function withHistories(
   marks: readonly FlatReply[],
@@ -43,7 +43,7 @@ async function withHistories(
       for (const row of rows) {
         const state = toHistory(row)
         if (state === undefined) throw broken('holds a row that is not a state of a mark')
-        // The history of another mark was not asked for: it is left out.
+        // The history of a mark that was not requested is left out.
         states.get(historyKey(state))?.push(state)
       }
       query = link

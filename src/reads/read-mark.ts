@@ -8,8 +8,8 @@ import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest, withCont
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
 /**
- * `AttendanceRecords(<id>)`: the recorded mark in the flat form. `ADP_NOT_FOUND` for an id that V3 does not know, and for the
- * row of an unmarked session: V2 had none (service.md 1.2).
+ * Answers `AttendanceRecords(<id>)` with the recorded mark in the flat form. Throws `ADP_NOT_FOUND` for an id that V3 does not know, and
+ * for the row of an unmarked session, which V2 did not have (service.md 1.2).
  */
 export async function readMark(
   context: ReadContext,
@@ -19,13 +19,13 @@ export async function readMark(
 ): Promise<ReadAnswer> {
   const { partner } = client
   const mark = await findMark(context, client, session, request.path)
-  // As the legacy face: a mark that is not there is 404, whatever else is wrong.
+  // As on V2, a mark that does not exist is answered with 404, whatever else is wrong.
   const select = context.planner.selectOf(request.query)
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
   const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection({ select })}/$entity`
   const entity = createRowEncoder(select, metadata)(row)
-  // Full metadata has the type besides the context, not in its place (OData JSON 4.5.1).
+  // With full metadata the type stands beside the context and does not replace it (OData JSON 4.5.1).
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   return {
     body: [partner.dataEnvelope ? envelopRecord(body) : body],
@@ -34,7 +34,7 @@ export async function readMark(
   }
 }
 
-/** The recorded mark whose key ends a decoded path. Errors: `ADP_NOT_FOUND`, those of `readUpstream`. */
+/** Reads the recorded mark whose key ends a decoded path. Throws `ADP_NOT_FOUND` and the errors of `readUpstream`. */
 async function findMark(
   context: ReadContext,
   client: Authorisation,
@@ -54,7 +54,7 @@ async function findMark(
   return mark
 }
 
-/** The mark in V3's reply. A row that the rules without letters drop costs no lookup of codes. */
+/** Returns the mark in V3's reply. The codes are only looked up if the rules without letters keep the row. */
 async function toMark(
   { codes }: ReadContext,
   client: Authorisation,
@@ -71,8 +71,8 @@ type FieldValue = string | number | boolean | null | readonly unknown[]
 const noContent: ReadAnswer = { body: [], contentType: undefined, rows: 1 }
 
 /**
- * `AttendanceRecords(<id>)/<field>`: the value of one field, as text with `/$value`, 204 for null (OData protocol 11.2.4.1);
- * `/AttendanceHistorys/$count`. `ADP_NOT_FOUND` for an unknown id or field.
+ * Answers `AttendanceRecords(<id>)/<field>` with the value of the field: as text for `/$value`, with 204 for null (OData protocol
+ * 11.2.4.1), and `/AttendanceHistorys/$count` with the number of states. Throws `ADP_NOT_FOUND` for an unknown id or field.
  */
 export async function readField(
   context: ReadContext,

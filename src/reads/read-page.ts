@@ -10,13 +10,13 @@ import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from './read-request.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** Marks of one answer at most (service-facts 1). */
+/** Maximum number of marks of one answer (service-facts 1). */
 const PAGE_SIZE = 1_000
 
 /**
- * `AttendanceRecords?$filter=…`: the recorded marks of V3's answer in the flat form, one page of at most 1000. The page is
- * complete before its first byte goes out, so an upstream that fails is an error and never a short page; the next page is read
- * when the client asks for it, so a slow client holds V3 back. Errors: those of the plan, of `decodeNextLink` and of V3.
+ * Answers `AttendanceRecords?$filter=…` with one page of at most 1000 recorded marks in the flat form. The page is complete before its
+ * first byte is sent, so that a failure of V3 is an error and never a short page. The next page is read when the client requests it, so
+ * that V3 is read no faster than the client reads. Throws the errors of the plan, of `decodeNextLink` and of V3.
  */
 export async function readPage(
   context: ReadContext,
@@ -56,8 +56,8 @@ export async function readPage(
 }
 
 /**
- * `AttendanceRecords/$count?$filter=…`: the number of recorded marks as a text. Paging and order do not change it (OData
- * protocol 11.2.10). Errors: those of the plan and of V3.
+ * Answers `AttendanceRecords/$count?$filter=…` with the number of recorded marks as text, regardless of paging and order (OData protocol
+ * 11.2.10). Throws the errors of the plan and of V3.
  */
 export async function countMarks(
   context: ReadContext,
@@ -80,7 +80,7 @@ function firstPage(query: string): NextLink {
   return { query, rest: undefined, window: 0, link: undefined, given: '' }
 }
 
-/** The smallest of the service's page, the rest of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+/** Returns the smallest of the service's page size, the rest of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
 function pageSize(prefer: string, left: number | undefined): { size: number; rest: number | undefined } {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(prefer)?.[1]
   const limit = wanted === undefined ? PAGE_SIZE : Math.min(PAGE_SIZE, Math.max(1, Number(wanted)))
@@ -90,9 +90,9 @@ function pageSize(prefer: string, left: number | undefined): { size: number; res
 }
 
 /**
- * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up once a page
- * holds a row that may be a mark: a read without marks costs no further call. Until they are known V3 cannot leave their rows out,
- * so its next links promise nothing. Errors: those of the plan; of `fetch` those of `readUpstream` and of `UnmarkedCodes`.
+ * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up only once a page has
+ * a row that may be a mark, so that a read without marks costs no further call. Until the ids are known, V3 cannot leave out their rows,
+ * so its next links guarantee no further row. Throws the errors of the plan; `fetch` throws those of `readUpstream` and `UnmarkedCodes`.
  */
 function openPageSource(
   { planner, codes }: Pick<ReadContext, 'planner' | 'codes'>,
@@ -119,35 +119,31 @@ function openPageSource(
   }
 }
 
-/** The content of a next link: all that is needed to continue, so that it works after a restart and on another instance. */
+/** The content of a next link. It is self-contained, so that it works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
   /** The client's own query, raw. */
   readonly query: string
-  /** The rest of `$top`. */
+  /** The rest of `$top`, or `undefined` if the query has no `$top`. */
   readonly rest: number | undefined
 }
 
-/** Room for all rows of the largest page of V3 that is read; below the limit of a request's head. */
+/** Room for all rows of the largest page of V3 that is read, below the limit of a request's head. */
 const MAX_TOKEN_CHARACTERS = 114_688
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16
-/** The query of V3's next link, as it goes into a request line. */
+/** The query of V3's next link as it goes into a request line. */
 const QUERY = /^[\x21-\x7e]+$/
-/** Base64url of what `writeGivenRows` writes. */
+/** Base64url, as `writeGivenRows` writes it. */
 const GIVEN = /^[\w-]*$/
 
-/** The secret and the owner that a link is signed for. */
 interface TokenSigner {
-  /** A secret of the adapter that all its instances know. */
+  /** A secret that all instances of the adapter know. */
   readonly secret: Uint8Array
-  /** Whose link it is: another owner's token has another signature. */
+  /** The owner of the link. The token of another owner has another signature. */
   readonly owner: string
 }
 
-/**
- * Writes a token that cannot be altered or made up: no client knows the secret that signs it. Error: `ADP_QUERY` for a query that
- * leaves no room for it.
- */
+/** Encodes a token that clients cannot alter or forge, because it is signed with a secret. Throws `ADP_QUERY` if the query is too long. */
 export function encodeNextLink(token: NextLink, signer: TokenSigner): string {
   const { query, rest, window, link, given } = token
   const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, given]))
@@ -163,15 +159,12 @@ export function encodeNextLink(token: NextLink, signer: TokenSigner): string {
   return text
 }
 
-/**
- * Reads a token. Error: `ADP_QUERY` for one that was altered, cut, made up or given to another owner. Its content is checked as
- * well, in case that a secret became known.
- */
+/** Decodes a token. Throws `ADP_QUERY` if it was altered, forged or issued to another owner, or if its content is invalid. */
 export function decodeNextLink(text: string, signer: TokenSigner): NextLink {
   const bytes = text.length > MAX_TOKEN_CHARACTERS ? Buffer.alloc(0) : Buffer.from(text, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)
   const state = bytes.subarray(SIGNATURE_BYTES)
-  // Base64 has spare bits at its end: only the text that was written counts.
+  // Base64 has spare bits at its end. Only the exact text that was written is valid.
   const whole = signature.length === SIGNATURE_BYTES && bytes.toString('base64url') === text
   if (!whole || !timingSafeEqual(signature, sign(state, signer))) throw invalidNextLink()
   const [query, rest, window, link, given] = readState(state)
@@ -201,7 +194,6 @@ function sign(state: Buffer, { secret, owner }: TokenSigner): Buffer {
   return createHmac('sha256', key).update(state).digest().subarray(0, SIGNATURE_BYTES)
 }
 
-/** The error of a token that cannot be used. */
 function invalidNextLink(): AdapterError {
   return new AdapterError('ADP_QUERY', 'The next link is not one of this adapter, or was altered.', {
     at: { path: '$skiptoken' },

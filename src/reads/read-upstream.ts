@@ -3,30 +3,30 @@ import { withoutPlaces } from '../translate/index.ts'
 import { type CallBudget, overloaded, type QueueKey, retryWaitMs } from '../upstream/index.ts'
 import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/index.ts'
 
-/** One read of a client: its owner, its deadline, and the signal that ends it early. */
+/** One read of a client, with its deadline and the signal that ends it early. */
 export interface ReadSession {
   readonly reader: V3Reader
   readonly queueKey: QueueKey
-  /** Replaced by `renew`, so that later pages go with the new token. */
+  /** Replaced by `renew`, so that later pages are read with the new token. */
   credentials: V3Credentials
-  /** Credentials with a new token, once the service refused the one above; undefined: the token is the client's. */
+  /** Returns credentials with a new token after the service rejected the current one. `undefined` if the token is the client's own. */
   renew: (() => Promise<V3Credentials>) | undefined
   readonly budget: CallBudget
-  /** Called with each answer that shows that V3 has accepted the credentials. */
+  /** Called with each answer that shows that V3 accepted the credentials. */
   readonly onAccepted?: () => void
-  /** The error of a call that V3 denies for what the adapter lends it; undefined: it denies the client. Default: it always does. */
+  /** Returns the error if V3 denied the adapter's own credentials, and `undefined` if it denied the client's. Default: the client's. */
   readonly ownDenial?: (error: UpstreamError) => AdapterError | undefined
-  /** Aborts when the client has gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
-  /** Answers of V3 that were read. */
+  /** Number of V3's answers that were read. */
   pages: number
 }
 
 /**
- * GETs from V3 in its turn, and again where that may help: a GET changes nothing, so after 429, 503 with `Retry-After`, and
- * where no answer came, by the schedule of writes and within the budget. The JSON of a 2xx; undefined for 404.
- * Errors: `ADP_TOKEN`, `ADP_FORBIDDEN`, `ADP_UPSTREAM_REFUSED` with the service's own words, `ADP_UPSTREAM_UNAVAILABLE`,
- * `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`, `ADP_UPSTREAM_PROTOCOL`.
+ * Reads from V3 within the rate limit. A GET changes nothing, so it is repeated after 429, after 503 with `Retry-After` and after a lost
+ * connection, by the schedule of writes and within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`,
+ * `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`
+ * and `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, budget, signal } = session

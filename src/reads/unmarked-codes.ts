@@ -8,21 +8,21 @@ import type { Partner } from '../partners/partner.ts'
 import { readCollection } from './collect-page.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** A client as far as its codes depend on it. */
+/** The parts of a client that its codes depend on. */
 export interface CodeClient {
   readonly partner: Pick<Partner, 'id' | 'unmarkedLetters' | 'reads'>
   readonly identity: Pick<ClientIdentity, 'credentialsHash'>
 }
 
-/** Knows the ids of the codes that mean "no mark" and that the configuration names by their letters. */
+/** Finds the ids of the codes that mean "no mark" and that the configuration names by their letters. */
 export interface UnmarkedCodes {
-  /** The rules as `rulesFor` gives them; undefined where the ids of the letters are not known, or not any more. */
+  /** Returns the rules as `rulesFor` does, or `undefined` if the ids of the letters are not known or have expired. */
   knownRules(client: CodeClient): ReadRules | undefined
   /**
-   * The partner's rules with the ids of its letters, which V3's lookup has (service-facts 7). Asked once for each client, since a
-   * token is for one school and schools have ids of their own, and again after ten minutes. A service that has no such lookup, or
-   * lets the client not read it, leaves the letters out: an event says so. Errors: those of `readUpstream`; a lookup that may be
-   * read again later fails the read, since a page could hold rows that are no marks.
+   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read once per client,
+   * because a token belongs to one school and each school has its own ids, and again after ten minutes. If the service has no such lookup,
+   * or the client may not read it, the letters are left out and an event reports it. Throws the errors of `readUpstream`: a lookup that
+   * fails for now fails the read, since a page could contain rows that are not marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
 }
@@ -30,10 +30,9 @@ export interface UnmarkedCodes {
 const LOOKUP = 'AttendanceLookups'
 const REMEMBERED_MS = 600_000
 const MAX_CLIENTS = 4_096
-/** The codes asked for fit in one page; a service that does not filter has a few hundred. */
+/** The requested codes fit in one page; a service that does not filter has a few hundred codes. */
 const MAX_PAGES = 20
 
-/** Creates the memory of one process, empty. */
 export function createUnmarkedCodes(
   clock: Pick<Clock, 'nowMs'>,
   events: Pick<Events, 'unmarkedCodesUnknown'>,
@@ -41,9 +40,9 @@ export function createUnmarkedCodes(
   const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
     MAX_CLIENTS,
   )
-  /** Look-ups under way: requests of one client at the same time share one. */
+  /** Lookups in progress. Concurrent requests of one client share one lookup. */
   const asking = new Map<string, Promise<readonly string[]>>()
-  // With the letters, which a reload may change.
+  // The name includes the letters, which a reload may change.
   const nameOf = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
     `${id} ${unmarkedLetters.join(' ')} ${identity.credentialsHash}`
   const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
@@ -64,7 +63,7 @@ export function createUnmarkedCodes(
       if (rules !== undefined) return rules
       const name = nameOf(client)
       for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
-        // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this one.
+        // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this request.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
       }
@@ -88,12 +87,12 @@ async function lookUp(
   letters: readonly string[],
   onMissing: (status: number) => void,
 ): Promise<readonly string[]> {
-  // They are no pages of the answer.
+  // The pages of the lookup are not pages of the answer.
   const { pages } = session
   try {
     return await readIds(session, letters, onMissing)
   } catch (cause) {
-    // A token that is refused here would be refused for the marks.
+    // A token that is rejected here would be rejected for the marks too.
     if (!(cause instanceof AdapterError) || cause.status === 401) throw cause
     if (isRefused(cause)) {
       onMissing(cause.status)
@@ -109,7 +108,7 @@ async function lookUp(
   }
 }
 
-/** The service understood the request and says no: the same request has no other answer later. */
+/** Returns true if the service understood the request and refused it, so that a retry would have the same result. */
 function isRefused({ code, status }: AdapterError): boolean {
   return status === 403 || (code === 'ADP_UPSTREAM_REFUSED' && status >= 400 && status < 500)
 }
