@@ -1,4 +1,4 @@
-/** A map that forgets the entry unused for longest once it has more than `maxEntries`: its keys may come from clients. */
+/** A map that evicts the least recently used entry once it has more than `maxEntries`, because its keys may come from clients. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   private readonly maxEntries: number
 

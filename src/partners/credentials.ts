@@ -5,18 +5,18 @@ import { BoundedMap } from './bounded-map.ts'
 import type { ClientIdentity } from './owner.ts'
 import type { Authorisation, Partner } from './partner.ts'
 
-/** A client as far as its credentials are judged by the service. */
+/** A client with the parts that V3's verdict on its credentials depends on. */
 interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
   readonly partner: Pick<Partner, 'id' | 'tokens'>
 }
 
-/** What the configuration lends a partner for its calls of V3. */
+/** What the configuration provides for a partner's calls to V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
 
-/** Receives what V3 says to the credentials of a partner. */
+/** Receives V3's verdicts on the credentials of a partner. */
 interface VerdictNotes {
   readonly accepted: (partner: string) => void
-  /** Credentials that it had accepted before: a refusal of others says nothing of the partner's. */
+  /** Called only for credentials that were accepted before. A denial of other credentials says nothing about the partner's own. */
   readonly denied: (partner: string) => void
   readonly ownDenied: (partner: string, what: OwnCredential) => void
 }
@@ -28,11 +28,11 @@ const noNotes: VerdictNotes = {
 }
 
 const MAX_OWNERS = 4_096
-/** Of one owner: several machines of a client may hold a token each. */
+/** Maximum number of credentials per owner, because several machines of a client may each have a token. */
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
 const MAX_OPAQUE = 4_096
-/** With more of them the oldest are newcomers again until the next answer. */
+/** Beyond this limit the oldest entries are evicted; their clients are newcomers until they are next accepted. */
 const MAX_ACCEPTED = 10_000
 
 interface Accepted {
@@ -40,10 +40,10 @@ interface Accepted {
   readonly credentials: V3Credentials
 }
 
-/** What the services have said to the credentials of clients: whose share a request uses, and what may finish open records. */
+/** Client credentials that V3 or V2 accepted. They decide whose share a request uses and what may finish open records. */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** Creates the credentials of a process that has seen none. They are kept in memory only. */
+/** Creates the accepted credentials of a process, which are empty at first and are kept in memory only. */
 export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
@@ -53,33 +53,33 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
   const keep = ({ owner, identity, client }: JudgedClient): void => {
     const hash = identity.credentialsHash
-    // An opaque token may be of any client that has the key.
+    // An opaque token may belong to any client that has the key.
     if (!identity.isNamed) {
       if (!opaque.has(hash)) opaque.set(hash, client)
     } else if (owners.get(owner)?.[0]?.hash !== hash)
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
   }
   return {
-    /** V3 answered 2xx under these credentials. */
+    /** Records that V3 answered 2xx with these credentials. */
     accept: (client: JudgedClient): void => {
       known.set(nameOf(client), true)
       keep(client)
       notes.accepted(client.partner.id)
     },
-    /** V2 answered 2xx: requests with the same credentials use the share of their owner, and V3 has still to judge them. */
+    /** Records that V2 answered 2xx: requests with these credentials use the share of their owner, but V3 has not judged them yet. */
     acceptByV2: (client: JudgedClient): void => {
       known.set(nameOf(client), true)
     },
-    /** V3 answered 401 under these credentials. */
+    /** Records that V3 answered 401 with these credentials. */
     deny: (client: JudgedClient): void => {
       const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
       if (known.has(nameOf(client))) notes.denied(partner.id)
     },
-    /** V3 denied what the adapter lends a partner: that says nothing of its clients. */
+    /** Records that V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
     ownDenied: notes.ownDenied,
-    /** Whose share of connections, bytes and time a request uses. Credentials are accepted, not owners: V3 verifies the claims of a token. */
+    /** Returns whose share a request uses. Credentials are accepted rather than owners, because only V3 verifies a token's claims. */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = nameOf(client)
       let isAccepted = false
@@ -89,37 +89,38 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
         isAccepted: () => (isAccepted ||= known.get(name) === true),
       }
     },
-    /** Credentials of this owner that the service accepted, the newest first; none where tokens do not name their client. */
+    /** Returns the accepted credentials of an owner, newest first. Empty if tokens do not name their client. */
     of: (owner: string): readonly V3Credentials[] =>
       (owners.get(owner) ?? []).map(({ credentials }) => credentials),
-    /** The credentials of this hash, where the service accepted them: tokens that do not name their client are known by it alone. */
+    /** Returns the accepted credentials with this hash, or `undefined`. Only tokens that do not name their client are found this way. */
     withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
-    /** A client sends the records of a batch with these credentials. */
+    /** Records the credentials that a client sends the records of a batch with. */
     sends: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
-    /** The credentials that the records of a batch were sent with last; undefined: not known to this process. */
+    /** Returns the credentials that last sent the records of a batch, or `undefined` if this process does not know them. */
     senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
-    /** Nothing of the batch is left to be finished. */
+    /** Forgets the sender of a batch that needs no further work. */
     finished: (batch: number): void => {
       senders.delete(batch)
     },
   }
 }
 
-/** With tokens of the adapter's own, V3 sees no credentials of the client. */
+/** Returns the name under which V3's verdict is stored. If the adapter uses its own tokens, V3 sees no credentials of the client. */
 function nameOf({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }
 
-/** True for the same key and token. */
+/** Returns true if both the keys and the tokens are equal. */
 export function isSameCredentials(one: V3Credentials, other: V3Credentials): boolean {
   return one.authorization === other.authorization && one.subscriptionKey === other.subscriptionKey
 }
 
 /**
- * The error of a call that V3 denies for what the adapter lends it, which is noted for the operator; undefined: it is not denied, or for
- * what its client sent. The gateway's words tell the key from the token (service-facts 12). 403 is no such error: the token is right.
+ * Returns the error of a call that V3 denied because of the adapter's own credentials, and notifies the operator. Returns `undefined` if
+ * V3 did not deny the call or denied the client's credentials. The gateway's message tells a bad key from a bad token (service-facts 12).
+ * A 403 is not such an error, because the token is valid.
  */
 export function ownDenialOf(
   accepted: Pick<AcceptedCredentials, 'ownDenied'>,
@@ -137,16 +138,16 @@ export function ownDenialOf(
   )
 }
 
-/** The service's verdict on a token for one batch: accepted, or the refusal that the client gets. */
+/** V3's verdict on a token for one batch: accepted, or the error that the client gets. */
 export type TokenVerdict = 'accepted' | AdapterError
 
 const REMEMBERED_MS = 600_000
 const MAX_VERDICTS = 20_000
 
-/** The service's verdicts on tokens, per batch: in memory, for ten minutes and never longer than the token is valid. */
+/** V3's verdicts on tokens, per batch. They are kept in memory for ten minutes, and never longer than the token is valid. */
 export type TokenVerdicts = ReturnType<typeof createTokenVerdicts>
 
-/** Creates the memory of verdicts. `nowMs`: milliseconds since the epoch. */
+/** Creates the memory of verdicts. `nowMs` returns milliseconds since the epoch. */
 export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,
@@ -160,16 +161,13 @@ export function createTokenVerdicts(nowMs: () => number) {
     return known !== undefined && nowMs() < known.untilMs ? known.verdict : undefined
   }
   return {
-    /** A record of the batch was accepted under this token. */
+    /** Records that V3 accepted a record of the batch with this token. */
     accept: (batch: number, identity: ClientIdentity): void =>
       remember(verdictName(batch, identity), identity, 'accepted'),
-    /** True while it is remembered that the token was accepted for the batch. */
+    /** Returns true while the token is known to be accepted for the batch. */
     isAccepted: (batch: number, identity: ClientIdentity): boolean =>
       remembered(verdictName(batch, identity)) === 'accepted',
-    /**
-     * The verdict that is remembered, or what `ask` finds out; those who ask for the same at the same time share one answer.
-     * What `ask` rejects with is not remembered.
-     */
+    /** Returns the stored verdict or else the result of `ask`, shared by concurrent callers. A rejection of `ask` is not stored. */
     of: (
       batch: number,
       identity: ClientIdentity,

@@ -4,36 +4,33 @@ import { hash } from 'node:crypto'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
-/** The settings of a partner that decide the owners of its requests. */
+/** The settings of a partner that determine the owners of its requests. */
 export interface OwnerRules {
   readonly id: string
   readonly match: object
-  /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
+  /** Claims of the bearer token, if it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
-  /** What names the school of a request: here the claim of its token. */
+  /** The claim of the token that names the school of a request. */
   readonly unit: { readonly claim: string }
-  /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
+  /** The adapter's own tokens for this partner, or `undefined` if the client's bearer token is forwarded. */
   readonly tokens: unknown
 }
 
-/** A client as its credentials show it. Nothing in it was verified: it separates clients and admits none. */
+/** A client as its credentials describe it. Nothing is verified: the identity separates clients and grants no access. */
 export interface ClientIdentity {
-  /** Base64url of SHA-256: the owner of batches, stored answers and open records (product contract 3). */
+  /** Base64url of a SHA-256: the owner of batches, stored answers and open records (product contract 3). */
   readonly owner: string
-  /** Base64url of SHA-256 over the subscription key and the token. */
+  /** Base64url of the SHA-256 of the subscription key and the token. */
   readonly credentialsHash: string
-  /**
-   * False where no claim of the token tells clients of one issuer apart. Such a token acts for itself alone: it finishes what was sent with
-   * it, and has a share of its own.
-   */
+  /** False if no claim distinguishes clients of one issuer. The token then has its own share and finishes only what was sent with it. */
   readonly isNamed: boolean
-  /** The school that the token names, as text; undefined: it names none. */
+  /** The school that the token names, as text, or `undefined` if it names none. */
   readonly school: string | undefined
-  /** The `exp` of the token, ms since the epoch; undefined where it shows none. */
+  /** The `exp` claim in milliseconds since the epoch, or `undefined` if the token has none. */
   readonly expiresMs: number | undefined
 }
 
-/** A longer token is taken for an opaque one. */
+/** Maximum token length. A longer token is treated as opaque. */
 const MAX_TOKEN_LENGTH = 65_536
 
 /** Identifies the client of a partner by the credentials that it sent. */
@@ -44,7 +41,7 @@ export function identify(
   const credentialsHash = digest(`${subscriptionKey}\n${authorization}`)
   const claims = readClaims(authorization)
   const school = toSchool(claims.get(unit.claim))
-  // With tokens of the adapter's own the partner is the only client that V3 knows.
+  // If the adapter uses its own tokens, V3 knows only the partner as a client.
   if (tokens !== undefined)
     return { owner: ownerOf([id]), credentialsHash, isNamed: true, school, expiresMs: undefined }
   const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
@@ -63,20 +60,21 @@ export function identify(
 }
 
 /**
- * The claims that name the client of an issuer; the first one that a token has counts as its `client_id`. RFC 9068 2.2 has `client_id`, OpenID Connect
- * Core 2 `azp`, older tokens of Microsoft `appid`. `sub` counts only where no application is named: several teachers of a school resend one register.
+ * The claims that name the client of an issuer. The first one in a token counts as its `client_id`. RFC 9068 2.2 has `client_id`, OpenID
+ * Connect Core 2 `azp`, and older Microsoft tokens `appid`. `sub` counts only if no application is named, because several teachers of a
+ * school may resend one register.
  */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'sub'] as const
 
-/** True for a claim with content. An issuer may give an empty one to all its clients. */
+/** Returns true if a claim has content. An issuer may give all its clients an empty claim. */
 function isTelling(text: string | undefined): text is string {
   return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
 
-/** The keys that a partner lists are of one client. */
+/** All keys in the list of a partner belong to one client. */
 const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
-/** Joins texts that are JSON already: after `JSON.parse` different numbers may be equal. */
+/** Hashes texts that are JSON already, because `JSON.parse` may make different numbers equal. */
 function ownerOf(parts: readonly string[], claims?: readonly (string | undefined)[]): string {
   const texts = parts.map((part) => JSON.stringify(part))
   if (claims !== undefined) texts.push(`[${claims.map((claim) => claim ?? 'null').join()}]`)
@@ -92,8 +90,8 @@ const COMMA = 0x2c
 const LIMITS = { maxMembers: MAX_TOKEN_LENGTH, maxEscapes: MAX_TOKEN_LENGTH }
 
 /**
- * Returns the JSON text of each claim of a JWT. An opaque or broken token has no claims. Neither has one that repeats a name, since V3 may
- * read the value that the adapter does not (RFC 7519 4).
+ * Returns the JSON text of each claim of a JWT. An opaque or broken token has no claims, and neither has a token that repeats a name,
+ * because V3 may read the value that the adapter does not (RFC 7519 4).
  */
 function readClaims(authorization: string): ReadonlyMap<string, string> {
   const token = authorization.replace(/^bearer +/i, '').trimEnd()
@@ -112,7 +110,7 @@ function readClaims(authorization: string): ReadonlyMap<string, string> {
   return isRead && Number.isNaN(reader.peek()) ? claims : noClaims
 }
 
-/** Reads one claim. A list is sorted, since the order of its elements may differ from token to token. */
+/** Reads one claim. A list is sorted, because the order of its elements may differ between tokens. */
 function readClaim(reader: JsonReader): string | undefined {
   if (reader.peek() !== LIST.open) return readText(reader)
   const elements: string[] = []
@@ -124,14 +122,14 @@ function readClaim(reader: JsonReader): string | undefined {
   return isRead ? JSON.stringify(elements.sort()) : undefined
 }
 
-/** The text of a value. Escapes do not count: a renewed token may have others. */
+/** Reads the text of a value. Escapes are resolved, because a renewed token may use different ones. */
 function readText(reader: JsonReader): string | undefined {
   if (!reader.atString()) return reader.readRaw()
   const text = reader.readString()
   return text === undefined ? undefined : JSON.stringify(text)
 }
 
-/** Reads an object or a list with `readItem` for each member or element. False where it is none, or broken. */
+/** Reads an object or a list with `readItem` for each member or element. Returns false if it is broken or something else. */
 function readItems(
   reader: JsonReader,
   { open, close }: { readonly open: number; readonly close: number },
@@ -146,7 +144,7 @@ function readItems(
   return false
 }
 
-/** The school of a claim. An object names none: the header of the partner may. */
+/** Returns the school that a claim names. An object names no school; the partner's header may name one instead. */
 function toSchool(text: string | undefined): string | undefined {
   if (text === undefined || !isTelling(text) || text.startsWith('{')) return undefined
   return /^["[]/.test(text) ? [JSON.parse(text)].flat().join(' ') : text

@@ -8,70 +8,69 @@ import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import { type ClientIdentity, identify } from './owner.ts'
 
-/** How a request is known to be a partner's. */
+/** How requests of a partner are recognised. */
 export type PartnerMatch =
   | { readonly any: true }
-  /** Hexadecimal; the keys of one list belong to one client, which changes from one to the next. */
+  /** Hexadecimal. All keys of the list belong to one client, which moves from one key to the next. */
   | { readonly subscriptionKeySha256: readonly string[] }
   | { readonly header: { readonly name: string; readonly value: string } }
   | { readonly pathPrefix: string }
 
-/** A partner as the proxy needs it. */
 export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly fileStage: StageSetting
-  /** What guards do at `canary` once V3 does worse than V2. */
+  /** What the guards do at `canary` once V3 performs worse than V2. */
   readonly guard: 'back' | 'warn'
-  /** What names the school of a request, as the unit of `canary`: a claim of its token, else a header, in lower case. */
+  /** What names the school of a request, the unit of `canary`: a claim of its token, or else a header, in lower case. */
   readonly unit: { readonly claim: string; readonly header: string | undefined }
-  /** The base address of V2; undefined: there is none, so V3 serves all. */
+  /** The base address of V2, or `undefined` if there is none and V3 serves all requests. */
   readonly v2: URL | undefined
-  /** A batch that comes again while V2 serves is answered with V2's final reply, where that is kept; false: V2 is sent it each time. */
+  /** True if a batch that is resent while V2 serves gets V2's stored final reply. False if V2 is sent the batch each time. */
   readonly replaysV2: boolean
-  /** Claims of the bearer token, where it is a JWT, that separate one owner from another. */
+  /** Claims of the bearer token, if it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'
-  /** Host names, in lower case, that absolute URLs inside a batch may have; undefined: any (batch-wire F21). */
+  /** Host names, in lower case, that absolute URLs in a batch may have, or `undefined` for any host (batch-wire F21). */
   readonly serviceHosts: readonly string[] | undefined
-  /** Answers with a record or a page are in the `d` of OData V2. */
+  /** True if a record or page in an answer is wrapped in the `d` of OData V2. */
   readonly dataEnvelope: boolean
-  /** Parts of a batch reply are `application/http; msgtype=response`. */
+  /** True if parts of a batch reply are `application/http; msgtype=response`. */
   readonly msgtypeResponse: boolean
-  /** Texts of V2's errors by their codes, in place of the adapter's; undefined: none. */
+  /** Texts that replace the adapter's for V2's errors, by error code. `undefined` if there are none. */
   readonly errorMessages: Readonly<Record<string, string>> | undefined
-  /** The treatment of records whose ids of header and body differ (batch-wire 3). */
+  /** How records are treated if the ids in the header and body differ (batch-wire 3). */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules
-  /** Codes besides `reads.unmarkedCodes` that mean "no mark", by their letters: each school has ids of its own. */
+  /** Letters of further codes that mean "no mark", besides `reads.unmarkedCodes`. Each school has its own ids for them. */
   readonly unmarkedLetters: readonly string[]
   readonly bodyProfile: BodyProfile
-  /** Records of one batch that are under way at the same time. */
+  /** Maximum number of records of one batch in progress at the same time. */
   readonly concurrency: number
-  /** How records go to V3 in batches; undefined: one by one. */
+  /** How records are sent to V3 in batches, or `undefined` to send them one by one. */
   readonly batch: BatchChoice | undefined
-  /** Time for all records of one batch. */
+  /** Time in milliseconds for all records of one batch. */
   readonly budgetMs: number
-  /** Pauses before each read-back of a record whose outcome is unknown, ms; empty: it is not read back. */
+  /** Pauses in milliseconds before each read-back of a record with an unknown outcome. Empty if records are not read back. */
   readonly readBackAfterMs: readonly number[]
-  /** The longest time that V3 takes for one record of a `$batch`, ms. */
+  /** Longest time in milliseconds that V3 takes for one record of a `$batch`. */
   readonly batchRecordMs: number
-  /** Calls to V3 with the partner's key in a second; undefined: as many as come. */
+  /** Maximum number of calls to V3 per second with the partner's key, or `undefined` for no limit. */
   readonly callsPerSecond: number | undefined
-  /** The partner's key on the V3 gateway, where it differs from its V2 key (service-facts 10). */
+  /** The partner's key on the V3 gateway, if it differs from its V2 key (service-facts 10). */
   readonly subscriptionKey: (() => string) | undefined
-  /** How its exchanges at `shadow` are compared: the share of them, and how long V3 may take to show what V2 accepted. */
+  /** How exchanges at `shadow` are compared: the percentage, and how long V3 may take to show what V2 accepted. */
   readonly compare: { readonly percent: number; readonly settleMs: number }
-  /** The share of what V3 serves that is read back on V2, percent. */
+  /** The percentage of requests served by V3 that are checked on V2. */
   readonly checkV2Percent: number
-  /** The adapter's own tokens for this partner; undefined: the client's bearer token is passed on. */
+  /** The adapter's own tokens for this partner, or `undefined` if the client's bearer token is forwarded. */
   readonly tokens: TokenSource | undefined
 }
 
 /**
- * The time after its loss, or after the last sign of its `$batch`, for which a write of the partner may still arrive, ms. `records`: how
- * many of the `$batch` are missing; 0: the record was posted by itself.
+ * Returns the time in milliseconds, after its loss or the last sign of its `$batch`, within which a write may still arrive. `records` is
+ * how many records of the `$batch` are missing, or 0 for a record that was posted alone.
  */
 export function arrivalMs(
   { readBackAfterMs, batchRecordMs }: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
@@ -80,28 +79,28 @@ export function arrivalMs(
   return readBackAfterMs.reduce((sum, ms) => sum + ms, 0) + records * batchRecordMs
 }
 
-/** A client as its request shows it: nothing of it was verified. */
+/** A client as its request describes it. Nothing was verified. */
 export interface Client {
   readonly partner: Partner
-  /** The client's own credentials: they finish its writes without it. Empty where it showed none. */
+  /** The client's own credentials, which can finish its writes later. Empty strings if it sent none. */
   readonly client: V3Credentials
   /** The owner of this client's batches and their answers. */
   readonly owner: string
   readonly identity: ClientIdentity
 }
 
-/** A client with what V3 is asked with for it. */
+/** A client with the credentials and the rate limit for its calls to V3. */
 export interface Authorisation extends Client {
   readonly credentials: V3Credentials
-  /** The pace of the partner's calls; undefined where nothing limits them. */
+  /** The rate limit of the partner's calls, or `undefined` if there is none. */
   readonly rateLimit: RateLimit | undefined
-  /** Credentials with a new token, after the service refused the one above; undefined: the token is the client's. */
+  /** Returns credentials with a new token after the service rejected the current one. `undefined` if the token is the client's own. */
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
 /**
- * Creates the recognition of clients: the partner of a request, and its owner, by the credentials of the outer request alone
- * (batch-wire F24). Error, where no partner matches: `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN`.
+ * Creates the function that recognises the client of a request: its partner and owner, from the credentials of the outer request alone
+ * (batch-wire F24). Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` if no partner matches.
  */
 export function createRecogniseClient(
   find: (request: IncomingMessage, subscriptionKey: string) => Partner | undefined,
@@ -122,8 +121,8 @@ export function createRecogniseClient(
 }
 
 /**
- * Creates the authorisation of requests that V3 serves. Errors: `ADP_SUBSCRIPTION_KEY` without a key, `ADP_TOKEN` without a bearer
- * token; the service judges the token itself. And those of `authoriseClient`.
+ * Creates the authorisation of requests that V3 serves. Throws `ADP_SUBSCRIPTION_KEY` if there is no key, `ADP_TOKEN` if there is no
+ * bearer token, and the errors of `authoriseClient`. V3 itself verifies the token.
  */
 export function createAuthorise(
   rateLimits: RateLimits,
@@ -135,8 +134,8 @@ export function createAuthorise(
 }
 
 /**
- * What a partner's upstream is asked with, given the credentials of its client. With tokens of the adapter's own the client's
- * is not sent on; no token to be had rejects with the error of the token endpoint.
+ * Returns what a client's calls to V3 are made with. If the adapter has its own tokens for the partner, the client's token is not
+ * forwarded, and the function rejects with the error of the token endpoint if it gets no token.
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
@@ -156,8 +155,8 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
 }
 
 /**
- * As `authoriseClient`, without a client that asks: `shown` is what one showed before. A partner with a token source and a key
- * of its own needs none; any other gives `credentials`.
+ * Authorises work without a waiting client. `shown` has credentials that the client sent earlier; only a partner with its own tokens and
+ * key works without them. Returns `credentials` if they are missing.
  */
 export function authoriseWithout(
   partner: Partner,
@@ -172,8 +171,8 @@ export function authoriseWithout(
 }
 
 /**
- * The unit that a request belongs to at `canary`: the school that its token names, else the one that a header names, else its owner. What
- * a client writes there moves its own requests only.
+ * Returns the unit of a request at `canary`: the school that its token names, or else the school that a header names, or else its owner. A
+ * client's header moves only that client's own requests.
  */
 export function unitOf({ partner, identity, owner }: Client, { headers }: IncomingMessage): string {
   if (identity.school !== undefined) return identity.school

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { pathOf } from '../http/request-target.ts'
 import { arrivalMs, type Partner } from './partner.ts'
 
-/** Requests of one partner that are under way with the partner as it is configured now, or as it was before a reload. */
+/** Number of requests in progress of a partner, as it is configured now or was configured before a reload. */
 interface UnderWay {
   readonly partner: string
   readonly revision: 'current' | 'previous'
@@ -14,7 +14,6 @@ interface UnderWay {
 /** The partners of one adapter. All of them are replaced at once, while requests run. */
 export type PartnerRegistry = ReturnType<typeof createRegistry>
 
-/** Creates the registry with the first partners. */
 export function createRegistry(first: readonly Partner[]) {
   let partners: readonly Partner[] = []
   const newest = new Map<string, Partner>()
@@ -26,19 +25,16 @@ export function createRegistry(first: readonly Partner[]) {
   const countOf = (partner: Partner): number => counts.get(partner) ?? 0
   replace(first)
   return {
-    /** The partner of a request as it is configured now; a request keeps it to its end. */
+    /** Returns the partner of a request as it is configured now. A request keeps its partner to the end. */
     find: (request: IncomingMessage, subscriptionKey: string): Partner | undefined =>
       findFirst(partners, request, subscriptionKey),
-    /**
-     * The newest partner of this id. One that was removed stays as it was last, so that records which came at the moment of its
-     * removal are finished.
-     */
+    /** Returns the newest partner with this id, even after its removal, so that records which arrived meanwhile are finished. */
     of: (id: string): Partner | undefined => newest.get(id),
-    /** The partners as they are configured now, in the order in which they are tried. */
+    /** Returns the current partners in the order in which they are tried. */
     partners: (): readonly Partner[] => partners,
-    /** Replaces all; requests under way keep theirs. A partner that did not change is the same object again. */
+    /** Replaces all partners. Requests in progress keep theirs. A partner that did not change is the same object again. */
     replace,
-    /** Counts a request of this partner until the function that is returned is called. */
+    /** Counts a request of this partner until the returned function is called. */
     enter: (partner: Partner): (() => void) => {
       counts.set(partner, countOf(partner) + 1)
       let left = false
@@ -50,7 +46,7 @@ export function createRegistry(first: readonly Partner[]) {
         else counts.set(partner, count)
       }
     },
-    /** The counts above zero. */
+    /** Returns the counts above zero. */
     underWay: (): readonly UnderWay[] => {
       const current = new Set(partners)
       const sums = new Map<string, UnderWay>()
@@ -66,8 +62,9 @@ export function createRegistry(first: readonly Partner[]) {
 }
 
 /**
- * The time for which a lost write of a partner is read back, ms; for an unknown partner, the longest of all. `missing`: records that may have
- * been sent together, at most `together` of them in one `$batch` (undefined: as many as the partner has in one now). Default: none.
+ * Returns the time in milliseconds for which a lost write of a partner is read back; for an unknown partner, the longest time of all
+ * partners. `missing` is the number of records that may have been sent together (default 0), with at most `together` in one `$batch`
+ * (default: the partner's current maximum).
  */
 export function longestReadBackMs(
   registry: Pick<PartnerRegistry, 'of' | 'partners'>,
@@ -95,7 +92,7 @@ function findFirst(
     if ('subscriptionKeySha256' in match)
       return match.subscriptionKeySha256.includes((keyHash ??= hash('sha256', subscriptionKey)))
     if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-    // Whole segments only, in any case as the routes: `/acme` is not a prefix of `/acme-two/V2`.
+    // Compares whole segments, in any case as the routes do: `/acme` is not a prefix of `/acme-two/V2`.
     path ??= `${pathOf(request).toLowerCase()}/`
     return path.startsWith(`${match.pathPrefix.replace(/\/+$/, '').toLowerCase()}/`)
   })
