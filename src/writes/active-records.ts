@@ -3,19 +3,18 @@ import type { Predecessors } from '../journal/index.ts'
 interface ActiveRun {
   readonly lease: number
   readonly positions: Set<number>
-  /** Called when the lease is lost; undefined: the run does not wait for that. */
+  /** Called when the lease is lost, or `undefined` if the run does not wait for that. */
   onLost: (() => void) | undefined
 }
 
 /**
- * The records that this process works on. Every run claims its records here before it works on them and gives them back when
- * it has ended, so that a record is never in two runs: neither in two requests, nor in a request and in the background.
+ * The records that this process works on. Every run claims its records here and releases them when it ends, so that no record is in two
+ * runs, whether of two requests or of a request and the background.
  */
 export type ActiveRecords = ReturnType<typeof createActiveRecords>
-/** The records of one run among those that this process works on. */
+/** The records that one run has claimed. */
 export type Claim = ReturnType<ActiveRecords['claim']>
 
-/** Creates the register of one process. */
 export function createActiveRecords() {
   const runs = new Map<number, Set<ActiveRun>>()
   return {
@@ -33,19 +32,19 @@ export function createActiveRecords() {
       if (own.size > 0) runs.set(batch, others.add(run))
       let lost: Promise<false> | undefined
       return {
-        /** True while the record is this run's and its outcome is not durable; only such records may be worked on. */
+        /** Returns true while this run has the record and its outcome is not durable. A run may only work on such records. */
         has: (position: number): boolean => own.has(position),
-        /** Resolves false when the lease of the run is lost: its predecessors are no longer this instance's concern. */
+        /** Resolves with false when the lease of the run is lost. This instance then no longer waits for the records' predecessors. */
         lost: (): Promise<false> =>
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Gives records back whose outcome is durable. */
+        /** Releases records whose outcome is durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           leaveIfDone()
         },
-        /** Gives back the rest. */
+        /** Releases the remaining records. */
         end: (): void => {
           own.clear()
           run.onLost = undefined
@@ -53,9 +52,9 @@ export function createActiveRecords() {
         },
       }
     },
-    /** True while a run has records of the batch. */
+    /** Returns true while a run has records of the batch. */
     has: (batch: number): boolean => runs.has(batch),
-    /** Ends the waits of all runs under other leases: those leases are lost. */
+    /** Ends the waits of all runs under other leases, which are lost. */
     keepOnly: (lease: number): void => {
       for (const list of runs.values()) {
         for (const run of list) if (run.lease !== lease) run.onLost?.()
@@ -66,18 +65,18 @@ export function createActiveRecords() {
 
 /** Open records of one batch that no run has. */
 export interface Orphan {
-  /** Each of them with the older records that it waits for. */
+  /** Each record with the older records that it waits for. */
   readonly after: Predecessors
-  /** The lease under which they belong to this instance. */
+  /** The lease under which this instance has the records. */
   readonly lease: number
-  /** By the clock, ms: none of them was sent after this. */
+  /** Monotonic time in milliseconds after which none of the records was sent. */
   readonly sinceMs: number
 }
 
 /** Orphans by the number of their batch. */
 export type Orphans = Map<number, Orphan>
 
-/** Leaves open records of a batch, none of which was sent after `sinceMs`, to recovery, besides those of the batch that it has under the same lease. */
+/** Hands open records, none of which was sent after `sinceMs`, to recovery. Adds to the batch's orphans under the same lease, if any. */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

@@ -23,20 +23,20 @@ import { openWriteSession } from './write-session.ts'
 
 /** The cost of listing a record for the journal, in bytes of a batch. */
 const RECORD_WORK = 64
-/** The cost of the answer to a record that is refused, in bytes of a batch. */
+/** The cost of answering a refused record, in bytes of a batch. */
 const FAULT_WORK = 4_096
-/** A journal without a store reads neither bytes nor digests. */
+/** Used for a journal without a store, which reads neither bytes nor digests. */
 const NOTHING = new Uint8Array(0)
 
-/** Parts of records that are refused without being sent, by position. */
+/** Reply parts of records that are refused without being sent, by position. */
 type RefusedParts = ReadonlyMap<number, PartReply>
 
 /**
- * Journals a write request, posts its records, settles and answers each; a request that came before is answered from the
- * journal (product contract 3). Errors, with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, `ADP_TOKEN` and
- * `ADP_FORBIDDEN` when V3 denied the credentials. `ADP_OUTCOME_UNKNOWN` where the journal may have kept the batch, or may know
- * it and cannot read what it keeps. `expectCurrent` is called right before the batch is made durable, and throws where another instance may
- * serve the client on the other side by now: a repeated batch may have waited long until then.
+ * Makes a write request durable, posts its records, and settles and answers each. A repeated request is answered from the journal (product
+ * contract 3). Throws with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, and `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied
+ * the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or knows the batch and cannot read it.
+ * `expectCurrent` is called right before the batch is made durable. It throws if another instance may already serve the client on the
+ * other side, because a repeated batch may have waited for long.
  */
 export async function answerWrites(
   context: WriteContext,
@@ -77,7 +77,7 @@ export async function answerWrites(
     }
     expectCurrent()
     return context.journal.begin(batch).catch((cause: unknown) => {
-      // The row of a batch with the same ids may be damaged: then this one may have come before.
+      // The damaged row may belong to an earlier copy of this batch.
       if (isDamagedBatch(cause)) rejectReplay(cause)
       throw cause
     })
@@ -86,18 +86,18 @@ export async function answerWrites(
   while (begun.kind === 'known') {
     const before = begun
     const { newer = [] } = before
-    // Whether newer records of keys of a batch that V2 was sent are applied decides whether older ones still may be.
+    // Older records of a batch that V2 was sent may only be applied if no newer record of their keys was.
     if (newer.length > 0 && !(await context.predecessors.until(newer, partner.budgetMs)))
       throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)
     if (found !== undefined && 'tally' in found) return found
-    // Without an answer it was purged meanwhile.
+    // A batch without an answer was purged in the meantime.
     sentToV2 = found
     refused = found === undefined ? faults : withSuperseded(found, plan, faults, replyContext)
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw forgotten()
-    // The newer records stay unknown, or there are others by now.
+    // The newer records stay unknown, or further newer records have arrived.
     if (before.newer !== undefined && begun.newer.length > 0) throw waitsForNewer()
   }
   const { batch, lease, after, receivedMs } = begun
@@ -114,7 +114,7 @@ export async function answerWrites(
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
     mayHaveLeft: (position: number) => mayHaveLeft(sentToV2?.records[position]),
-    // Where the keys of what V2 was sent are not kept, only V3 shows what is newer.
+    // If the keys of the batch on V2 are not stored, only V3 shows newer marks.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
     clientWaits: true,
@@ -133,7 +133,7 @@ export async function answerWrites(
   }
 }
 
-/** Answers a batch that came before: with what is kept of it, or of V2's reply. Undefined: it is not kept any longer. */
+/** Answers a repeated batch from its stored outcomes or from V2's reply. Returns `undefined` if the batch is no longer stored. */
 async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
@@ -164,7 +164,7 @@ async function toFaultParts(
   return parts
 }
 
-/** The parts of records that are not sent, with those that are not sent again: newer ones were confirmed since, or stand in the same batch. */
+/** Returns the parts of all records that are not sent: refused ones, and those that a newer record, perhaps of this batch, replaces. */
 function withSuperseded(
   sentToV2: SentToV2,
   { records }: Plan,

@@ -12,9 +12,9 @@ import { isDenial, toDenialError } from './settlement-policy.ts'
 import { readPaced } from './write-session.ts'
 
 /**
- * Makes sure that a client may have what the service said of a batch: under a token that the service accepted for it, or
- * accepts now for reading one of its marks. Resolves false where there is nothing of the service to be given out yet. Errors: `ADP_TOKEN` or `ADP_FORBIDDEN` with the service's words where it denies the
- * token, `ADP_FORBIDDEN` where the token cannot see the mark, `ADP_OUTCOME_UNKNOWN` where the service cannot be asked.
+ * Verifies that a client may receive V3's stored answers to a batch: V3 accepted its token for the batch, or accepts it now for reading
+ * one of its marks. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3 denies the
+ * token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 cannot be asked.
  */
 export async function checkToken(
   context: WriteContext,
@@ -31,7 +31,7 @@ export async function checkToken(
   return true
 }
 
-/** With tokens of the adapter's own the client's key has said all that there is to say. */
+/** Returns true if V3 must be asked about the token. If the adapter has its own tokens, the client's key is enough. */
 function needsCheck(
   { accepted }: WriteContext,
   { partner, client }: Authorisation,
@@ -40,7 +40,7 @@ function needsCheck(
 ): boolean {
   if (partner.tokens !== undefined) return false
   const sender = accepted.senderOf(batch)
-  // An open record is answered by V3 to the token that sends it; one whose credentials are not kept is sent with those of this request.
+  // V3 itself judges the token that sends an open record. A batch without stored credentials is sent with those of this request.
   const isSender = sender !== undefined && isSameCredentials(sender, client)
   return records.some(
     (record) =>
@@ -49,15 +49,12 @@ function needsCheck(
   )
 }
 
-/** True for a record whose part contains a reply of the service. */
+/** Returns true for a record whose part contains a reply of the service. */
 function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }
 
-/**
- * Reads a mark of the batch. A read may be stale and a connection may break, so the read is repeated before it counts against the
- * client.
- */
+/** Reads a mark of the batch. Stale reads and broken connections are possible, so one read does not count against the client. */
 async function askService(
   context: WriteContext,
   authorisation: Authorisation,
@@ -81,7 +78,7 @@ async function askService(
     const outcome = await readPaced(context, authorisation, query, leftMs)
     if (outcome.kind === 'refused' && isDenial(outcome.error)) {
       const own = ownDenialOf(context.accepted, partner, outcome.error)
-      // Thrown, so that it is not remembered as what is said of the client's token.
+      // Throwing keeps this error from being stored as the verdict on the client's token.
       if (own !== undefined) throw own
       return toDenialError(outcome.error)
     }
@@ -106,7 +103,7 @@ const idSchema = z.object({ ExternalID: z.string().toLowerCase() })
 const rowSchema = z.object({ Attendee: idSchema, Event: idSchema })
 const pageSchema = z.object({ value: z.array(rowSchema.optional().catch(undefined)) })
 
-/** True where the answer to a read has a row of the learner and event of a record. */
+/** Returns true if the answer to a read has a row of the learner and event of a record. */
 export function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
   const rows = pageSchema.safeParse(answer).data?.value ?? []
   const [learner, event] = [Attendee.ExternalID.toLowerCase(), Event.ExternalID.toLowerCase()]

@@ -3,26 +3,26 @@ import { arrivalMs, type Partner } from '../partners/partner.ts'
 import type { SentTogether } from '../v3/index.ts'
 
 /**
- * The records of a `$batch` whose reply was lost, as reads show them. V3 applies them one after another, with or without a connection, so the
- * batch is over only when none of them was seen for a time that grows with those that are missing.
+ * The progress of a `$batch` whose reply was lost, as reads show it. V3 applies the records one after another, with or without a
+ * connection, so the batch is over only when no record has appeared for a time that grows with the number of missing records.
  */
 export interface Execution {
-  /** Returns the time of the loss, or that of the last record that was seen, by the clock, ms. */
+  /** Returns the monotonic time, in milliseconds, of the loss or of the last record that appeared. */
   sinceMs(): number
-  /** Returns the time at which the batch is over if no other record is seen before, by the clock, ms. */
+  /** Returns the monotonic time, in milliseconds, at which the batch is over if no further record appears. */
   untilMs(): number
-  /** Returns how many of its records are missing. */
+  /** Returns how many of the records are missing. */
   missing(): number
-  /** Notes that one more record was seen. */
+  /** Counts one more record that appeared. */
   appeared(): void
 }
 
-/** Records that may have been sent together, `atOnce` of them at the most in one `$batch`. Default: all of them. */
+/** Records that may have been sent together, with at most `atOnce` of them in one `$batch`. Default: all of them. */
 interface Together extends SentTogether {
   readonly atOnce?: number
 }
 
-/** Creates what finds the execution of records that were sent together; the records of one `$batch` share one. */
+/** Creates a function that returns the execution of records that were sent together. Records of one `$batch` share one execution. */
 export function createExecutions(
   partner: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
   clock: Pick<Clock, 'nowMs'>,

@@ -20,16 +20,16 @@ import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
 import { readSending, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type SessionOptions, type WriteSession } from './write-session.ts'
 
-/** A batch to finish: these of its records, which are due, or its orphans. */
+/** A batch to finish: either the given records, which are due, or its orphans. */
 export interface Work {
   readonly batch: number
   readonly positions: readonly number[] | undefined
 }
 
-/** The thing that a batch cannot be finished without: credentials of a client, or its partner in the configuration. */
+/** What a batch needs to be finished: credentials of a client, or its partner in the configuration. */
 type Missing = 'credentials' | 'partner'
 
-/** A batch that waits for the thing that is missing. */
+/** A batch that waits for something that is missing. */
 export interface Waiting {
   readonly missing: Missing
   readonly partner: string
@@ -38,34 +38,34 @@ export interface Waiting {
   readonly sender: string | undefined
   /** See `StoredRequest`. */
   readonly together: number | undefined
-  /** Until when it waits, ms since the epoch. */
+  /** When the wait ends, in milliseconds since the epoch. */
   readonly untilMs: number
 }
 
-/** Authorises a stored batch of a partner, with the credentials of its client if some are known; or names the missing part. */
+/** Authorises a stored batch of a partner, with the credentials of its client if any are known, or returns what is missing. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
 
 /**
- * The time for which a lost write of a partner is read back, ms, where so many records may have been sent together, at most `together` of
- * them in one `$batch`.
+ * Returns the time in milliseconds for which a lost write of a partner is read back. `missing` is the number of records that may have been
+ * sent together, with at most `together` in one `$batch`.
  */
 export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
-/** Finishes a batch without its client. `early`: it is to be tried again; `later`: after a rest. A batch that has to wait for something is named with it. */
+/** Finishes a batch without its client. Returns `early` to be retried soon, `later` after a rest, or what the batch waits for. */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
 /**
- * Why a record is not retried: this version cannot read its request, its rows are damaged, or until the deadline of retries there were no credentials
- * of its partner, no such partner in the configuration, or no token for it.
+ * Why a record is not retried: this version cannot read its request, its rows are damaged, or until the deadline of retries its partner
+ * had no credentials, no configuration or no token.
  */
 type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
-/** Many read-backs may run at a time, since they mostly wait; the pool and the rate limit bound the calls. */
+/** Many read-backs may run at the same time, because they mostly wait. The pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
-/** Credentials of one batch that V3 denied, at most, and batches of which they are remembered: of others they are tried once more. */
+/** Maximum number of denied credentials per batch, and of batches with denied credentials. Forgotten credentials are tried once more. */
 const MAX_DENIED = 8
 const MAX_DENIED_BATCHES = 10_000
 
@@ -78,9 +78,9 @@ interface Prepared {
 }
 
 /**
- * Creates the finisher. A batch goes with the credentials that it came with, where they are kept and as long as V3 accepts
- * them, else with others of its owner that V3 has accepted, or with the very ones that it came with once a client shows them
- * again; never with those of another owner. Without credentials it waits for its client, until the deadline of retries.
+ * Creates the function that finishes batches. A batch uses the credentials that it arrived with, if they are stored and V3 accepts them;
+ * else others of its owner that V3 has accepted, or the same credentials once a client sends them again; never those of another owner.
+ * Without credentials it waits for its client until the deadline of retries.
  */
 export function createFinisher(
   context: WriteContext,
@@ -91,7 +91,7 @@ export function createFinisher(
   /** Credentials that V3 denied, by batch. */
   const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
-  /** Partners that there was no token for; true while one batch of theirs asks again: the others leave their turns to other partners. */
+  /** Partners without a token. True while one batch requests a token again; their other batches wait for its result. */
   const tokenless = new Map<string, boolean>()
   const noteToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
     const isAgain = tokenless.has(partner)
@@ -105,7 +105,7 @@ export function createFinisher(
       throw cause
     }
   }
-  /** The credentials that a batch may be finished with; those that V3 has not denied for it come first. */
+  /** Returns the credentials to finish a batch with. Those that V3 has not denied for the batch come first. */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
     sender: string | undefined,
@@ -116,7 +116,7 @@ export function createFinisher(
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
-  /** The authorisation to finish a batch, or what is missing that may still come. */
+  /** Returns the authorisation to finish a batch, or what is missing and may still become available. */
   const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting | 'later'> => {
     const { partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
@@ -160,8 +160,8 @@ export function createFinisher(
     return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
-   * Ends orphans of a batch that V2 was sent, once a lost write would not be read back any longer: V2 may have applied them, and nothing
-   * of them is ever posted. Their client has no answer and may send the batch again.
+   * Ends orphans of a batch that V2 was sent, once the time to read back a lost write is over. V2 may have applied them, so they are never
+   * posted. Their client has no answer and may resend the batch.
    */
   const endRelayed = async (stored: StoredBatch): Promise<'done' | 'early'> => {
     const { batch, partner } = stored
@@ -181,7 +181,7 @@ export function createFinisher(
   const work: FinishBatch = async ({ batch, positions }) => {
     const stored = await journal.load(batch)
     if (stored === undefined) {
-      // It is past its retention period.
+      // The retention period of the batch is over.
       orphans.delete(batch)
       return 'done'
     }
@@ -200,12 +200,12 @@ export function createFinisher(
       return await work(next)
     } catch (cause) {
       if (!isDamagedBatch(cause)) throw cause
-      // A later attempt cannot read it either.
+      // A later attempt could not read the batch either.
       const { batch, positions } = next
       const opened =
         positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
       if (opened?.after.size === 0) throw cause
-      // Nothing of it can be read, not even its partner.
+      // Nothing of the batch can be read, not even its partner.
       if (opened !== undefined)
         await endOpened(context, { batch, partner: undefined, records: undefined }, opened, 'damaged')
       orphans.delete(batch)
@@ -215,17 +215,15 @@ export function createFinisher(
   }
 }
 
-/** How records of a stored batch are run. */
+/** How the records of a stored batch are run. */
 interface StoredRun {
   readonly partner: Partner
-  /** Records that were not applied wait for their client to send them again, where it gets that answer. */
+  /** True if records that were not applied wait for their client to resend them, provided the client gets that answer. */
   readonly clientWaits: boolean
   readonly openSession: (how: Pick<SessionOptions, 'wasOnV2' | 'together'>) => RunSession
 }
 
-/**
- * Runs records of a stored batch that were opened. Those that this version cannot read become dead letters.
- */
+/** Runs reopened records of a stored batch. Records that this version cannot read become dead letters. */
 export async function runStored(
   context: WriteContext,
   stored: StoredBatch,
@@ -253,7 +251,7 @@ export async function runStored(
     after,
     unknown,
     mayHaveLeft: (position) => mayHaveLeft(records[position]),
-    // While the journal could not be reached, on this instance or another, V2 may have been given newer marks: it is kept from nothing then.
+    // While the journal was unreachable for any instance, V2 may have been sent newer marks that the journal does not know.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -261,7 +259,7 @@ export async function runStored(
   return { ...tally, records: positions.length }
 }
 
-/** Those of the records that are open still, each with the older ones that it waits for. */
+/** Returns those of the records that are still open, each with the older records that it waits for. */
 function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }
@@ -272,18 +270,18 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   return result.success ? result.data : undefined
 }
 
-/** A batch as it was before its records were opened. Undefined partner: not known, so it is not counted for one. */
+/** A batch as it was before its records were opened. If `partner` is `undefined`, it is unknown, and the batch is not counted for any. */
 interface Ended {
   readonly batch: number
   readonly partner: string | undefined
-  /** Undefined: they cannot be read. */
+  /** `undefined` if the records cannot be read. */
   readonly records: StoredBatch['records'] | undefined
 }
 
 /**
- * Ends opened records that cannot be sent: they are dead letters, whose remedies `markbridge journal` shows. One that may have
- * left stays unknown; nobody has judged any other. Those that the journal cannot keep become orphans again. Errors: those
- * of `Journal.settle`.
+ * Ends opened records that cannot be sent, as dead letters whose remedies `markbridge journal` shows. A record that may have been sent
+ * stays unknown; the others were not applied. Records that the journal cannot store become orphans again. Throws the errors of
+ * `Journal.settle`.
  */
 async function endOpened(
   context: WriteContext,
@@ -296,7 +294,7 @@ async function endOpened(
     if (records === undefined)
       return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
     const isUnknown = mayHaveLeft(records[position])
-    // As for a part of a reply, which takes its ids from the request: that may not be there to be read.
+    // A reply part takes its ids from the request, which may be unreadable here.
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
     const { status, errors } = toV2Failure(outcome, v2ErrorRules)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
@@ -311,8 +309,8 @@ async function endOpened(
 }
 
 /**
- * Ends open records that cannot be finished and that newer records of their keys wait for: they stay unknown and are never
- * posted again. Errors: those of `Journal.settle`.
+ * Ends open records that cannot be finished and that newer records of their keys wait for. They stay unknown and are never posted again.
+ * Throws the errors of `Journal.settle`.
  */
 export async function deadLetterSuperseded(
   context: WriteContext,

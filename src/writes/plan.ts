@@ -27,19 +27,19 @@ import {
 /** The cost of planning one record, in bytes of a batch. */
 const PLAN_WORK = 512
 
-/** How one record asks to be answered. */
+/** How the client wants one record to be answered. */
 export type PartPreferences = Pick<
   BatchPart,
   'contentId' | 'contentIdInHttp' | 'changeset' | 'prefersMinimal' | 'metadata'
 >
 
-/** A record that will be posted, or why it is refused without being posted. */
+/** A record that will be posted, or the faults for which it is refused. */
 export interface PlannedRecord {
   readonly answering: PartPreferences
-  /** The V3 record; undefined exactly when `faults` is defined. Its JSON is written when it is posted, not held for all. */
+  /** The V3 record. `undefined` exactly if `faults` is defined. Its JSON is written when it is posted and is not kept for all records. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
-  /** Records with the same key are sent one after another; empty for a record that cannot be read. */
+  /** Records with the same key are sent one after another. Empty for a record that cannot be read. */
   readonly key: string
 }
 
@@ -56,21 +56,22 @@ export interface PlannedRequest {
 /** The records that a request posts. */
 export interface Plan {
   readonly records: readonly PlannedRecord[]
-  /** When its records count as received, ms since the epoch; `RecordedOn` of each that brings no time of its own. */
+  /** Time of receipt of the records, in milliseconds since the epoch. It becomes the `RecordedOn` of each record without its own time. */
   readonly markedMs: number
-  /** Members of records that were left out. */
+  /** Number of record members that were left out. */
   readonly unmappedFields: number
-  /** Members of records in another form than JSON's, which V2's parser reads as well. */
+  /** Number of record members in a form that is not JSON but that V2's parser accepts. */
   readonly convertedFields: number
   readonly changesets: number
-  /** False when the ids of header and body differ: the client gets a single 200, whatever happens (batch-wire 3). */
+  /** False if the ids in the header and body differ. The client then gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** The ids that the client gave its batch; undefined: it gave none. */
+  /** The ids that the client gave its batch, or `undefined` if there are none. */
   readonly ids: BatchIds | undefined
 }
 
 /**
- * Decodes a whole write request and plans the post of each record; posts nothing. `receivedMs` becomes the time of the marks whose records bring none. Errors as `decodeBatch`, for an envelope of which nothing may be posted.
+ * Decodes a whole write request and plans the post of each record, without posting. `receivedMs` becomes the time of marks whose records
+ * have none. Throws the errors of `decodeBatch` if the envelope is broken, so that nothing may be posted.
  */
 export async function planWrites(
   request: WriteRequest,
@@ -108,7 +109,7 @@ export async function planWrites(
   }
 }
 
-/** The plan with another time of receipt; a time that a client gave a record itself stays. */
+/** Returns the plan with another time of receipt. A time that the client gave a record is unchanged. */
 export function redate(plan: Plan, markedMs: number): Plan {
   if (markedMs === plan.markedMs) return plan
   const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]
@@ -121,8 +122,8 @@ export function redate(plan: Plan, markedMs: number): Plan {
 }
 
 /**
- * Plans a journaled request again. Its records were accepted when it came: lower limits or another rule for unmapped fields must
- * not refuse one now that may have been sent.
+ * Plans a stored request again. Its records were accepted when it arrived. Lower limits or another rule for unmapped fields must not
+ * refuse a record now that may have been sent.
  */
 export function planStored(
   { request, body, markedAtMs }: StoredRequest,
@@ -143,7 +144,7 @@ export function planStored(
   )
 }
 
-/** Plans a batch of the journal again; undefined for one that this version cannot read. */
+/** Plans a stored batch again. Returns `undefined` if this version cannot read the batch. */
 export async function planAgain(
   { payload, receivedMs }: Pick<StoredBatch, 'payload' | 'receivedMs'>,
   partner: Partner,
@@ -191,7 +192,7 @@ function planSingle(
   }
 }
 
-/** Plans one record; exactly one of `flat` and `faults` is defined. */
+/** Plans one record. Exactly one of `flat` and `faults` is defined. */
 function planRecord(
   answering: PartPreferences,
   flat: FlatRecord | undefined,
@@ -206,7 +207,7 @@ function planRecord(
   return { record: { answering, record, faults: own, key }, unmapped: unmapped.length }
 }
 
-/** The digests that the journal knows a request by. `upstream` is the base address of V3. */
+/** Computes the digests by which the journal recognises a request. `upstream` is the base address of V3. */
 export async function identityOf(
   owner: string,
   upstream: string,

@@ -11,17 +11,17 @@ interface Waiter {
   readonly end: (inTime: boolean) => void
 }
 
-/** Asks the journal for the nearest older record of a key. */
+/** A query to the journal for the nearest older record of a key. */
 interface Question {
   readonly own: RecordRef
   readonly resolve: (older: RecordRef | undefined) => void
   readonly reject: (cause: unknown) => void
 }
 
-/** How often the journal is asked for records of other instances. */
+/** How often the journal is polled for records of other instances, in milliseconds. */
 const POLL_MS = 200
 
-/** Creates the place where requests wait for older records of the same learner and event, or for a batch's other sender. */
+/** Creates the watch on which requests wait for older records of the same learner and event, or for another sender of their batch. */
 export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
   let asking = false
@@ -43,7 +43,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const ask = async (): Promise<void> => {
     cancelPoll?.()
     cancelPoll = undefined
-    // Who comes meanwhile is asked for as soon as the journal has answered.
+    // A poll that is in flight does not include later waiters, so the next poll starts as soon as it ends.
     isAskedSoon = asking
     if (asking || byName.size === 0) return
     asking = true
@@ -52,24 +52,24 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
       const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
       for (const name of records.keys()) if (!open.has(name)) isSettled(name)
     } catch {
-      // A journal that cannot be reached is asked again; each wait has its own time limit.
+      // A journal that cannot be reached is polled again. Each wait has its own timeout.
     }
     asking = false
     if (isAskedSoon) await ask()
     else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, askNow)
   }
-  // What failed is asked again with the next wait.
+  // A failed poll is repeated with the next wait.
   const askNow = (): void => {
     ask().catch(() => undefined)
   }
-  /** Waits that begin in the same moment share one call. */
+  /** Polls once for all waits that begin in the same moment. */
   const askSoon = (): void => {
     if (isAskedSoon) return
     isAskedSoon = true
     queueMicrotask(askNow)
   }
   let questions: Question[] = []
-  /** Questions of the same moment share one call. */
+  /** Returns the next older open record. Calls of the same moment share one query. */
   const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
       questions.push({ own, resolve, reject })
@@ -91,7 +91,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     new Promise((resolve) => {
       clock.after(delayMs, resolve)
     })
-  /** Resolves true once none of the records is open any longer, false when the time is spent first. Never rejects. */
+  /** Resolves with true once none of the records is open, or with false after `timeoutMs`. Never rejects. */
   const until = (records: readonly RecordRef[], timeoutMs: number): Promise<boolean> =>
     new Promise((resolve) => {
       const waiter: Waiter = {
@@ -115,9 +115,9 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   return {
     until,
     /**
-     * Resolves true once no older record of the key of `own` is open; false when the time is spent first, or when the key of `own`
-     * cannot be read. `older` are the known ones; after they have ended, the journal is asked for others, since records do not end
-     * in their order. Never rejects.
+     * Resolves with true once no older record of the key of `own` is open, or with false after `timeoutMs` or if that key cannot be read.
+     * `older` has the known older records. After they have ended, the journal is asked for others, because records do not end in order.
+     * Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs
@@ -129,7 +129,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
           if (next === undefined) return true
           known = [next]
         } catch {
-          // The journal cannot be reached: asked again until the time is spent.
+          // The journal cannot be reached. The query is repeated until the timeout.
           await pause(Math.min(POLL_MS, Math.max(0, deadlineMs - clock.nowMs())))
         }
       }
@@ -147,12 +147,12 @@ function nameOf({ batch, position }: RecordRef): string {
 }
 
 /**
- * How long a batch whose credentials were not accepted keeps newer records of its keys waiting. It is never overtaken: what of it has
- * not left by then is not sent any more.
+ * How long, in milliseconds, a batch with unaccepted credentials delays newer records of its keys. It is never overtaken: its records that
+ * have not been sent by then are not sent any more.
  */
 const GIVE_WAY_MS = 2_000
 
-/** Watches a batch whose records are open; undefined: its credentials were accepted before. */
+/** Watches a batch with open records. Returns `undefined` if its credentials were accepted before. */
 export function watchGiveWay(
   { journal, clock }: { readonly journal: Pick<Journal, 'blocking'>; readonly clock: Clock },
   batch: number,
@@ -164,7 +164,7 @@ export function watchGiveWay(
   const due = new Promise<void>((resolve, reject) => {
     const look = async (): Promise<void> => {
       if (queueKey.isAccepted()) return
-      // A journal that cannot be read is asked again.
+      // A journal that cannot be read is polled again.
       const waiting = await journal.blocking([batch]).catch(() => [])
       if (isStopped || queueKey.isAccepted()) return
       if (waiting.length > 0) resolve()
@@ -178,7 +178,7 @@ export function watchGiveWay(
     wait()
   })
   return {
-    /** Resolves once newer records have waited long enough; never, where the credentials are accepted before. */
+    /** Resolves once newer records have waited long enough. Never resolves if the credentials are accepted first. */
     due,
     stop: (): void => {
       isStopped = true

@@ -10,28 +10,28 @@ import {
   type Work,
 } from './finish-batch.ts'
 
-/** How often the journal is searched. */
+/** How often the journal is searched, in milliseconds. */
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
 const DUE_AT_A_TIME = 500
-/** Where more records than that rest, the journal is asked for due ones no more than this share of the time. */
+/** If more due records than that rest, the journal is searched for due records for at most this share of the time. */
 const DUE_SHARE = 1 / 50
 
 /**
- * Creates the scheduler of recovery (product contract 3): it chooses the batches that are to be finished, orphaned ones first,
- * and keeps sixteen of them under way; `createFinisher` finishes one. `authorise` names what is missing for a batch that cannot
- * go to V3; `readBackMs` is the time for which a lost write of a partner is read back.
+ * Creates the scheduler of recovery (product contract 3). It selects the batches to be finished, orphans first, and keeps sixteen of them
+ * in progress; `createFinisher` finishes each. `authorise` returns what is missing for a batch that cannot be sent to V3. `readBackMs`
+ * returns the time for which a lost write of a partner is read back.
  */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Due records that rested when they were last read: they must not hide the others. */
+  /** Number of resting records that were due at the last search. They must not hide other due records. */
   let dueResting = 0
-  /** Due records are not read before then. */
+  /** Time before which the journal is not searched for due records. */
   let dueFromMs = 0
-  /** Batches to finish, the first at the end. */
+  /** Batches to finish, the next one last. */
   let queue: Work[] = []
   let stopping = false
   let ticking: Promise<void> | undefined
@@ -118,11 +118,11 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
       })
   }
   return {
-    /** Takes over the orphans of instances that are gone, now and every second, and retries due records. */
+    /** Takes over the orphans of dead instances and retries due records, now and every second. */
     start,
-    /** Retries batches that wait for credentials or for their partner: another configuration may have them. */
+    /** Retries batches that wait for credentials or for their partner, which a new configuration may have. */
     retryWaiting: (): void => resting.endWaits(),
-    /** Starts no more batches, and resolves when those under way have ended. */
+    /** Starts no more batches, and resolves once those in progress have ended. */
     stop: async (): Promise<void> => {
       stopping = true
       timer?.()
@@ -132,16 +132,16 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   }
 }
 
-/** How long a batch rests after a failure. What fails once it calls V3 rests twice as long each time: it may fail for ever. */
+/** How long a batch rests after a failure, in milliseconds. After each repeated failure of its calls to V3, the rest doubles. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
-/** True for due records, not for orphans. */
+/** Returns true for due records, false for orphans. */
 const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/** Creates the batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
+/** Creates the list of batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -150,14 +150,14 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
     return sender === undefined || accepted.withHash(sender) === undefined
   }
-  /** The wait of the batch, while the thing is still missing; undefined: it does not wait. */
+  /** Returns what the batch waits for, or `undefined` if it does not wait or nothing is missing any more. */
   const waiting = (batch: number): Waiting | undefined => {
     const rest = rests.get(batch)
     return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
   }
   return {
     wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
-    /** Lets a batch rest after a failure, so that others have their turn. */
+    /** Lets a batch rest after a failure, so that other batches have their turn. */
     failed: (batch: number, hasCalled = false): void => {
       const last = rests.get(batch)
       const isAgain = hasCalled && last !== undefined && 'retryMs' in last
@@ -171,14 +171,14 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     },
     waiting,
     delete: (batch: number): void => void rests.delete(batch),
-    /** Ends all waits: the missing part may be available. */
+    /** Ends all waits, because what was missing may be available now. */
     endWaits: (): void => {
       for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
     },
   }
 }
 
-/** Hands orphans that lack credentials over to instances that asked for them, because a client showed credentials there. */
+/** Hands orphans without credentials over to instances that asked for them because a client sent credentials there. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,
@@ -195,8 +195,8 @@ async function handOver(
 }
 
 /**
- * Ends orphans that lack something and that newer records of their keys have waited for as long as a lost write is read back
- * (`readBackMs`, by the partner's id), so that no orphan delays a newer mark for longer. `isBusy`: a run has the batch.
+ * Ends orphans that wait for something while newer records of their keys have waited for as long as a lost write is read back
+ * (`readBackMs`), so that no orphan delays a newer mark any longer. `isBusy` returns true if a run has the batch.
  */
 async function letNewerPass(
   context: WriteContext,
@@ -222,7 +222,7 @@ async function letNewerPass(
     const ended = new Set(refs.map(({ position }) => position))
     const whose = { batch, partner: partners.get(batch), lease: orphan.lease }
     await deadLetterSuperseded(context, whose, [...ended]).catch((cause: unknown) => {
-      // Another instance has it now, and does this there.
+      // Another instance has the batch now and does this itself.
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })

@@ -18,12 +18,12 @@ import { markOf } from './settlement-policy.ts'
 
 const headSchema = z.tuple([z.number(), z.string(), z.array(z.string())])
 
-/** Text for the journal: one line of JSON, then the bytes of the body, each as one character. */
+/** Encodes a reply for the journal: one line of JSON, then each byte of the body as one character. */
 export function encodeKeptReply({ status, reason, fields, body }: KeptReply): string {
   return `${JSON.stringify([status, reason, fields])}\n${body.toString('latin1')}`
 }
 
-/** The inverse of `encodeKeptReply`; undefined for no text. */
+/** Decodes what `encodeKeptReply` returned. Returns `undefined` if there is no text. */
 export function decodeKeptReply(text: string | undefined): KeptReply | undefined {
   if (text === undefined) return undefined
   const end = text.indexOf('\n')
@@ -36,7 +36,7 @@ function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | 
   return new ReplyFields(fields).one(name)
 }
 
-/** How a request to V2 ended. `answered`: its reply came whole; without a body where that is too large to be kept. */
+/** How a request to V2 ended. `answered` means that the whole reply arrived; its body is `undefined` if it is too large to be stored. */
 export type RelayEnd =
   | {
       readonly kind: 'answered'
@@ -48,10 +48,10 @@ export type RelayEnd =
 type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
- * What the journal keeps of a request that V2 was sent, for each record of it: `each` is how many have a part in the reply of their own,
- * undefined: one stands for the whole request. Nothing of it is ever due, since what V2 was sent is not sent again from here. The reply
- * goes with the first record, if V2 took the request. Without one, records stay active as long as their client may send them again,
- * so that a newer one of their key supersedes them.
+ * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records with a reply part of
+ * their own, or `undefined` if one record stands for the whole request. No record is ever due, because the adapter does not resend what V2
+ * was sent. The reply is stored with the first record if V2 accepted the request. Without a reply, the records stay active while their
+ * client may resend them, so that a newer record of their key supersedes them.
  */
 export async function outcomesOf(
   end: RelayEnd,
@@ -60,7 +60,7 @@ export async function outcomesOf(
   reading: ReplyReading,
 ): Promise<Settled[]> {
   const outcomes = await readOutcomes(end, kind, each, reading)
-  // A single record has no ids, so it never comes again as the same one.
+  // A single record has no ids, so a repetition is never recognised.
   const isRepeatable = kind === 'batch'
   const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
@@ -71,23 +71,23 @@ export async function outcomesOf(
   }))
 }
 
-/** True for what `outcomesOf` gives only where V2's reply was kept. */
+/** Returns true for an outcome that `outcomesOf` only returns if V2's reply was stored. */
 export function hadKeptReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
-/** How the work on one reply is bounded. */
+/** Limits for the work on one reply. */
 export interface ReplyReading {
   readonly slices: Slices
-  /** Called with the bytes that it takes to read it; may throw to refuse more. */
+  /** Called with the number of bytes that reading the reply takes. May throw to refuse more. */
   readonly onBytes?: ((count: number) => void) | undefined
 }
 
-/** Refusals that are no verdict on the record: of credentials, of a request that was late, of one too many. */
+/** Refusals that do not judge the record: of credentials, of a late request, or of too many requests. */
 const PASSING: ReadonlySet<number> = new Set([401, 403, 408, 429])
 const isOfRecord = (status: number): boolean => status >= 400 && status < 500 && !PASSING.has(status)
 
-/** The status of each part of a reply of V2; undefined: they cannot be read. */
+/** Returns the status of each part of V2's reply, or `undefined` if the parts cannot be read. */
 export async function statusesOfParts(
   reply: Pick<KeptReply, 'fields' | 'body'>,
   reading: ReplyReading,
@@ -101,7 +101,7 @@ async function readParts(
 ): Promise<readonly ReplyPart[] | undefined> {
   const contentEncoding = fieldOf(reply, 'content-encoding')
   try {
-    // Refusals may be alike to the last byte.
+    // The ratio is not limited, because a reply of equal refusals compresses very well.
     const bounds = { maxBytes: MAX_INFLATED_BYTES, maxInflation: Infinity }
     const options = { ...bounds, contentEncoding, onBytes, slices }
     const isPlain = contentEncoding === undefined
@@ -114,18 +114,18 @@ async function readParts(
   }
 }
 
-/** A larger reply is read by its client alone. */
+/** A larger reply is only read by its client. */
 const MAX_INFLATED_BYTES = 33_554_432
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
 
-/** The mark that V2 shows in its reply to a record; undefined: it shows none. */
+/** Returns the mark that V2's reply to a record contains, or `undefined` if it contains none. */
 function readMark(body: string | undefined): Settled['mark'] {
   const record = markSchema.safeParse(parseJson(body ?? '', MAX_RECORD_NODES))
   return record.success ? markOf(record.data) : undefined
 }
 
-/** A longer body shows no mark. */
+/** Longer bodies are not searched for a mark. */
 const MAX_RECORD_BYTES = 1_048_576
 
 const textOf = (body: Buffer | undefined): string | undefined =>
@@ -148,7 +148,7 @@ async function readOutcomes(
   if (end.kind === 'notSent') return all({ state: 'notApplied', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
   const whole = toOutcome(end.reply.status)
-  // What refuses a request judges none of its records, but where the record is the request.
+  // A refused request says nothing about its records, unless the request is the record.
   const isVerdict = kind === 'record' && isOfRecord(end.reply.status)
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
@@ -156,7 +156,7 @@ async function readOutcomes(
   const kept = toKept(end.reply)
   if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
-  // A single 200 for all (batch-wire 3) says nothing of any record.
+  // A single 200 for all records (batch-wire 3) says nothing about any one of them.
   const parts = await readParts(kept, reading)
   if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
   const outcomes: Outcome[] = []
@@ -173,20 +173,20 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** What is known of a batch that V2 was sent, and that gave no reply to give again: V3 serves it in its place. */
+/** What is known of a batch that V2 was sent without leaving a reply to replay. V3 now serves the batch instead. */
 export interface SentToV2 {
-  /** The last number under which it was begun for V2. */
+  /** The last number under which the batch was begun for V2. */
   readonly batch: number
-  /** When the first of the requests came that V2 may have applied, or else the last of all; undefined: that is not kept any longer. */
+  /** Time of receipt of the first request that V2 may have applied, or else of the last request. `undefined` if it is no longer stored. */
   readonly receivedMs: number | undefined
-  /** What became of each record, as of one that V3 was sent: `unknown` where V2 may have applied it. */
+  /** The state of each record: `unknown` if V2 may have applied it. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
 }
 
 /**
- * Waits for the requests to V2 with this batch that are under way, on whichever instance, and gives V2's reply: the last one, unless a later
- * request may have changed what it says. Errors: `ADP_OUTCOME_UNKNOWN` when they take longer than the budget; `ADP_JOURNAL_LOST` when the
- * reply was kept and is erased; those of `checkToken`; those of the journal.
+ * Waits for requests to V2 with this batch that are in progress on any instance, and returns V2's last reply, unless a later request may
+ * have changed what it says. Throws `ADP_OUTCOME_UNKNOWN` if the requests take longer than the budget, `ADP_JOURNAL_LOST` if the stored
+ * reply was erased, and the errors of `checkToken` and of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
@@ -196,7 +196,7 @@ export async function replayRelayed(
 ): Promise<Answered | SentToV2> {
   const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
   const unanswered: (StoredBatch | undefined)[] = []
-  // One after another: a reply may have megabytes.
+  // Replies are loaded one at a time, because each may have megabytes.
   for (const number of [batch, ...earlier]) {
     const stored = await loadEnded(context, number, deadlineMs, 'ADP_OUTCOME_UNKNOWN')
     if (stored === undefined || !stored.records.some(hadKeptReply)) {
@@ -204,10 +204,10 @@ export async function replayRelayed(
       continue
     }
     const found = await readKept(stored, plan, { slices })
-    // Where V2 did not take all of it, a later request may have been taken.
+    // If V2 refused a part of the batch, it may have accepted that part of a later request.
     if (unanswered.some(hasLeft) && found?.isTakenWhole !== true)
       return toSent(batch, unanswered, plan, false)
-    // Nothing has watched for newer records of its keys since the reply was kept, so a read could not tell which mark is to stay.
+    // Newer records of its keys were not tracked after the reply was stored, so a read could not tell which mark should stay.
     if (found === undefined) throw forgotten()
     await checkToken(context, authorisation, found.stored, plan)
     return toAnswered(found)
@@ -215,27 +215,28 @@ export async function replayRelayed(
   return toSent(batch, unanswered, plan, isCut)
 }
 
-/** Reads the mark of a learner and event from V2, in the form of V3. */
+/** Reads the mark of a learner and event from V2 and returns it in V3's form. */
 export type ReadMarkOfV2 = (record: V3Record, timeoutMs: number) => Promise<ReadOutcome>
 
-/** A batch that comes again while V2 serves. */
+/** A batch that is resent while V2 serves. */
 interface ResentBatch {
   readonly client: Client
   readonly plan: Plan
-  /** The numbers under which V2 was sent it before, the newest first. */
+  /** The numbers under which V2 was sent the batch before, newest first. */
   readonly batches: readonly number[]
-  /** Reads a mark of V2 with the client's credentials. */
+  /** Reads a mark from V2 with the client's credentials. */
   readonly readMark: ReadMarkOfV2
   readonly reading: ReplyReading
 }
 
-/** V2 is asked once for a mark for no longer than this, ms. */
+/** Longest time in milliseconds of one request to V2 for a mark. */
 const SHOWN_WITHIN_MS = 5_000
 
 /**
- * Answers a batch that comes again while V2 serves with V2's own reply, where that is final, and this client may have it. Waits for
- * requests with it that are under way, on whichever instance. Undefined: V2 is to be sent it again, also where the journal cannot be read.
- * Error: `ADP_V2_OUTCOME_UNKNOWN` where such a request takes longer than the budget, or V2 does not say whether this client may have its reply.
+ * Answers a batch that is resent while V2 serves with V2's own reply, if the reply is final and this client may have it. Waits for
+ * requests with the batch that are in progress on any instance. Returns `undefined` if V2 must be sent the batch again, also if the
+ * journal cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not say whether
+ * this client may have the reply.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
   const { client, plan, batches, reading } = resent
@@ -254,8 +255,8 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
 }
 
 /**
- * True for credentials that V2 accepted for the batch, or that it shows one of its marks now. False for those that it denies or shows none:
- * V2 judges the batch itself then. A read may be stale and a connection may break, so it is repeated.
+ * Returns true if V2 accepted the credentials for the batch or shows them one of its marks now. If V2 denies them or shows no mark,
+ * returns false, and V2 judges the batch itself. A read may be stale and a connection may break, so the read is repeated.
  */
 async function mayHave(
   { verdicts, clock }: WriteContext,
@@ -287,21 +288,21 @@ async function mayHave(
   )
 }
 
-/** A reply of V2 that is kept. */
+/** A stored reply of V2. */
 interface FoundReply {
   readonly reply: KeptReply
-  /** The batch with its records as the parts of the reply say; unread, all count as answered by the service. */
+  /** The batch, with the state of each record taken from the reply. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
-  /** Each record was accepted. */
+  /** True if each record was accepted. */
   readonly isTakenWhole: boolean
   /**
-   * Nothing is left to be sent again: each record was accepted, or refused for what it says; or V2 gave one answer for all, as it does
-   * where the ids of header and body differ (batch-wire 3).
+   * True if nothing needs to be resent: each record was accepted, or refused for its content, or V2 gave one answer for all records
+   * because the ids in the header and body differ (batch-wire 3).
    */
   readonly isFinal: boolean
 }
 
-/** Undefined: the batch has no reply of V2, or not any longer. */
+/** Reads V2's stored reply. Returns `undefined` if the batch has none or it is no longer stored. */
 async function readKept(
   stored: StoredBatch,
   { records }: Plan,
@@ -336,11 +337,11 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
   kept: reply,
 })
 
-/** True for a request of which V2 may have applied something. */
+/** Returns true if V2 may have applied any record of the request. */
 const hasLeft = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 
-/** What requests without a reply leave open, the newest first; `isCut`: there were older ones, of which nothing is known. */
+/** Summarises requests without a reply, newest first. `isCut` is true if there were older ones of which nothing is known. */
 function toSent(
   batch: number,
   requests: readonly (StoredBatch | undefined)[],
@@ -357,17 +358,17 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayHaveLeft)
-    // A request that was sent supersedes the ones before; one that was not supersedes nothing.
+    // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing.
     const isSuperseded = (sent ?? each[0])?.superseded === true
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
-    // V2 was sent all records at once, so its mark of the last one of a key hides those of the others from every read.
+    // V2 was sent all records at once, so its mark of the last record of a key hides the marks of the others from every read.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const
   })
   return { batch, receivedMs: times.length === 0 ? undefined : Math.min(...times), records }
 }
 
-/** A record of a request to V2; one may stand for all of them, and of a request that is not kept nothing is known. */
+/** Returns one record of a request to V2. One record may stand for all, and nothing is known of a request that is no longer stored. */
 function recordIn(
   stored: StoredBatch | undefined,
   position: number,
@@ -378,14 +379,14 @@ function recordIn(
   return { state: record?.state ?? 'unknown', superseded: isEach && record?.superseded === true }
 }
 
-/** The error of a repeated batch whose answer is gone. */
+/** Creates the error of a repeated batch whose answer is gone. */
 export const forgotten = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
     'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
   )
 
-/** A batch that V2 was sent, once that has ended. Error, with this code: it takes longer than until then. */
+/** Loads a batch that V2 was sent, once the request has ended. Throws `code` if it does not end before the deadline. */
 async function loadEnded(
   { journal, predecessors, clock }: WriteContext,
   batch: number,

@@ -19,40 +19,40 @@ import { inOrder, type RunSession, settleOutcomes } from './run.ts'
 import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
-/** How the journal is to know a write that V2 is about to be sent. */
+/** How the journal records a write that V2 is about to be sent. */
 interface RelayOptions {
-  /** With keys it is in the order of their records; without, it is only known again. */
+  /** `keys` also puts the write in the order of its records' keys; `identity` only allows recognising a repeated request. */
   readonly known: 'identity' | 'keys'
   /**
-   * How long V2 may be kept waiting for the journal, ms: it is sent a write that the journal does not know then. Undefined: it never is,
-   * since V3 may be posting records of the same keys.
+   * How long V2 may wait for the journal, in milliseconds. After that, V2 is sent a write that the journal does not know. If `undefined`,
+   * V2 waits without limit, because V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
-  /** True while the journal is known to be slow rather than gone: then V2 waits longer, up to `LONGEST_MS`. Default: it is not known. */
+  /** Returns true while the journal is slow rather than unreachable. V2 then waits longer, up to `LONGEST_MS`. Default: not known. */
   readonly isSlow?: (() => boolean) | undefined
   /** See `NewBatch`. */
   readonly resendOf?: number | undefined
-  /** For reading V2's reply. */
+  /** Bounds the reading of V2's reply. */
   readonly reading: ReplyReading
 }
 
-/** A write of V2 in the journal. */
+/** A write to V2 in the journal. */
 export interface RelayedBatch {
   readonly batch: number
-  /** Keeps how it ended, once; where that fails, recovery finds the batch and ends it as unknown. Never rejects. */
+  /** Stores how the request ended, once. If that fails, recovery finds the batch and ends it as unknown. Never rejects. */
   readonly ended: (end: RelayEnd) => Promise<void>
-  /** Resolves false once its lease is lost. */
+  /** Resolves with false once the lease of the batch is lost. */
   readonly lost: () => Promise<false>
   /**
-   * To be called right before its first byte is sent to V2. Error `ADP_JOURNAL_UNAVAILABLE` where its lease is lost: by now another instance
-   * may have sent V2 the same batch, and a newer one of its keys after that.
+   * Must be called right before the first byte is sent to V2. Throws `ADP_JOURNAL_UNAVAILABLE` if the lease is lost, because another
+   * instance may by now have sent V2 the same batch and a newer one of its keys.
    */
   readonly expectHeld: () => void
 }
 
 /**
- * `known`: V3 has served this batch, so V2 is not sent it. `sent`: V2 was sent it before under these numbers, the newest first.
- * `late`: the journal does not say in time whether it is new.
+ * `known`: V3 has served this batch, so V2 is not sent it. `sent`: V2 was sent the batch before, under these numbers, newest first.
+ * `late`: the journal did not say in time whether the batch is new.
  */
 type BegunRelayed =
   | ({ readonly kind: 'new' } & RelayedBatch)
@@ -61,15 +61,15 @@ type BegunRelayed =
   | ({ readonly kind: 'late' } & Pick<RelayedBatch, 'ended'>)
 
 const NOTHING = new Uint8Array(0)
-/** The longest that V2 is kept waiting for a slow journal. */
+/** Longest time in milliseconds that V2 waits for a slow journal. */
 const LONGEST_MS = 5_000
-/** How often it is asked whether the journal is still slow rather than gone. */
+/** How often `isSlow` is asked, in milliseconds. */
 const ASK_MS = 100
 
 /**
- * Makes a write known to the journal before V2 is sent it, so that V3 never posts it again and the order of its keys holds. Of its values
- * nothing is kept. Errors: those of `Journal.begin`, where `recordWithinMs` is undefined. Otherwise a journal that is late or cannot be
- * reached is not an error; what it keeps all the same gets its end.
+ * Makes a write durable before V2 is sent it, so that V3 never posts it again and the order of its keys holds. None of its values are
+ * stored. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or unreachable journal is not an
+ * error; if it stores the write after all, the write gets its outcome.
  */
 export async function beginRelayed(
   context: WriteContext,
@@ -84,7 +84,7 @@ export async function beginRelayed(
   const late = openTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
-  // Nothing waits for it: the journal may be gone.
+  // Nothing waits for the outcome to be stored, because the journal may be gone.
   const ended = (end: RelayEnd): Promise<void> => {
     void opened.then(
       (begun) => (begun.kind === 'new' ? begun.ended(end) : undefined),
@@ -95,7 +95,7 @@ export async function beginRelayed(
   return { kind: 'late', ended }
 }
 
-/** How long V2 is kept waiting: `over` resolves at its end. */
+/** Starts the time that V2 waits for the journal. `over` resolves at its end. */
 function openTimeout(
   clock: Pick<Clock, 'after'>,
   withinMs: number,
@@ -114,7 +114,7 @@ function openTimeout(
   return { over, cancel: () => cancel() }
 }
 
-/** True for a write that is worth keeping: one without ids is never recognised, and without keys has no order. */
+/** Returns true if a write is worth recording: without ids it is never recognised again, and without keys it has no order. */
 export function isKnowable(
   { journal }: Pick<WriteContext, 'journal'>,
   { plan }: PlannedRequest,
@@ -136,7 +136,7 @@ async function toNewBatch(
 ): Promise<NewBatch> {
   const { partner, owner } = client
   const { records } = planned.plan
-  // A key of its own keeps nothing waiting.
+  // A unique key does not keep other records waiting.
   const unread = (position: number): string => `v2 ${position} ${newId()}`
   const keys = known === 'keys' && records.length > 0 ? records.map(({ key }) => key) : ['']
   return {
@@ -195,26 +195,27 @@ function open(
   return { kind: 'new', batch, ended, lost: () => claim.lost(), expectHeld }
 }
 
-/** What reads older records back. */
+/** What is needed to read older records back. */
 interface OlderReading {
   readonly partner: Partner
   readonly readV3: (query: string, timeoutMs: number) => Promise<ReadOutcome>
   readonly readV2: ReadMarkOfV2
-  /** By the clock, ms. */
+  /** In monotonic milliseconds. */
   readonly deadlineMs: number
 }
 
-/** A pause before the journal is asked again, where another run has an older record or it could not be read. */
+/** Pause in milliseconds before the journal is read again if another run has an older record or the record could not be read. */
 const AGAIN_AFTER_MS = 200
-/** V2 is read where V3 has not answered within this time, or this share of what is left. */
+/** V2 is read if V3 has not answered within this time or this share of the time left. */
 const V3_WITHIN_MS = 2_000
 const V3_SHARE = 1 / 3
-/** Where a partner's lost writes are not read back otherwise. */
+/** Used for partners whose lost writes are not read back otherwise. */
 const UNSCHEDULED_MS = [0, 1_000]
 
 /**
- * Waits until V2 may be sent a batch: no older record of its keys is under way on V3, on any instance, and none has an unknown outcome.
- * Those are read back here and now. False: the time was over first, so V2 must not be sent it. Errors: those of the journal.
+ * Waits until no older record of the keys of a batch is in progress on V3, on any instance, or has an unknown outcome, so that V2 may be
+ * sent the batch. Records with unknown outcomes are read back here. Returns false if the deadline passed first, so that V2 must not be
+ * sent the batch. Throws the errors of the journal.
  */
 export async function waitForOlder(
   context: WriteContext,
@@ -248,7 +249,7 @@ export async function waitForOlder(
   }
 }
 
-/** The others of a key have the same older ones; a record without a key has none. */
+/** Returns the first record of each key, because all records of a key have the same older ones. Records without a key have none. */
 function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef[] {
   const first = new Map<string, RecordRef>()
   for (const [position, key] of keys.entries())
@@ -257,8 +258,8 @@ function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef
 }
 
 /**
- * Finds out what became of records of one batch whose outcome is unknown, before V2 is sent a newer one of their keys. They are read and
- * never posted: V2 serves now. False: nothing was found out, here or because another run has them.
+ * Finds out what became of records of one batch with unknown outcomes, before V2 is sent a newer record of their keys. The records are
+ * never posted, because V2 serves now. Returns false if nothing was found out, possibly because another run has the records.
  */
 async function readOlder(
   context: WriteContext,
@@ -289,7 +290,7 @@ async function readOlder(
     const readBack = createResolveUnknown(context, how)
     return {
       partner: partner.id,
-      // What was settled as unknown cannot arrive any more.
+      // A record that was settled as unknown can no longer arrive.
       executingSince: executionOf,
       budgetMs: leftMs(),
       withdrawn: new Promise(() => undefined),

@@ -21,17 +21,17 @@ import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** How long the other sender of a running batch may take before it is asked for the batch: it may lack credentials for it. */
+/** How long another sender of a running batch may take before this instance asks for the batch; the sender may lack credentials. */
 const ASK_AFTER_MS = 1_000
-/** A batch is read again once this share of its open records has ended: parts come soon, and large ones are read a few times. */
+/** The batch is read again once this share of its open records has ended: parts come soon, and a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
 
 /**
- * Answers a batch that came before: with the stored parts, byte for byte; while it is still running, with each part as it
- * becomes known. Records that were not applied are sent again, those whose outcome is unknown are read back again. "Not
- * applied" is answered only for records that recovery will not post. Resolves undefined when the batch is no longer kept.
- * Errors: `ADP_OUTCOME_UNKNOWN` when the other sender takes longer than the budget, and when the journal cannot be reached or
- * is damaged: the batch may have been applied; those of `checkToken`.
+ * Answers a repeated batch with the stored parts, byte for byte. While the batch is still running, each part is sent as soon as it is
+ * known. Records that were not applied are sent again, and records with an unknown outcome are read back again. "Not applied" is answered
+ * only for records that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the
+ * other sender takes longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also
+ * throws the errors of `checkToken`.
  */
 export function replayBatch(
   context: WriteContext,
@@ -43,7 +43,7 @@ export function replayBatch(
   return replay(context, authorisation, batch, openReply, slices).catch(rejectReplay)
 }
 
-/** Throws the error of a repeated batch whose journal entry cannot be read: its records may have been applied, so it is never 503. */
+/** Throws the error of a repeated batch that cannot be read. It is never a 503, because the records may have been applied. */
 export function rejectReplay(cause: unknown): never {
   if (!(cause instanceof AdapterError)) throw cause
   const text = unreadable[cause.code]
@@ -70,7 +70,7 @@ async function replay(
   const deadlineMs = clock.nowMs() + partner.budgetMs
   const first = await journal.load(batch)
   if (first?.payload === undefined) return undefined
-  /** The batch as it was read last. */
+  /** The batch as it was last read. */
   let stored: StoredBatch = first
   const request = decodeStoredRequest(first.payload)
   const wasV2 = wasOnV2(request)
@@ -78,7 +78,7 @@ async function replay(
   const { together } = request
   const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2, together })
   const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
-  /** Records that this request has reopened once: their answer is then the outcome of other requests. */
+  /** Records that this request has reopened once. After that, their answer is the outcome of other requests. */
   const tried = new Set<number>()
   let isChecked = false
   let hasAsked = false
@@ -93,14 +93,14 @@ async function replay(
   }
   const isOpenAgain = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isRetryable(record, plan)
-  /** Answers the records that `isFinal` chooses, and lets the reply begin when there are any. */
+  /** Answers the records that `isFinal` selects and, if there are any, lets the reply begin. */
   const settleFinal = async (isFinal: (record: StoredRecord) => boolean): Promise<void> => {
     const final = stored.records.filter(isFinal)
     if (final.length === 0) return
     await settleStored(request, final, plan, reply, slices)
     reply.begin()
   }
-  /** Waits until some of the records that another run has open have ended. False: the batch was forgotten before any part was given out. */
+  /** Waits until some records that another run has open have ended. Returns false if the batch was forgotten before any part was sent. */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
@@ -121,7 +121,7 @@ async function replay(
     if (open.length === stored.records.length) return false
     throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
   }
-  /** Opens records again, posts them or reads them back, and answers them. */
+  /** Reopens records, posts them or reads them back, and answers them. */
   const sendAgain = async (positions: readonly number[]): Promise<void> => {
     const before = stored
     for (const position of positions) tried.add(position)
@@ -140,10 +140,10 @@ async function replay(
       throw cause
     }
     const now = stored.records
-    // Another run may have sent it between the two reads: then it was opened once more.
+    // Another run may have sent the record between the two reads; the record was then reopened once more.
     const wasSentMeanwhile = (position: number): boolean =>
       now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
-    // Records that other requests have reopened are answered when those have settled them.
+    // Records that other requests have reopened are answered once those requests have settled them.
     await settleFinal((record) => !isHeld(record))
     const run = {
       ...{ batch, lease, after, unknown, plan },
@@ -159,7 +159,7 @@ async function replay(
       await runRecords(context, session, run, reply)
       isChecked = true
     } catch (cause) {
-      // Another instance has them now: their answer is what it makes of them. The client may know the answer to the others already.
+      // Another instance has the records now, so its outcomes are their answers. The client may already know the answers to the others.
       if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
     }
     await reload()
@@ -181,8 +181,8 @@ async function replay(
 }
 
 /**
- * The credentials that the journal keeps from now on: those of an owner that V3 knows, or any where it has none. Others may be
- * wrong, and must not replace those that the batch came with.
+ * Returns the credentials that the journal stores from now on, or `undefined` to leave them unchanged. Only credentials that V3 accepted
+ * for the owner replace others, because unverified ones may be wrong.
  */
 function toKeep(
   { accepted, verdicts }: WriteContext,
@@ -194,7 +194,7 @@ function toKeep(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/** Asks for a batch that another instance may be unable to finish, with credentials that V3 accepted for it. */
+/** Asks another instance for a batch that it may be unable to finish. This instance has credentials that V3 accepted for the batch. */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,

@@ -14,7 +14,7 @@ import type { PostOutcome } from '../v3/index.ts'
 import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
 import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
 
-/** A reply of V2 as its client got it, or would have. */
+/** A reply of V2 as its client received it, or would have. */
 export interface KeptReply {
   readonly status: number
   readonly reason: string
@@ -23,43 +23,40 @@ export interface KeptReply {
   readonly body: Buffer
 }
 
-/** Takes the parts of a reply, in any order. */
+/** Takes the parts of a reply in any order. */
 export interface Reply {
-  /** Sets the answer of the record at `index`; a second one for the same record changes nothing. */
+  /** Sets the answer of the record at `index`. A second answer for the same record is ignored. */
   settle(index: number, reply: PartReply): void
-  /** Allows the status line to leave; until then the request may still be answered otherwise. */
+  /** Allows the status line to be sent. Until then the request may still be answered differently. */
   begin(): void
-  /** True once the status line has left: the request can only be answered part by part then. */
+  /** Returns true once the status line was sent. The request can then only be answered part by part. */
   hasLeft(): boolean
-  /** Writes the rest and ends the reply; every record has been settled by then. Resolves once all was handed over. */
+  /** Writes the rest and ends the reply. Every record must have an answer by then. Resolves once all bytes were handed over. */
   end(): Promise<void>
 }
 
-/**
- * Opens the reply once its form and ids are known: those of the first of several equal requests. `timing` gives the value of
- * `Server-Timing`.
- */
+/** Opens the reply once its form and ids are known; a repeated request uses those of the first. `timing` returns `Server-Timing`. */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,
   timing: () => string | undefined,
 ) => Reply
 
-/** The counts of an answered request. */
+/** The result of an answered request. */
 export interface Answered {
   readonly tally: BatchTally
   readonly queuedMs: number
-  /** The journal knew the batch already. */
+  /** True if the journal already knew the batch. */
   readonly replayed: boolean
-  /** Records of it were posted or read back for this request. */
+  /** True if records were posted or read back for this request. */
   readonly askedV3: boolean
-  /** Its number in the journal. */
+  /** Number of the batch in the journal. */
   readonly batch: number
-  /** The reply that V2 gave when it served this batch: it is to be sent as it is. */
+  /** The reply that V2 gave when it served this batch, to be sent unchanged. */
   readonly kept?: KeptReply | undefined
 }
 
-/** The values that reply parts need besides the outcome; `newId`: a new guid, the SequenceID of a failed record. */
+/** What reply parts need besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */
 export type ReplyContext = Pick<WriteRequest, 'context' | 'dataEnvelope' | 'errorMessages'> & {
   readonly newId: () => string
 }
@@ -74,7 +71,7 @@ export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, contex
   return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
 }
 
-/** Member by member: a part holds no more of a record than the reply writes. */
+/** Copies members one by one, so that a part holds no more of a record than the reply writes. */
 function toPart(
   { contentId, contentIdInHttp, changeset }: PartPreferences,
   status: number,
@@ -83,7 +80,7 @@ function toPart(
   return { contentId, contentIdInHttp, changeset, status, json }
 }
 
-/** The part of a record that was refused before it was posted. */
+/** Returns the part of a record that was refused before it was posted. */
 export function toFaultPart(planned: PlannedRecord, context: ReplyContext): PartReply {
   const faults = planned.faults ?? []
   const [first] = faults
@@ -92,8 +89,8 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
 }
 
 /**
- * The part of a record that a newer one of its learner and event has superseded: it is not sent again. `mayHaveLeft`: V2 was sent it and
- * may have applied it; else it was not applied.
+ * Returns the part of a record that a newer one of its learner and event superseded and that is not sent again. `mayHaveLeft` is true if
+ * V2 was sent the record and may have applied it; otherwise it was not applied.
  */
 export function toSupersededPart(
   planned: PlannedRecord,
@@ -114,7 +111,7 @@ function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: Repl
   return toReply(planned, status, worded, context)
 }
 
-/** A code is what a service chose to send: only own members are texts. */
+/** The service chooses the code, so inherited members must not be read. */
 function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
   return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }
@@ -128,12 +125,12 @@ function toReply(
   return toPart(planned.answering, status, encodeErrorArray(errors, context.newId()))
 }
 
-/** A part of the reply as the journal keeps it: the status, a blank, and the JSON if there is any. */
+/** Encodes a reply part for the journal: the status, a blank, and the JSON if there is any. */
 export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
   return json === undefined ? String(status) : `${status} ${json}`
 }
 
-/** The part of the reply of a record that was answered before; undefined: it was not. */
+/** Decodes the stored part of a record, or returns `undefined` if the record has no answer. */
 function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
   const { answer } = stored
   if (answer === undefined) return undefined
@@ -142,19 +139,19 @@ function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply |
   return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
 }
 
-/** True for a record that may have been applied when it was sent before. */
+/** Returns true if a record may have been applied when it was sent before. */
 export function mayHaveLeft(record: Pick<StoredRecord, 'state'> | undefined): boolean {
   return record?.state === 'unknown' || record?.state === 'open'
 }
 
-/** True for a record that recovery may still post or find: it is open, or due at some time. */
+/** Returns true if recovery may still post or find the record: it is open, or has a time for a retry. */
 export function isHeld({ state, retry, superseded }: StoredRecord): boolean {
   return state === 'open' || (typeof retry === 'number' && !superseded)
 }
 
 /**
- * True for a record that was not applied, or may not have been, while no newer one has taken its place. Of a batch whose client
- * was answered 200 for all, only those that were denied together with it: their client was answered so.
+ * Returns true for a record that was not or may not have been applied and that no newer one has replaced. If the client was answered 200
+ * for the whole batch, only records that were denied together with the batch count, because that client was told so.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
   // A record that another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
@@ -174,14 +171,14 @@ export async function settleStored(
     const { position } = record
     const planned = plan.records[position]
     if (planned === undefined) continue
-    // The same answer has the same ids, also when other records of the batch have other answers by then.
+    // The same answer has the same ids, even if other records of the batch have other answers by then.
     const contextOf = (): ReplyContext => ({ ...request, newId: createReplyIds(replyId, position) })
     reply.settle(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
   }
 }
 
-/** The counts of the records of a stored batch. */
+/** Counts the records of a stored batch by state. */
 export function tallyOf({ records }: StoredBatch): BatchTally {
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   for (const { state } of records) {
@@ -194,7 +191,7 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
 }
 
 const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
-/** The outcome of a record that is not applied, and that the background may post at any time. */
+/** The outcome of a record that was not applied but that recovery may post at any time. */
 export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
@@ -208,13 +205,13 @@ function toStoredPart(
 ): PartReply {
   const { state, superseded } = record
   const stored = decodeAnswer(planned, record)
-  // Answered "not applied" or "not known yet", its client would send it again for ever.
+  // If the answer were "not applied" or "not known yet", the client would resend the record for ever.
   if (superseded && (state === 'refused' || state === 'parked'))
     return toSupersededPart(planned, contextOf(), false)
   if (superseded && state === 'unknown' && stored?.status !== SUPERSEDED_STATUS)
     return toSupersededPart(planned, contextOf(), true)
-  // Its stored answer says that it was not applied; recovery may post it at any time.
+  // The stored answer says that the record was not applied, but recovery may post it at any time.
   if (state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
-  // Without an answer of its own a record was denied together with its whole batch.
+  // A record without an answer of its own was denied together with its whole batch.
   return stored ?? toReplyPart(planned, neverSent, contextOf())
 }

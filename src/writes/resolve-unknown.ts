@@ -7,24 +7,24 @@ import type { WriteContext } from './context.ts'
 import type { Execution } from './execution.ts'
 import { type Plan, planAgain } from './plan.ts'
 
-/** Of which batch the records are that are read back, and with what. */
+/** The batch whose records are read back, and what that needs. */
 interface ReadBackOptions {
   readonly batch: number
   readonly partner: Partner
-  /** V2 may have applied the records that were sent before this run, and newer records may have earlier places in the journal. */
+  /** True if V2 may have applied records sent before this run, and newer records may have earlier places in the journal. */
   readonly wasOnV2: boolean
   /**
-   * Pauses before each read, ms. An unanswered write may still be on its way, and a read may be stale: a write counts as not
-   * applied only after the last scheduled read has not found it.
+   * Pauses before each read, in milliseconds. A write without a reply may still be on its way, and a read may be stale, so a write only
+   * counts as not applied if the last scheduled read does not find it.
    */
   readonly spacingMs: readonly number[]
-  /** The time that is left for the request, ms. */
+  /** Returns the time left for the request, in milliseconds. */
   readonly leftMs: () => number
-  /** Finds how far V3 has got with records that were sent together; undefined for a record that was posted by itself. */
+  /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** False: recovery reads, and comes back for a `$batch` that is not over. */
+  /** False in recovery, which comes back later for a `$batch` that is not over. */
   readonly clientWaits: boolean
-  /** GETs AttendanceRecords with this raw query, or the same mark from V2, under the rate limit of writes. */
+  /** Reads AttendanceRecords with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
 }
 
@@ -32,25 +32,25 @@ interface ReadBackOptions {
 interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
-  /** Of its batch, ms since the epoch. Not `RecordedOn`, which may be a time of the client. */
+  /** Time of receipt of its batch, in milliseconds since the epoch. `RecordedOn` is not used, because the client may have set it. */
   readonly receivedMs: number
 }
 
-/** When a record was sent, by the clock. */
+/** When a record was sent, in monotonic milliseconds. */
 interface Sent {
-  /** By this run, by an earlier one, or not at all. */
+  /** `now` if this run sent it, `before` if an earlier run did, `never` if it was not sent. */
   readonly how: 'now' | 'before' | 'never'
-  /** It was not sent before this, ms; undefined: since it was received. */
+  /** The record was not sent before this time. If `undefined`, not before it was received. */
   readonly fromMs?: number | undefined
-  /** It was not sent after this, ms; undefined: until now. */
+  /** The record was not sent after this time. If `undefined`, not after now. */
   readonly toMs?: number | undefined
-  /** It can no longer arrive. Default false. */
+  /** True if the record can no longer arrive. Default false. */
   readonly isPast?: boolean
-  /** The `$batch` in which it was sent; undefined: it was posted by itself. */
+  /** The `$batch` in which the record was sent, or `undefined` if it was posted alone. */
   readonly execution?: Execution | undefined
 }
 
-/** Finds out what became of a record that may have been applied, and posts it again where it was not. */
+/** Finds out what became of a record that may have been applied, and posts it again if it was not. */
 type ResolveUnknown = (
   task: ReadBackTask,
   post: () => Promise<PostOutcome>,
@@ -58,21 +58,21 @@ type ResolveUnknown = (
   sent: Sent,
 ) => Promise<PostOutcome>
 
-/** False for a partner whose records are never read back: nothing can be checked before it is posted. */
+/** Returns false for a partner whose records are never read back, so that nothing can be checked before a post. */
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
   readBackAfterMs.length > 0
 
-/** Of older batches with records whose outcome is unknown too so many records are held, of the newest: as many as a batch may have. */
+/** Maximum number of records kept of older batches that have unknown outcomes too, newest first: as many as a batch may have. */
 const LOST_RECORDS = 20_000
-/** Posts of one record after the first, at most; a record that is lost each time is left to recovery. */
+/** Maximum number of posts of one record after the first. A record that is lost each time is left to recovery. */
 const MAX_POSTS = 2
-/** After the last scheduled read, so many records of a `$batch` are read in the time of the last pause. */
+/** After the last scheduled read, this many records of a `$batch` are read in the time of the last pause. */
 const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
 
 /**
- * Creates the answer to an ambiguous outcome (product contract 3): read the learner and event back, decide by
- * `readBackRules`, and confirm the record or post it again. An outcome that stays unclear is `unknown`; a newer mark is left alone.
+ * Creates the resolution of ambiguous outcomes (product contract 3). It reads the learner and event back, decides by `readBackRules`, and
+ * confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark is left alone.
  */
 export function createResolveUnknown(
   context: WriteContext,
@@ -81,7 +81,7 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** One that takes the place of a batch on V2 counts from the time of that one. Undefined: the journal cannot be reached. */
+  /** Returns `undefined` if the journal cannot be reached. A batch that replaces one on V2 counts from the time of that batch. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -104,7 +104,7 @@ export function createResolveUnknown(
         profile: echoes.profile(),
         sent: {
           fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
-          // What was written since its receipt is newer than a record that was never sent.
+          // A mark written since the receipt is newer than a record that was never sent.
           toMs: how === 'never' ? receivedMs : wallOf(toMs),
         },
         byV2: wasOnV2 && how === 'before',
@@ -119,11 +119,11 @@ export function createResolveUnknown(
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const isUnderWay = ({ execution }: Sent): boolean =>
     execution !== undefined && clock.nowMs() < execution.untilMs()
-  /** The pause before the read of this index: also after the schedule, as long as the `$batch` of the record is not over. */
+  /** Returns the pause before a read. Reads continue after the schedule while the `$batch` of the record is not over. */
   const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
     const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
     if (spaceMs === undefined) return undefined
-    // A record that was sent long ago needs no pause; a read that failed does.
+    // A record that was sent long ago needs no pause, but a retry after a failed read does.
     const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
     if (index === 0) return Math.min(spaceMs, untilSureMs)
     if (index < spacingMs.length || execution === undefined) return spaceMs
@@ -135,17 +135,17 @@ export function createResolveUnknown(
     sureMs: () => number,
   ): Promise<ReadBack | 'executing'> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    /** No read was made yet after which the record cannot be applied any more. */
+    /** True until a read is made after which the record cannot be applied any more. */
     let executing = isUnderWay(sent)
     for (let index = 0; executing || index < spacingMs.length; index += 1) {
       const pauseMs = pauseBefore(index, sent, sureMs())
       if (pauseMs === undefined || leftMs() <= pauseMs) break
       await pause(pauseMs)
       executing = isUnderWay(sent)
-      // After one that was sent just now, all reads are made, however late they come.
+      // For a record that was just sent, all reads are made, however late they are.
       const isSure = index >= spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs())
       const outcome = await read(query, task.record)
-      // Another record of the batch may have been seen meanwhile.
+      // Another record of the batch may have appeared in the meantime.
       executing ||= isUnderWay(sent)
       const seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
@@ -162,7 +162,8 @@ export function createResolveUnknown(
     const seen = await readUntilSure(task, sent, sureMs)
     if (seen === 'executing') return seen
     if (seen.kind !== 'applied') {
-      // Newer records of its key wait for the end of this one: none may be sent while it can still arrive behind them, budget or not.
+      // Newer records of the key wait for the end of this one. They must not be sent while it can still arrive after them, whatever the
+      // budget.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return seen
     }
@@ -171,7 +172,7 @@ export function createResolveUnknown(
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
     return seen
   }
-  /** A record whose `$batch` is not over stays open, so that newer ones of its key wait; without a journal it is waited for here. */
+  /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits for its end here. */
   const leave = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const
     if (execution === undefined) return unknown
@@ -192,7 +193,7 @@ export function createResolveUnknown(
         sent.how === 'never' ? { how: 'now', fromMs: clock.nowMs() } : { how: sent.how, fromMs: sent.fromMs }
       const outcome = await post()
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
-        // The service takes a second mark for a conflict: then the first one may be ours after all.
+        // The service reports a second mark as a conflict, so the first one may be ours after all.
         const again = await readBack(task, sent)
         return again !== 'executing' && again.kind === 'applied'
           ? { kind: 'accepted', reply: again.reply }
@@ -207,8 +208,8 @@ export function createResolveUnknown(
 }
 
 /**
- * Creates what reads older records whose outcome is unknown too, as they were posted; their batches are read once. Those of another partner,
- * whose rules are not known here, are left out.
+ * Creates the reading of older records that have unknown outcomes too, as they were posted. Each batch is read once. Batches of another
+ * partner are left out, because its rules are not known here.
  */
 function createLostReading({ journal, slicing }: WriteContext, partner: Partner) {
   const plans = new Map<number, Promise<Plan | undefined>>()

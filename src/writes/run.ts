@@ -10,40 +10,36 @@ import { mayBePosted, type Reply, type ReplyContext, toReplyPart } from './reply
 import { canNoLongerArrive, settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
 import type { WriteSession, WriteTask } from './write-session.ts'
 
-/** The records of one batch that this process posts now: of a new batch, a repeated one, or an orphaned one. */
+/** The records of one batch that this process posts now. The batch may be new, repeated or orphaned. */
 export interface Run {
-  /** The batch's number in the journal. */
+  /** Number of the batch in the journal. */
   readonly batch: number
-  /** The lease under which its records were opened. */
+  /** The lease under which the records were opened. */
   readonly lease: number
-  /** Milliseconds since the epoch. */
   readonly receivedMs: number
   readonly plan: Plan
-  /** Positions of the records, ascending; the run leaves out those that the plan refuses. */
+  /** Positions of the records, in ascending order. The run omits those that the plan refuses. */
   readonly positions: Iterable<number>
-  /** The nearest older open record of the same key, for each position that has one. */
+  /** For each position, the nearest older open records of the same key. */
   readonly after: Predecessors
-  /** True for a record that may have been applied before: V3 is read first, and it is posted only if it is not there. */
+  /** Returns true for a record that may have been applied. It is read back first, and posted only if V3 does not show it. */
   readonly mayHaveLeft: (position: number) => boolean
-  /** Of records that were unknown before they were opened, why; see `canNoLongerArrive`. Default: none. */
+  /** For each record that was unknown before it was opened, the reason (see `canNoLongerArrive`). Default: none. */
   readonly unknown?: ReadonlyMap<number, string> | undefined
-  /** True: there may be newer marks that the journal does not know, so V3 is read before any record is posted. Default false. */
+  /** True if there may be newer marks that the journal does not know, so that V3 is read before any record is posted. Default false. */
   readonly isChecked?: boolean
-  /** True: it was begun by this request. Where its credentials are denied, nothing of it is kept. Default false. */
+  /** True if this request began the batch. If its credentials are denied, the journal forgets the batch. Default false. */
   readonly isNew?: boolean
-  /** True for a record that is tried again in the background, which no denied request ends. Default: none. */
+  /** Returns true for a record that is retried in the background, which a denied request must not end. Default: none. */
   readonly wasParked?: (position: number) => boolean
   /** False in recovery, which retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
 }
 
-/** A run of more records is claimed in one turn of the event loop and begun in the next. */
+/** A run of more records is claimed in one turn of the event loop and started in the next. */
 const MANY = 1_000
-/**
- * How long an outcome may wait for others of its run, so that they share one commit. Parts wait longer for each other in the
- * reply; the last outcome of a run waits for nothing.
- */
+/** Time in milliseconds that an outcome may wait for others of its run to share a commit. The last outcome of a run never waits. */
 const GATHER_MS = 10
 
 /** The part of a session that a run uses. */
@@ -53,10 +49,11 @@ export type RunSession = Pick<
 >
 
 /**
- * The way of records from the journal to their durable outcomes: claim, post in order, settle, then report to the reply, if there is
- * one. Every batch takes it. Errors: `ADP_OUTCOME_UNKNOWN` when an outcome could not be kept: its records stay open, and recovery
- * finishes them; `ADP_JOURNAL_LOST` when another instance does; with a reply whose status line has not left, `ADP_TOKEN` or
- * `ADP_FORBIDDEN` when V3 denied the credentials before it accepted anything, and the token endpoint's when it has no other token.
+ * Takes records from the journal to their durable outcomes: claims them, posts them in order, settles them, then reports them to the reply
+ * if there is one. Every batch goes this way. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored: its records stay open, and
+ * recovery finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes them. As long as the status line of the reply has not
+ * been sent, throws `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted anything, or the error of the token
+ * endpoint if that has no other token.
  */
 export async function runRecords(
   context: WriteContext,
@@ -74,11 +71,11 @@ export async function runRecords(
     const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
     markOrphaned(orphans, batch, after, lease, sinceMs)
   }
-  /** Records that V3 may still be executing, with the time by the clock since which none of their `$batch` was seen. */
+  /** Records that V3 may still be executing, with the time since which no record of their `$batch` was seen. */
   const executing = new Map<number, number>()
   const leaveExecuting = (): void => executing.forEach((sinceMs, position) => leave([position], sinceMs))
   const own = wanted.filter((position) => claim.has(position))
-  // Another run of this process has the others: recovery reads their state when that run has ended.
+  // Another run of this process has the other records. Recovery reads their state once that run has ended.
   leave(wanted.filter((position) => !claim.has(position)))
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   let denied: Denied
@@ -98,7 +95,7 @@ export async function runRecords(
       tally[outcome.kind] += 1
       if ('reason' in outcome) tally.reason = outcome.reason
       if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
-        // It stays open: its client is told that its outcome is unknown, and recovery finds it out.
+        // The record stays open. Its client is told that the outcome is unknown, and recovery finds it out.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
         settler.leave(position)
         reply?.settle(position, part)
@@ -110,7 +107,7 @@ export async function runRecords(
     const denial = await failures
       .run(() => session.postRecords(tasks, permission, onOutcome))
       .catch((cause: unknown) => {
-        // What is left of the run must neither send nor settle anything: recovery has the records now.
+        // Recovery has the records now, so the rest of this run must neither send nor settle anything.
         settler.fail()
         throw cause
       })
@@ -133,9 +130,9 @@ export async function runRecords(
     }
     denied = { denial, tasks, isOpen: (task) => session.executingSince(task) !== undefined }
   } catch (cause) {
-    // Where this instance has the batch all the same, recovery finds it.
+    // If this instance has the batch after all, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
-    // As long as this instance lives, no other takes them over.
+    // No other instance takes these records over while this instance lives.
     leave(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
@@ -149,7 +146,7 @@ export async function runRecords(
   return tally
 }
 
-/** Makes outcomes durable, and lets newer records go on that wait for these. Errors: those of `Journal.settle`. */
+/** Makes outcomes durable and releases the newer records that wait for them. Throws the errors of `Journal.settle`. */
 export async function settleOutcomes(
   { journal, predecessors }: Pick<WriteContext, 'journal' | 'predecessors'>,
   { batch, lease }: Pick<Run, 'batch' | 'lease'>,
@@ -162,20 +159,20 @@ export async function settleOutcomes(
   )
 }
 
-/** True while the journal may have lost earlier records: every record is read back before it is posted. */
+/** Returns true while the journal may have lost earlier records, so that every record is read back before it is posted. */
 function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
   return nowMs() < journal.readBackUntilMs
 }
 
-/** Positions in the order of the batch. */
+/** Sorts positions into the order of the batch. */
 export function inOrder(positions: Iterable<number>): number[] {
   return [...positions].sort((one, other) => one - other)
 }
 
 /**
- * The tasks of the records in their order. A record waits for the older ones of its key in other batches, and for the durable
- * outcome of the one before it in its own: if the process ended between the two, the mark of the second would hide that of the
- * first, and both would stay open.
+ * Creates the tasks of the records in their order. A record waits for older records of its key in other batches, and for the durable
+ * outcome of the previous record of its key in the same batch. Otherwise, if the process ended between the two posts, the mark of the
+ * second record would hide that of the first, and both would stay open.
  */
 function toTasks(
   context: WriteContext,
@@ -188,7 +185,7 @@ function toTasks(
   const tasks: WriteTask[] = []
   const readAll = isReadBackFirst(context)
   const gaveWay = withdrawn.then(() => false)
-  // Records of one key share one list: only the oldest of them waits for it.
+  // Records of one key share one list. Only the oldest of them waits for it.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
   /** The last record of each key, with what it waits for. */
   const last = new Map<string, { readonly position: number; readonly ready: Promise<boolean> | undefined }>()
@@ -205,7 +202,7 @@ function toTasks(
     }
     const before = last.get(key)
     if (before !== undefined) {
-      // Where the one before was not sent for an older one, that one may be open still.
+      // If the previous record was not sent because of an older one, that older one may still be open.
       const all = Promise.all([ready, before.ready, settler.durable(before.position)])
       ready = all.then((waits) => !waits.includes(false))
     }
@@ -219,7 +216,7 @@ function toTasks(
 
 type Settler = ReturnType<typeof createSettler>
 
-/** Creates what makes the outcomes of a run with `count` records durable, in groups. The reply gets a part after its outcome is durable, never before. */
+/** Creates the settler of a run with `count` records. It makes outcomes durable in groups and gives the reply a part only afterwards. */
 function createSettler(
   context: WriteContext,
   run: Run,
@@ -234,7 +231,7 @@ function createSettler(
   let failed = false
   const successors = new Map<number, (isDurable: boolean) => void>()
   const flush = async (): Promise<void> => {
-    // The outcomes that undici reads from its sockets in one turn of the loop go together.
+    // Outcomes that undici reads from its sockets in one turn of the event loop share a commit.
     await new Promise((resolve) => setImmediate(resolve))
     while (pending.length > 0) {
       const group = pending
@@ -271,22 +268,22 @@ function createSettler(
       if (left <= 0 || successors.has(settled.position)) begin()
       else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
-    /** Resolves true once the outcome of this record is durable, false when it cannot be kept. Call it before `settle`. */
+    /** Resolves with true once the outcome of this record is durable, or false if it cannot be stored. Must be called before `settle`. */
     durable: (position: number): Promise<boolean> =>
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
-    /** Ends the wait for a record whose outcome is not settled now: those behind it are not sent. */
+    /** Ends the wait for a record whose outcome is not settled now. Records that wait for it are not sent. */
     leave: (position: number): void => {
       left -= 1
       if (left <= 0) begin()
       successors.get(position)?.(false)
     },
-    /** Ends the run: no outcome is settled any more. */
+    /** Ends the run. No further outcome is settled. */
     fail,
-    /** True once the run has failed, or the journal could not keep an outcome; it keeps no later one of this run either. */
+    /** Returns true once the run has failed or the journal could not store an outcome. No later outcome of this run is stored either. */
     hasFailed: (): boolean => failed,
-    /** Resolves when every settled outcome is durable and reported; rejects when one cannot be kept. */
+    /** Resolves once every settled outcome is durable and reported. Rejects if one cannot be stored. */
     flushed: async (): Promise<void> => {
       begin()
       while (flushing !== undefined) await flushing
@@ -294,7 +291,7 @@ function createSettler(
   }
 }
 
-/** Nothing was applied: the client may repeat the batch with other credentials, or recovery retries with newer ones. */
+/** Returns the settlement of a record whose credentials were denied: the client may resend it, or recovery retries it. */
 function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
@@ -309,15 +306,15 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
   return { ...settlementOf(position, outcome, part, followUp), reason }
 }
 
-/** V3, or the token endpoint, denied the credentials for all records. */
+/** A denial of the credentials for all records, by V3 or by the token endpoint. */
 interface Denied {
   readonly denial: UpstreamError | AdapterError
   readonly tasks: readonly WriteTask[]
-  /** True for a record that V3 may still be executing: recovery reads it back. */
+  /** Returns true for a record that V3 may still be executing, which recovery reads back. */
   readonly isOpen: (task: WriteTask) => boolean
 }
 
-/** Throws the denial, or answers record by record where others sent the same batch and this client has read their answers. */
+/** Throws the denial. If the client has already received answers of other senders of the batch, answers each record instead. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,
@@ -333,7 +330,7 @@ function answerDenial(
     const { position, first } = task
     const planned = run.plan.records[position]
     if (planned === undefined) continue
-    // "Not applied" is said only of a record that nobody will post (product contract 3).
+    // "Not applied" is only answered for a record that nobody will post (product contract 3).
     const outcome = isOpen(task)
       ? ({ kind: 'unknown', reason: 'stillExecuting' } as const)
       : run.wasParked?.(position) === true

@@ -6,13 +6,13 @@ import type { NotAppliedReason, PostOutcome, UnknownReason, UpstreamError } from
 import { encodeAnswer } from './reply.ts'
 
 /**
- * What comes first for a record. `readBack`: it may have been applied before, so it is read back, and posted only if V3 does not show it.
- * `check`: it was not applied, and there may be a newer mark that the journal does not know; it is posted only after a read that shows
- * none.
+ * The first step for a record. `readBack`: the record may have been applied before, so it is read back and only posted if V3 does not show
+ * it. `check`: the record was not applied, but V3 may have a newer mark that the journal does not know, so it is only posted after a read
+ * that shows none.
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
 
-/** The outcome of a record that was certainly not applied. */
+/** Returns the outcome of a record that was certainly not applied. */
 export const notApplied = (reason: NotAppliedReason): NotApplied => ({
   kind: 'notApplied',
   reason,
@@ -21,7 +21,7 @@ export const notApplied = (reason: NotAppliedReason): NotApplied => ({
 
 type NotApplied = Extract<PostOutcome, { kind: 'notApplied' }>
 
-/** The outcome of a record that is not sent now; one that may have been applied before stays unknown. */
+/** Returns the outcome of a record that is not sent now. A record that may have been applied before stays unknown. */
 export function unsentOutcome(
   first: FirstStep,
   reason: NotAppliedReason,
@@ -29,7 +29,7 @@ export function unsentOutcome(
   return first === 'readBack' ? { kind: 'unknown', reason: 'notReadBack' } : notApplied(reason)
 }
 
-/** The reasons of outcomes that a read-back to its end has left open. */
+/** Reasons of outcomes that a complete read-back left open. */
 const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'connectionLost',
   'timeout',
@@ -39,18 +39,18 @@ const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
 ])
 
 /**
- * True for a record that was settled as unknown for this reason and was not sent since: a read-back ends only when its write can no longer
- * arrive, so the next read decides.
+ * Returns true if a record that was settled as unknown for this reason can no longer arrive. A read-back only ends once that is so, and
+ * the record was not sent since; the next read decides.
  */
 export const canNoLongerArrive = (reason: string | undefined): boolean =>
   reason !== undefined && readBackInVain.has(reason)
 
-/** True for 401 and 403: the credentials, not the record, are the cause. */
+/** Returns true for 401 and 403, which are caused by the credentials and not by the record. */
 export function isDenial(error: UpstreamError): boolean {
   return error.status === 401 || error.status === 403
 }
 
-/** The error of a request whose credentials V3 denied before it accepted anything: `ADP_TOKEN` or `ADP_FORBIDDEN`, in V3's words. */
+/** Returns the error of a request whose credentials V3 denied before it accepted anything, with V3's message. */
 export function toDenialError(denial: UpstreamError): AdapterError {
   const text = denial.entries[0]?.message ?? ''
   const message = text === '' ? `The service denied the credentials (${denial.status}).` : text
@@ -59,18 +59,18 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 
 /** The facts that decide how the records of one run continue. */
 export interface FollowUp {
-  /** False when the client gets a single 200, whatever happens (batch-wire 3). */
+  /** False if the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** False if no client waits for the answer: recovery then retries records that were not applied. */
+  /** False if no client waits for the answer, so that recovery retries records that were not applied. */
   readonly clientWaits: boolean
   readonly receivedMs: number
   readonly nowMs: number
 }
 
 /**
- * Pauses of the background: a twentieth of the age of the record, 5 s at the least and 10 min at the most, for a day after
- * receipt. They do not count attempts: one that ended with its process says nothing of the service. Short at first, since a
- * record may wait for an older one that has its own pause.
+ * Pauses between background retries: a twentieth of the age of the record, at least 5 s and at most 10 min, for a day after receipt.
+ * Attempts are not counted, because an attempt that ended with its process says nothing about the service. Pauses are short at first,
+ * because a record may wait for an older one that has its own pause.
  */
 const SHORTEST_PAUSE_MS = 5_000
 const SHARE_OF_AGE = 1 / 20
@@ -78,9 +78,9 @@ const LONGEST_PAUSE_MS = 600_000
 const RETRY_FOR_MS = 86_400_000
 
 /**
- * The settlement of an outcome: its state, its part of the reply, and whether and when it is retried. A record that was not
- * applied waits for its client to send it again where the client gets that answer, and is retried by recovery where it does not;
- * an unknown outcome is read back again until it is known.
+ * Returns the settlement of an outcome: its state, its part of the reply, and whether and when it is retried. A record that was not
+ * applied waits for its client to resend it if the client is told so, and otherwise recovery retries it. An unknown outcome is read back
+ * until it is known.
  */
 export function settlementOf(
   position: number,
@@ -90,7 +90,7 @@ export function settlementOf(
 ): Settled {
   const { outcomesShown, clientWaits } = followUp
   const answer = encodeAnswer(reply)
-  /** Nobody judged the record. `isTold`: its client was told to send it again. */
+  /** Settles a record that nobody judged. `isTold` is true if its client was told to resend it. */
   const unjudged = (reason: string, isTold: boolean): Settled => {
     if (isTold) return { position, state: 'notApplied', answer, reason, retry: 'resend' }
     const retry = nextMs(followUp)
@@ -102,7 +102,7 @@ export function settlementOf(
       return { position, state: 'confirmed', answer, mark: markOf(outcome.reply) }
     case 'refused': {
       const reason = reasonOf(outcome)
-      // With other credentials the service may take it.
+      // The service may accept the record with other credentials.
       if (isDenial(outcome.error)) return unjudged(reason, outcomesShown)
       return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
     }
@@ -117,7 +117,7 @@ export function settlementOf(
   }
 }
 
-/** The mark of a reply, as V3 or V2 show it. */
+/** Returns the mark in a reply of V3 or V2. */
 export function markOf({
   ExternalID,
   RecordedOn,
@@ -128,7 +128,7 @@ export function markOf({
   return { externalId: ExternalID, recordedMs: parseTime(RecordedOn) }
 }
 
-/** The form of error codes. The service's own words may name a learner: they are for the client alone. */
+/** The form of error codes. V3's own messages may name a learner, so they are for the client alone. */
 const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
 
 function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
@@ -136,7 +136,7 @@ function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
   return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 
-/** The time after which a record received at `receivedMs` is not retried any more, ms since the epoch. */
+/** Returns the time, in milliseconds since the epoch, after which a record received at `receivedMs` is not retried any more. */
 export function retryDeadlineMs(receivedMs: number): number {
   return receivedMs + RETRY_FOR_MS
 }

@@ -7,32 +7,32 @@ import type { Slices } from '../http/slices.ts'
 import type { Partner } from '../partners/partner.ts'
 import { isGenericClient } from '../v2/index.ts'
 
-/** The facts, besides the body, that decide the posts and the answer of a write request. */
+/** The facts besides the body that decide the posts and the answer of a write request. */
 export type WriteRequest = Readonly<z.infer<typeof requestSchema>>
 
 const requestSchema = z.object({
-  /** `batch`: a multipart body; `record`: one flat record. */
+  /** `batch` for a multipart body, `record` for one flat record. */
   kind: z.enum(['batch', 'record']),
   contentType: z.string().optional(),
-  /** Host names that absolute URLs inside the batch may have; undefined: any (batch-wire F21). */
+  /** Host names that absolute URLs inside the batch may have, or `undefined` for any host (batch-wire F21). */
   serviceHosts: z.array(z.string()).readonly().optional(),
   /** Absolute context URL of one record. */
   context: z.string(),
   layout: z.enum(['flat', 'nested']),
-  /** Absolute address of the records, for `Location`; undefined: the reply has none, as in the flat layout. */
+  /** Absolute address of the records for `Location`. `undefined` if the reply has no `Location`, as in the flat layout. */
   recordsUrl: z.string().optional(),
   /** Quirks of the partner at the time of receipt. */
   dataEnvelope: z.boolean(),
   msgtypeResponse: z.boolean(),
-  /** Texts of V2's errors by their codes; undefined: the adapter's own. */
+  /** Texts of V2's errors by error code, or `undefined` for the adapter's own texts. */
   errorMessages: z.record(z.string(), z.string()).readonly().optional(),
   prefer: z.string(),
   accept: z.string(),
 })
 
 /**
- * The facts of a write. `headers` by their names in lower case. `root`: the address before `/V2/Attendance`. `records`: that of the records; a reply
- * in the flat layout has no `Location`, as service.md 4.2 shows its parts.
+ * Collects the facts of a write. The names in `headers` are in lower case. `root` is the address before `/V2/Attendance`, and `records` is
+ * the address of the records. A reply in the flat layout has no `Location`, as service.md 4.2 shows its parts.
  */
 export function toWriteRequest(
   kind: WriteRequest['kind'],
@@ -56,7 +56,7 @@ export function toWriteRequest(
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
     errorMessages: partner.errorMessages,
-    // Those of a batch are in its parts.
+    // The preferences of a batch are in its parts.
     prefer: isRecord ? [prefer].flat().join() : '',
     accept: isRecord ? accept : '',
   }
@@ -64,41 +64,41 @@ export function toWriteRequest(
 
 /** The ids of a batch, as its client wrote them. */
 export interface BatchIds {
-  /** The boundary of its `Content-Type`. */
+  /** The boundary of the batch's `Content-Type`. */
   readonly boundary: string
-  /** Those of the envelope that frames the body, and of its changesets. */
+  /** The boundaries of the envelope that frames the body, and of its changesets. */
   readonly envelope: readonly string[]
 }
 
-/** A write request as the journal keeps it: it can be finished and answered without its client. */
+/** A write request as the journal stores it. It can be finished and answered without its client. */
 export type StoredRequest = Readonly<z.infer<typeof headSchema>> & { readonly body: Buffer }
 
 const headSchema = z.object({
   request: requestSchema.readonly(),
-  /** Names the reply: all ids in it follow from this one, so that it can be written again byte for byte. */
+  /** Identifies the reply. All ids in the reply derive from this id, so that the reply can be written again byte for byte. */
   replyId: z.string(),
-  /** SHA-256 of the key and token of the request, to recognise a client with the same ones. */
+  /** SHA-256 of the key and token of the request, to recognise a client with the same credentials. */
   sender: z.string().optional(),
-  /** The time of the marks, where the batch was begun for V2 before: ms since the epoch. Undefined: that of receipt. */
+  /** Time of the marks in milliseconds since the epoch if the batch was first begun for V2. If `undefined`, the time of receipt. */
   markedAtMs: z.number().optional(),
   /**
-   * The most records of it that were sent, or are ever sent, in one `$batch` to V3; 1: each by itself. Undefined in what an older version
-   * kept: as the partner has it now.
+   * The most records that were or will be sent to V3 in one `$batch`, or 1 if each is sent alone. `undefined` if an older version stored
+   * the request; the partner's current setting then applies.
    */
   together: z.int().min(1).optional(),
 })
 
-/** True for a request that was begun for V2 before V3 served it. */
+/** Returns true for a request that was begun for V2 before V3 served it. */
 export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): boolean =>
   markedAtMs !== undefined
 
-/** From this size on the bytes are shared with the thread of the journal, not copied to it. */
+/** Size from which the bytes are shared with the thread of the journal and not copied to it. */
 const SHARED_FROM = 1_048_576
-/** How many bytes are copied or hashed at once; either costs a quarter of decoding them. */
+/** Number of bytes that are copied or hashed at once. Either costs a quarter of decoding them. */
 const CHUNK = 1_048_576
 const CHUNK_WORK = CHUNK / 4
 
-/** Bytes for the journal: one line of JSON, then the body as received. */
+/** Encodes a request for the journal: one line of JSON, then the body as received. */
 export async function encodeStoredRequest(
   { body, ...facts }: StoredRequest,
   slices: Slices,
@@ -114,20 +114,20 @@ export async function encodeStoredRequest(
   return bytes
 }
 
-/** The inverse of `encodeStoredRequest`. Error: `ADP_INTERNAL` for bytes that it did not write. */
+/** Decodes what `encodeStoredRequest` returned. Throws `ADP_INTERNAL` for any other bytes. */
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
   return { ...parseHead(bytes.toString('utf8', 0, Math.max(end, 0))), body: bytes.subarray(end + 1) }
 }
 
-/** The facts of a request that is kept which say who sent it and how; none where it cannot be read. */
+/** Reads who sent a stored request and how. Returns an empty object if the request cannot be read. */
 export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest, 'sender' | 'together'> {
   if (payload === undefined) return {}
   try {
     return decodeStoredRequest(payload)
   } catch {
-    // The finisher finds that it cannot be read, and makes it a dead letter.
+    // `createFinisher` also finds that the request cannot be read, and makes it a dead letter.
     return {}
   }
 }
@@ -141,9 +141,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 }
 
 /**
- * SHA-256 over everything that decides what is posted where and for whom. Of the media type only the boundary counts, however
- * the header writes it: what the adapter is called by, or its configuration, makes no other request of the same bytes. How it
- * is answered follows from the first one. `upstream` is the base address of V3.
+ * Computes the SHA-256 of everything that decides what is posted where and for whom. Of the media type only the boundary counts, however
+ * the header writes it. The adapter's own address and configuration do not count, and the first request decides how the batch is answered.
+ * `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,
@@ -160,14 +160,14 @@ export async function digestRequest(
   return hash.digest()
 }
 
-/** SHA-256 over the ids that a client gave its batch. */
+/** Computes the SHA-256 of the ids that a client gave its batch. */
 export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([owner, boundary, ...envelope]))
     .digest()
 }
 
-/** The ids of one reply, in the order in which they are needed: guids that follow from `replyId`. `from`: those from there on. */
+/** Returns the ids of one reply in the order of use: GUIDs that derive from `replyId`, starting with number `from`. */
 export function createReplyIds(replyId: string, from = 0): () => string {
   const start = Number.parseInt(replyId.slice(-8), 16) + from
   let count = 0

@@ -23,37 +23,36 @@ import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlemen
 
 /** One record to be posted. */
 export interface WriteTask {
-  /** Its place in the request. */
+  /** Position of the record in the request. */
   readonly position: number
   readonly record: V3Record
   /** See `Plan.markedMs`. */
   readonly receivedMs: number
   readonly first: FirstStep
-  /** It was sent before, and can no longer arrive. */
+  /** True if the record was sent before and can no longer arrive. */
   readonly isPast: boolean
-  /** Older records of the same key: resolves false when they did not end in time; undefined: there are none. */
+  /** Waits for older records of the same key. Resolves with false if they did not end in time. `undefined` if there are none. */
   readonly after: Promise<boolean> | undefined
 }
 
 /** Receives the outcome of the record at `position`, once for each task. */
 type OnOutcome = (position: number, outcome: PostOutcome) => void
 
-/** Posts the records of one request under its credentials. */
+/** Posts the records of one request with its credentials. */
 export type WriteSession = ReturnType<typeof openWriteSession>
 
-/** What distinguishes the session of a request. */
 export interface SessionOptions {
-  /** Recovery posts the records: so many at a time; by the clock, none of them was sent after `sinceMs`. Default: a client waits. */
+  /** Set if recovery posts the records, `concurrency` at a time; none of them was sent after `sinceMs`. Default: a client waits. */
   readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
-  /** True: the batch was begun for V2 before, so newer records may have earlier places in the journal. Default false. */
+  /** True if the batch was first begun for V2, so that newer records may have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
-  /** See `StoredRequest`: no more of its records are sent together. Default: as many as the partner has in one `$batch`. */
+  /** Maximum number of records sent together, see `StoredRequest`. Default: the partner's maximum for one `$batch`. */
   readonly together?: number | undefined
 }
 
 /**
- * Opens the session of one request. A token of the adapter's own that V3 refuses (401) before it accepted anything is renewed
- * once, and the records go out again: nothing had been applied.
+ * Opens the session of one request. If V3 rejects one of the adapter's own tokens (401) before it accepted anything, the token is renewed
+ * once and the records are sent again, because none was applied.
  */
 export function openWriteSession(
   context: WriteContext,
@@ -75,7 +74,7 @@ export function openWriteSession(
   let isAccepted = false
   let mayRenew = renew !== undefined
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
-  /** A token may have ended before its time: only what V3 says to the next one counts. */
+  /** A token may have expired early, so only V3's answer to the next token counts. */
   const ownDenial = (error: UpstreamError): AdapterError | undefined =>
     error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
   const noteDenial = (error: UpstreamError): void => {
@@ -95,13 +94,13 @@ export function openWriteSession(
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
     return outcome
   }
-  /** The records of a run that may have been sent before, in one `$batch` perhaps, which may not be over. */
+  /** The records of a run that may have been sent before, perhaps in one `$batch` that is not over yet. */
   let sentBefore: SentTogether & { readonly atOnce: number } = { records: 0, atOnce: 1 }
   const executionBefore = ({ first, isPast }: WriteTask) =>
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
       ? executionOf(sentBefore, background?.sinceMs)
       : undefined
-  /** The time since which no record of the `$batch` of a task was seen; undefined: V3 cannot apply it any more. */
+  /** Returns since when no record of the task's `$batch` has appeared, or `undefined` if V3 can no longer apply the record. */
   const executingSince = (task: WriteTask): number | undefined => {
     const execution = executionBefore(task)
     return execution !== undefined && clock.nowMs() < execution.untilMs() ? execution.sinceMs() : undefined
@@ -112,7 +111,7 @@ export function openWriteSession(
       ? unsentOutcome(task.first, reason)
       : { kind: 'unknown', reason: 'stillExecuting', sinceMs }
   }
-  /** Resolves the error of a denial that came before any other outcome. */
+  /** Posts the records. Returns the error of a denial that preceded any other outcome, or `undefined`. */
   const postWith = async (
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
@@ -129,7 +128,7 @@ export function openWriteSession(
       queueKey,
     })
     current = writes
-    // Recovery finishes what may have been sent: newer records wait for that.
+    // Newer records wait until recovery has finished those that may have been sent.
     const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
     const yieldToNewer = (): void => {
       writes.withdraw()
@@ -148,7 +147,7 @@ export function openWriteSession(
     })
     const check = (record: V3Record, outcome: PostOutcome): PostOutcome => {
       if (outcome.kind !== 'accepted') return outcome
-      // An answer about another record says nothing about this one.
+      // A reply about another record says nothing about this one.
       if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
       echoes.accepted(record, bodyProfile === 'full', outcome.reply)
       return outcome
@@ -170,7 +169,7 @@ export function openWriteSession(
       if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
       else report(position, await readBack(task, body, outcome, fromMs))
     }
-    /** Reads the record back: it may have been applied before this run, or just now (`lost`). */
+    /** Reads back a record that may have been applied before this run or just now (`lost`). */
     const readBack = (
       task: WriteTask,
       body: string,
@@ -189,7 +188,7 @@ export function openWriteSession(
         execution,
       })
     }
-    /** Where nothing can be read, the record stays what it was: not applied. */
+    /** Posts a record unless V3 shows a newer mark. If V3 cannot be read, the record remains not applied. */
     const postUnlessNewer = async (
       task: WriteTask,
       post: () => Promise<PostOutcome>,
@@ -205,7 +204,7 @@ export function openWriteSession(
     const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') noteAccepted()
       else if (outcome.kind === 'refused') {
-        // Nothing is sent again under another token once a record was accepted.
+        // Once a record was accepted, nothing is sent again with another token.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
           onOutcome(position, notApplied('ownCredentials'))
           return
@@ -223,7 +222,7 @@ export function openWriteSession(
           const task = tasks[index]
           return task === undefined ? Promise.resolve() : postRecord(task)
         },
-        // As long as every answer is a denial, no further record is sent.
+        // While every answer is a denial, no further record is sent.
         stopped: () => denial() !== undefined,
         pause: () => (slices.spend(0) ? slices.next() : undefined),
       })
@@ -235,15 +234,15 @@ export function openWriteSession(
     }
   }
   return {
-    /** The partner's id. */
+    /** The id of the partner. */
     partner: partner.id,
     executingSince,
-    /** Time for all records of the request. */
+    /** Time in milliseconds for all records of the request. */
     budgetMs: partner.budgetMs,
     /**
-     * Posts every record within the partner's budget. Resolves why nothing was taken, where the credentials were denied before
-     * anything was (product contract 1): the upstream's error, or that of the token endpoint which then had no other token. No outcome
-     * is reported then. After the first outcome, a denial is reported for its record.
+     * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
+     * returns the upstream's error, or that of the token endpoint if it then had no other token, and reports no outcome. After the first
+     * outcome, a denial is reported for its record.
      */
     postRecords: async (
       tasks: readonly WriteTask[],
@@ -264,25 +263,22 @@ export function openWriteSession(
       if (own === undefined) noteDenial(denial)
       return own ?? denial
     },
-    /** Resolves once nothing is sent any more, since newer records waited for these and their credentials were not accepted. */
+    /** Resolves once nothing is sent any more, because newer records waited for these and their credentials were not accepted. */
     withdrawn,
-    /** True once the service denied the credentials to one of the calls, reads included. */
+    /** Returns true once the service denied the credentials to any call, reads included. */
     denied: (): boolean => isDenied,
-    /** The longest time that a call stood in the throttle's queue so far, ms. */
+    /** Returns the longest time in milliseconds that a call has spent in the queue of the rate limit. */
     queuedMs: (): number => Math.round(queued()),
-    /** The value of `Server-Timing`; undefined where nothing holds calls back. */
+    /** Returns the value of `Server-Timing`, or `undefined` if there is no rate limit. */
     timing: (): string | undefined =>
       rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`,
   }
 }
 
-/**
- * Holds denials of records back until another outcome shows that the credentials are taken: a denial among the first answers was
- * an exception then.
- */
+/** Holds back denials of records until another outcome shows that the credentials are accepted. The early denials were exceptions then. */
 function holdDenials(onOutcome: OnOutcome): {
   readonly report: OnOutcome
-  /** The first denial, as long as nothing but denials has come. */
+  /** Returns the first denial while nothing but denials has arrived. */
   readonly denial: () => UpstreamError | undefined
 } {
   let held: { readonly position: number; readonly outcome: Refused }[] | undefined = []
@@ -307,7 +303,7 @@ function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
-/** A read-back of a lost write: it has the priority of a write in the queue, and ends with the budget of its batch. */
+/** Reads back a lost write. The read has the priority of a write in the queue and must end within the budget of its batch. */
 export async function readPaced(
   { clock, reader, accepted }: Pick<WriteContext, 'clock' | 'reader' | 'accepted'>,
   authorisation: Authorisation,
@@ -321,7 +317,7 @@ export async function readPaced(
     const { admitted } = await rateLimit.acquire('write', leftMs, queueKey)
     if (!admitted) return nothingRead
   }
-  // It continues even if its client disconnects.
+  // The read continues even if the client disconnects.
   const left = leftMs - (clock.nowMs() - startedMs)
   const outcome = await reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
   return outcome.kind === 'busy' ? nothingRead : outcome
