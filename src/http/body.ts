@@ -62,7 +62,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
     if (cause instanceof AdapterError) throw cause
     throw new AdapterError(
       'ADP_BODY',
-      'The body ended early or its compression is broken. Nothing was posted.',
+      'The body ended early or its compression is broken. Nothing was posted. Send the whole body again.',
       { cause },
     )
   } finally {
@@ -79,26 +79,32 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'br') return createBrotliDecompress()
   // Some clients send the name of a charset here (batch-wire F29). Their bodies are not compressed.
   if (encodingOf(encoding) !== undefined) return undefined
-  throw new AdapterError('ADP_CONTENT_ENCODING', 'Content-Encoding must be gzip, deflate, br or none.')
+  throw new AdapterError(
+    'ADP_CONTENT_ENCODING',
+    'The Content-Encoding is not supported. Nothing was posted. Use gzip, deflate, br or none.',
+  )
 }
 
 /** Creates the error for a body that is too large. `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
-    bytes === undefined ? `more than ${limit}, the limit` : `${formatBytes(bytes)}; the limit is ${limit}`
-  return new AdapterError('ADP_TOO_LARGE', `The body has ${size}. Send smaller batches.`)
+    bytes === undefined ? `more than the limit of ${limit}` : `${formatBytes(bytes)}; the limit is ${limit}`
+  return new AdapterError('ADP_TOO_LARGE', `The body has ${size}. Nothing was posted. Send smaller batches.`)
 }
 
 function inflated(): AdapterError {
   return new AdapterError(
     'ADP_TOO_LARGE',
-    `The compressed body grows to more than ${MAX_INFLATION} times its size. Send it without compression, or smaller batches.`,
+    `The compressed body expands to more than ${MAX_INFLATION} times its size. Nothing was posted. Send it uncompressed, or send smaller batches.`,
   )
 }
 
 function lost(): AdapterError {
-  return new AdapterError('ADP_BODY', 'The client went away before the body was whole. Nothing was posted.')
+  return new AdapterError(
+    'ADP_BODY',
+    'The client disconnected before the whole body arrived. Nothing was posted.',
+  )
 }
 
 /**
@@ -142,7 +148,7 @@ export async function readRawBody(
 }
 
 const left = (): AdapterError =>
-  new AdapterError('ADP_BODY', 'The client went away before the body was whole. Nothing was sent.')
+  new AdapterError('ADP_BODY', 'The client disconnected before the whole body arrived. Nothing was sent.')
 
 /**
  * Resolves once the body has arrived whole or as far as the request buffers it without a reader (64 KiB), once the client disconnects, or
@@ -204,7 +210,10 @@ export function isFramed({ headers }: IncomingMessage): boolean {
 export function checkTransferCoding({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
-    throw new AdapterError('ADP_CONTENT_ENCODING', 'The only transfer coding that is read is chunked.')
+    throw new AdapterError(
+      'ADP_CONTENT_ENCODING',
+      'The Transfer-Encoding is not supported. Nothing was posted. Use chunked.',
+    )
 }
 
 const UNITS = [

@@ -6,14 +6,14 @@ const headTooLarge = [
 /** The reason for each error code, and a remedy for the errors that checking the address does not solve. */
 const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
   ECONNREFUSED: ['nothing listens there'],
-  ENOTFOUND: ['the name of the host is not known'],
-  EAI_AGAIN: ['the name of the host cannot be looked up now'],
-  EHOSTUNREACH: ['there is no way to the host'],
-  ENETUNREACH: ['there is no way to the network'],
-  ABORT_ERR: ['no answer came in 5 s'],
-  ETIMEDOUT: ['no answer came in time'],
-  UND_ERR_CONNECT_TIMEOUT: ['no connection came about in time'],
-  ECONNRESET: ['the connection was closed without an answer'],
+  ENOTFOUND: ['the host name does not exist'],
+  EAI_AGAIN: ['the host name cannot be resolved now'],
+  EHOSTUNREACH: ['the host is unreachable'],
+  ENETUNREACH: ['the network is unreachable'],
+  ABORT_ERR: ['no response arrived within 5 s'],
+  ETIMEDOUT: ['no response arrived in time'],
+  UND_ERR_CONNECT_TIMEOUT: ['no connection was made in time'],
+  ECONNRESET: ['the connection was closed without a response'],
   EMFILE: [
     'this process may open no more files and connections',
     'Raise the limit of open files (ulimit -n, LimitNOFILE).',
@@ -25,7 +25,7 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
     'Check the key and the token.',
   ],
   EPROTO: [
-    'what answers there speaks no TLS, or none that this program speaks',
+    'the server does not use TLS, or no version that this program supports',
     'Check the port, and whether the address begins with http: rather than https:.',
   ],
   CERT_HAS_EXPIRED: [

@@ -19,7 +19,7 @@ const BLANK = /[ \t]*/y
  * character, an unterminated quote or a parameter without `=` (batch-wire F6).
  */
 export function parseMediaType(text: string): MediaType {
-  if (CONTROL.test(text)) throw malformed('holds a control character')
+  if (CONTROL.test(text)) throw malformed('contains a control character')
   let at = 0
   const take = (pattern: RegExp): string => {
     pattern.lastIndex = at
@@ -84,5 +84,8 @@ function readQuoted(text: string, start: number): { value: string; end: number }
 }
 
 function malformed(what: string): AdapterError {
-  return new AdapterError('ADP_HEADER', `Content-Type ${what}. Send it as RFC 9110 8.3 has it.`)
+  return new AdapterError(
+    'ADP_HEADER',
+    `The Content-Type ${what}. Nothing was posted. Write it as in RFC 9110 8.3.`,
+  )
 }

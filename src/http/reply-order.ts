@@ -115,7 +115,7 @@ export function createOrderedServer(
     // After CONNECT, Node leaves the connection and the replies that wait on it to this listener.
     socket.on('error', () => undefined)
     socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
-    refuse(socket, 405, 'This server opens no tunnels.', ['Allow: GET, HEAD, OPTIONS'])
+    refuse(socket, 405, 'This server does not open tunnels.', ['Allow: GET, HEAD, OPTIONS'])
   })
   // A client that closes its side after its request (RFC 9293 3.6) still reads, but Node would close the other side before the reply. A
   // client that has disconnected looks the same until something is written; the write then resets the connection. Node's types lack this
@@ -124,7 +124,7 @@ export function createOrderedServer(
 }
 
 const LATER_BYTES =
-  'It was dropped; the requests before it have their replies. Send nothing after a request that is not the next one.'
+  'It was ignored, and the requests before it were answered. Send nothing but HTTP requests on this connection.'
 
 /** Returns true if a reply is sent before the answer to a fault: its request is complete, or the reply has begun. */
 function isOwed(reply: ServerResponse): boolean {

@@ -67,9 +67,9 @@ const MAX_SEGMENTS = 64
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
   if (target.rawPath.length > MAX_PATH)
-    throw new AdapterError('ADP_PATH', `The path is longer than ${MAX_PATH} characters.`)
+    throw new AdapterError('ADP_PATH', `The path is longer than ${MAX_PATH} characters. Nothing was sent.`)
   if (target.rawPath.split('/').length > MAX_SEGMENTS + 1)
-    throw new AdapterError('ADP_PATH', `The path has more than ${MAX_SEGMENTS} segments.`)
+    throw new AdapterError('ADP_PATH', `The path has more than ${MAX_SEGMENTS} segments. Nothing was sent.`)
   if (target.authority !== undefined) {
     request.url = target.rawPath + target.query
     request.headers.host = target.authority
@@ -102,6 +102,6 @@ function decodePath(rawPath: string): string {
 function ambiguous(): AdapterError {
   return new AdapterError(
     'ADP_PATH',
-    'Another server could read this path as another one: it has a dot segment, an empty segment, parameters, blanks, a backslash, an encoded delimiter, a bad or doubled encoding, or the target has a "#".',
+    'Servers may read this path differently. Nothing was sent. Remove dot segments, empty segments, parameters, blanks, backslashes, encoded delimiters, bad or double encoding, or "#".',
   )
 }

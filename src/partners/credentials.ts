@@ -134,7 +134,7 @@ export function ownDenialOf(
   const what = isKey ? 'subscription key' : 'client'
   return new AdapterError(
     'ADP_V3_CREDENTIALS',
-    `V3 denies the ${what} that the adapter is configured with for this partner. Nothing was applied now; its operator has to mend that.`,
+    `V3 denied the ${what} that the adapter is configured with for this partner. Nothing was applied. The operator must correct the configuration.`,
   )
 }
 

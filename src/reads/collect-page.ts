@@ -64,7 +64,7 @@ export async function collectPage(
     const left: FlatReply[] = []
     for (const each of page.rows) {
       const row = readRow(each)
-      if (row === 'unreadable') throw brokenAnswer('holds a row that is not an attendance record')
+      if (row === 'unreadable') throw brokenAnswer('contains a row that is not an attendance record')
       if (row === 'unmarked') continue
       const isOver = isGiven(row)
       if (!isOver) count += 1
@@ -106,7 +106,7 @@ export function readCollection(json: unknown): Collection {
 }
 
 function brokenAnswer(fault: string): AdapterError {
-  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's answer ${fault}.`)
+  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's reply ${fault}.`)
 }
 
 /** Bytes that represent a row, so that a link stays short enough for gateways: 4 KB for all rows of one of V3's pages. */

@@ -39,10 +39,10 @@ async function withHistories(
       if (json === undefined) throw broken('is missing: it has no StatutoryAttendanceRecordHistorys')
       const { rows, link } = readCollection(json)
       count += rows.length
-      if (count > MAX_STATES) throw broken('holds more states than an answer may')
+      if (count > MAX_STATES) throw broken('contains more states than the limit')
       for (const row of rows) {
         const state = toHistory(row)
-        if (state === undefined) throw broken('holds a row that is not a state of a mark')
+        if (state === undefined) throw broken('contains a row that is not a state of a mark')
         // The history of a mark that was not requested is left out.
         states.get(historyKey(state))?.push(state)
       }

@@ -47,10 +47,7 @@ async function findMark(
   if (mark === 'unmarked')
     throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
   if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
-    throw new AdapterError(
-      'ADP_UPSTREAM_PROTOCOL',
-      "The service's answer is not the record that was asked for.",
-    )
+    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', "The service's reply is not the requested record.")
   return mark
 }
 
@@ -114,5 +111,8 @@ export async function readField(
 }
 
 function noSuchField(): AdapterError {
-  return new AdapterError('ADP_NOT_FOUND', 'An attendance record has no such field, or no such form of it.')
+  return new AdapterError(
+    'ADP_NOT_FOUND',
+    'An attendance record does not have this field, or not in this form.',
+  )
 }

@@ -59,7 +59,7 @@ export async function readUpstream(session: ReadSession, resource: string, query
     if (waitMs === undefined || !(await budget.pause(waitMs, reason === 'throttled')))
       throw new AdapterError(
         retryAfterMs === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
-        'The service is not available, or takes no more calls now. Read again later.',
+        'The service is unavailable or accepts no more calls now. Try again later.',
       )
   }
 }
@@ -71,12 +71,12 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
     case 'broken':
       throw new AdapterError(
         'ADP_UPSTREAM_PROTOCOL',
-        `The service's answer cannot be read (status ${outcome.status}).`,
+        `The service's reply cannot be read (status ${outcome.status}).`,
       )
     case 'overdue':
       throw new AdapterError(
         'ADP_BUDGET_EXCEEDED',
-        "The service's answer was not whole within the time for a read. Read again later, or less at a time.",
+        "The service's whole reply did not arrive in time. Try again later, or read less at a time.",
       )
     case 'busy':
       throw overloaded('connection')

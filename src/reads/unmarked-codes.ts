@@ -100,7 +100,7 @@ async function lookUp(
     }
     throw new AdapterError(
       cause.code,
-      `The code lookup of the service (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
+      `The service's code lookup (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
       { cause, details: cause.details },
     )
   } finally {

@@ -81,7 +81,7 @@ export function openCallBudget({
 function overBudget(): AdapterError {
   return new AdapterError(
     'ADP_BUDGET_EXCEEDED',
-    'The call could not be made in time at the rate that the service allows. Nothing was sent; try again later.',
+    'The rate limit of the service did not allow the call in time. Nothing was sent. Try again later.',
   )
 }
 
@@ -90,8 +90,8 @@ export function overloaded(missing: 'turn' | 'connection'): AdapterError {
   return new AdapterError(
     'ADP_OVERLOADED',
     missing === 'turn'
-      ? 'Too many calls wait for their turn. Nothing was sent; try again later.'
-      : 'No connection to the service became free for this client. Nothing was sent; try again later.',
+      ? 'Too many calls are waiting for the service. Nothing was sent. Try again later.'
+      : 'No connection to the service became free for this client. Nothing was sent. Try again later.',
   )
 }
 

@@ -305,4 +305,4 @@ class WholeReply implements ReplySink, CallEnd {
 const NO_FIELDS = new ReplyFields(undefined)
 
 const overdue = (): AdapterError =>
-  new AdapterError('ADP_BUDGET_EXCEEDED', 'The time for the call ended before its reply was whole.')
+  new AdapterError('ADP_BUDGET_EXCEEDED', 'The whole reply did not arrive in time.')

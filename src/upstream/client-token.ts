@@ -65,12 +65,15 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
     const word = reason.success ? ` ${reason.data.error}` : ''
     throw new AdapterError(
       'ADP_V3_CREDENTIALS',
-      `The token endpoint refused this partner's client: ${status}${word}. Check its clientId, clientSecret, scope and organisation.`,
+      `The token endpoint rejected this partner's client: ${status}${word}. Check its clientId, clientSecret, scope and organisation.`,
     )
   }
   const reply = issued.safeParse(json)
   if (!reply.success)
-    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The answer of the token endpoint holds no token.')
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      'The reply of the token endpoint does not contain a token.',
+    )
   return { token: reply.data.access_token, lifetimeMs: reply.data.expires_in * 1_000 }
 }
 

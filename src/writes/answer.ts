@@ -149,7 +149,7 @@ async function answerKnown(
 const waitsForNewer = (): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
-    'A newer mark of a learner and event of this batch is being sent, or its outcome is not known yet. Send the same batch again later for its answer.',
+    'A newer mark for a learner and event of this batch is in progress, or its outcome is unknown. This copy was not sent. Resend the same batch later to get the result.',
   )
 
 async function toFaultParts(

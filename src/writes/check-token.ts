@@ -89,14 +89,14 @@ async function askService(
   if (!wasRead) throw unchecked()
   return new AdapterError(
     'ADP_FORBIDDEN',
-    'The answer to this batch is kept, and the service does not show its marks to this token. Send the batch with a token of the client that sent it first.',
+    'The result of this batch is stored, but the service does not show its marks to this token. This copy was not sent. Resend the batch with a token of the client that first sent it.',
   )
 }
 
 const unchecked = (): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
-    'The answer to this batch is kept, and the service could not be asked whether this token may have it. Nothing was posted now; send the same batch again later.',
+    'The result of this batch is stored, but the service could not confirm that this token may receive it. This copy was not sent. Resend the same batch later.',
   )
 
 const idSchema = z.object({ ExternalID: z.string().toLowerCase() })

@@ -319,7 +319,7 @@ export async function deadLetterSuperseded(
 ): Promise<void> {
   const code = 'ADP_SUPERSEDED_UNKNOWN'
   const message =
-    'A newer mark of this learner and event took the place of this one, which could not be finished without credentials of its client. Whether it was applied before is not known.'
+    'A newer mark for this learner and event replaced this mark, which could not be finished without credentials of its client. It is unknown whether this mark was applied before. Do not resend it.'
   const outcomes = positions.map((position): Settled => {
     const json = encodeErrorArray([{ code, message }], context.newId())
     const answer = encodeAnswer({ status: errorRules[code].status, json })

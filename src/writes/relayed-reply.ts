@@ -284,7 +284,7 @@ async function mayHave(
   if (wasRead) return false
   throw new AdapterError(
     'ADP_V2_OUTCOME_UNKNOWN',
-    'V2 has answered this batch before, and could not be asked whether these credentials may have its reply. Nothing was sent now; send the same batch again later for its answer.',
+    'V2 answered this batch before but could not confirm that these credentials may receive the reply. This copy was not sent. Resend the same batch later to get the result.',
   )
 }
 
@@ -383,7 +383,7 @@ function recordIn(
 export const forgotten = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
-    'This batch came before and may have been applied; its answer is not kept any longer. Nothing was sent again.',
+    'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',
   )
 
 /** Loads a batch that V2 was sent, once the request has ended. Throws `code` if it does not end before the deadline. */
@@ -400,6 +400,6 @@ async function loadEnded(
   if (await predecessors.until(refs, deadlineMs - clock.nowMs())) return journal.load(batch)
   throw new AdapterError(
     code,
-    'The same batch is still being sent to V2, and its records may be applied. Nothing was sent now; send it again later for its answer.',
+    'An earlier copy of this batch is still in progress. This copy was not sent. Resend the same batch later to get the result.',
   )
 }

@@ -189,7 +189,7 @@ function open(
     if (journal.lease() === begun.lease) return
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
-      'This instance lost its lease on the journal before V2 was sent the request. Nothing was sent; send the request again.',
+      'This instance lost its lease on the journal before it sent the request to V2. The request was not sent. Send it again.',
     )
   }
   return { kind: 'new', batch, ended, lost: () => claim.lost(), expectHeld }

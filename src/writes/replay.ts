@@ -48,14 +48,14 @@ export function rejectReplay(cause: unknown): never {
   if (!(cause instanceof AdapterError)) throw cause
   const text = unreadable[cause.code]
   if (text === undefined) throw cause
-  const message = `This batch came before and may have been applied, ${text}`
+  const message = `This batch was received before and may have been applied, ${text}`
   throw new AdapterError('ADP_OUTCOME_UNKNOWN', message, { cause, details: cause.details })
 }
 
 const unreadable: Partial<Record<ErrorCode, string>> = {
-  ADP_JOURNAL_UNAVAILABLE: 'and the journal is unavailable. Send the same batch again for its answer.',
+  ADP_JOURNAL_UNAVAILABLE: 'but the journal is unavailable. Resend the same batch later to get the result.',
   ADP_JOURNAL_DAMAGED:
-    'and its rows in the journal are damaged, so they cannot answer it. Nothing was sent again. Look its records up in the service.',
+    'but its rows in the journal are damaged, so its result is lost. This copy was not sent. Check its records in the service.',
 }
 
 async function replay(
@@ -111,7 +111,7 @@ async function replay(
     if (!ended && timeoutMs >= leftMs)
       throw new AdapterError(
         'ADP_OUTCOME_UNKNOWN',
-        'The same batch is still being sent, and its records may be applied. Send it again later for its answer.',
+        'An earlier copy of this batch is still in progress. This copy was not sent. Resend the same batch later to get the result.',
       )
     if (!ended) {
       hasAsked = true
@@ -119,7 +119,10 @@ async function replay(
     }
     if (await reload()) return true
     if (open.length === stored.records.length) return false
-    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is not kept any longer. Send it again.')
+    throw new AdapterError(
+      'ADP_JOURNAL_LOST',
+      'The batch is no longer stored, so the rest of its result is unknown. Send the batch again.',
+    )
   }
   /** Reopens records, posts them or reads them back, and answers them. */
   const sendAgain = async (positions: readonly number[]): Promise<void> => {

@@ -99,8 +99,8 @@ export function toSupersededPart(
 ): PartReply {
   const code = mayHaveLeft ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_SUPERSEDED'
   const message = mayHaveLeft
-    ? 'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.'
-    : 'A newer mark of this learner and event was taken. This one was not applied and will not be.'
+    ? 'A newer mark for this learner and event was accepted. It is unknown whether this mark was applied before. Do not resend it.'
+    : 'A newer mark for this learner and event was accepted. This mark was not applied and will not be. Do not resend it.'
   return toReply(planned, errorRules[code].status, [{ code, message }], context)
 }
 

@@ -136,7 +136,7 @@ export async function runRecords(
     leave(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
-      'The records were sent, and their outcome could not be stored. Send the same batch again for its answer.',
+      'The outcome of the records could not be stored. They were sent and may have been applied. Resend the same batch to get the result.',
       { cause },
     )
   } finally {

@@ -219,7 +219,7 @@ test('doctor names an address without TLS that is called with it', async () => {
   const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
     result: 'fails',
-    message: `${baseUrl}/ cannot be reached: what answers there speaks no TLS, or none that this program speaks (EPROTO)`,
+    message: `${baseUrl}/ cannot be reached: the server does not use TLS, or no version that this program supports (EPROTO)`,
     remedy: 'Check the port, and whether the address begins with http: rather than https:.',
   })
 })

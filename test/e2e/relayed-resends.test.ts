@@ -103,7 +103,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     await vi.waitFor(async () => expect((await journal.balances())[0]?.open).toBeGreaterThan(0), 60_000)
     const again = await faces.post(adapter, batch)
     expect([again.status, codeOf(again)]).toEqual([504, 'ADP_V2_OUTCOME_UNKNOWN'])
-    expect(again.text).toContain('Nothing was sent now')
+    expect(again.text).toContain('This copy was not sent')
     await first
     expect(seen(await faces.post(adapter, batch))).toEqual(seen(await first))
     expect(await faces.effects()).toEqual(['V2 1 one'])
@@ -150,7 +150,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
       await faces.setFaults({ ...reads, ...fault })
       const again = await faces.post(other, batch)
       expect([again.status, codeOf(again)]).toEqual([504, 'ADP_V2_OUTCOME_UNKNOWN'])
-      expect(again.text).toContain('Nothing was sent now')
+      expect(again.text).toContain('This copy was not sent')
     }
     await faces.setFaults({ ...reads, kind: 'reset', count: 1 })
     expect(seen(await faces.post(other, batch))).toEqual(seen(first))

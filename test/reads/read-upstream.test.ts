@@ -140,7 +140,7 @@ describe('readUpstream', () => {
     ['403', refused(403), ['ADP_FORBIDDEN', 'told', []]],
     ['400', refused(400, 'X1'), ['ADP_UPSTREAM_REFUSED', 'told', [{ code: 'X1', message: 'told' }]]],
     ['400 without words', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', 'The service answered 400.', [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
-    ['a broken answer', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's answer cannot be read (status 200).", []]],
+    ['a broken answer', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's reply cannot be read (status 200).", []]],
   ] // prettier-ignore
   it.each(errors)('tells %s', async (_name, outcome, result) => {
     const seen = await read([outcome])
