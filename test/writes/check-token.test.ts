@@ -16,7 +16,10 @@ const stored = (state: 'open' | 'confirmed') => ({
   ],
 })
 
-/** Whether a batch is checked whose client gets 200 whatever becomes of it, and whether its credentials are those of the batch then. */
+/**
+ * Checks the token for a batch whose client gets 200 in any case. Returns whether it was checked and whether its credentials were taken
+ * over.
+ */
 async function check(state: 'open' | 'confirmed') {
   const context = createWriteContext({
     reader: {
@@ -35,10 +38,10 @@ async function check(state: 'open' | 'confirmed') {
   return { isChecked, hasCredentials: context.accepted.senderOf(batch) !== undefined }
 }
 
-it('takes the credentials of a client that repeats a batch which nobody can send, though it gets no outcomes', async () => {
+it('takes over the credentials of a client that resends an orphaned batch, even if the client sees no outcomes', async () => {
   expect(await check('open')).toEqual({ isChecked: true, hasCredentials: true })
 })
 
-it('asks nothing where nothing of the service is given out', async () => {
+it('asks V3 nothing if the reply contains nothing from V3', async () => {
   expect(await check('confirmed')).toEqual({ isChecked: false, hasCredentials: false })
 })

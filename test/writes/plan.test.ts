@@ -45,7 +45,7 @@ function planOf(records: readonly (object | string)[], own: Partial<Partner> = {
 }
 
 describe('planWrites', () => {
-  it('decides what is posted, in the order of the batch', async () => {
+  it('plans the posts and faults in the order of the batch', async () => {
     const { records, unmappedFields } = await planOf([
       flatRecord(1),
       '{"Present"',
@@ -60,13 +60,13 @@ describe('planWrites', () => {
     expect(records.map(({ answering }) => answering.contentId)).toEqual(['1', '2', '3'])
   })
 
-  it('counts, and refuses, what no rule consumes, as the partner has it', async () => {
+  it('refuses a record with an unmapped field if the partner is strict', async () => {
     const strict = { mapping: { ...mapping, unmappedFields: 'strict' } } as const
     const { records } = await planOf([flatRecord(1, { Mood: 1 }), flatRecord(2)], strict)
     expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
   })
 
-  it('gives one key to records of one learner and event, whatever the case of the guids', async () => {
+  it('gives records of one learner and event the same key, whatever the case of the GUIDs', async () => {
     const Learner = 'abcdefab-0000-4000-8000-000000000001'
     const records = [
       { Learner },
@@ -80,14 +80,14 @@ describe('planWrites', () => {
     expect(new Set(keys).size).toBe(3)
   })
 
-  it('gives every record the time of receipt and the name of the process', async () => {
+  it('gives every record the time of receipt and the change process name', async () => {
     const { records } = await planOf([flatRecord(1), flatRecord(2)])
     expect(records.map(({ record }) => [record?.RecordedOn, record?.ChangeProcessName])).toEqual(
       Array(2).fill([at, 'Acme']),
     )
   })
 
-  it('names a batch by its ids, and a single record by nothing', async () => {
+  it('returns the ids of a batch, and none for a single record', async () => {
     const { headers, body } = batchOf([flatRecord(1)], { batch: 'b 1', changeset: 'c', boundary: '"b 1"' })
     const own = { ...request, contentType: headers['Content-Type'] }
     const plan = await planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits, slices)

@@ -10,7 +10,7 @@ export const answering = {
   metadata: 'minimal',
 } as const
 
-/** A nested record of learner `n`. */
+/** Returns a nested record of learner `n`. */
 export function nestedRecord(n: number): V3Record {
   return {
     ExternalID: guid(0),
@@ -27,7 +27,7 @@ export function nestedRecord(n: number): V3Record {
   }
 }
 
-/** A record of learner `n` that is to be sent. */
+/** Returns a record of learner `n` that will be sent. */
 export function plannedRecord(n: number, key = String(n)): PlannedRecord {
   return { answering, record: nestedRecord(n), faults: undefined, key }
 }

@@ -12,23 +12,23 @@ import { authorisation } from './start-run.ts'
 import { createWriteContext } from './write-context.ts'
 
 const client = { authorization: 'bearer a', subscriptionKey: 'k' }
-/** Every batch of 1000 or more belongs to `here`, whose client has come; the others to `gone`. */
+/** Batches from 1000 on belong to `here`, whose client has sent credentials; the others belong to `gone`. */
 const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
 const storedOf = (batch: number): StoredBatch => ({
   batch,
   partner: partnerOf(batch),
   owner: partnerOf(batch),
   receivedMs: 0,
-  // Nothing is left to be sent: what is looked at here is who has a turn.
+  // Nothing is left to send, because these tests only examine whose turn it is.
   payload: undefined,
   credentials: undefined,
   records: [],
 })
 
-/** The client that has come. */
+/** The client that has sent credentials. */
 const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
-/** A recovery over a journal of which some members are given. */
+/** Starts a recovery over a journal with the given members. */
 function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => Promise<Authorisation>) {
   const clock = createManualClock()
   const log: string[] = []
@@ -62,14 +62,14 @@ function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => P
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
 describe('recovery', () => {
-  it('finishes what it can, however many batches wait for their partner', async () => {
+  it('finishes a batch with credentials behind many batches that wait for credentials', async () => {
     let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
     })
     await clock.pass(5_000)
     expect([...context.orphans.keys()]).toEqual(numbers(40))
-    // One look at each: who waits is not read again and again.
+    // Each batch was loaded once, so a waiting batch is not read again and again.
     expect(loaded.length).toBe(41)
     taken = []
   })
@@ -82,7 +82,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('reaches what is due behind more than it asks for at a time', async () => {
+  it('reaches a due record behind more resting ones than one search returns', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
     const { clock } = startRecovery({
@@ -98,7 +98,7 @@ describe('recovery', () => {
     expect(reopened).toEqual([1_000])
   })
 
-  it('asks a slow journal seldom for what is due, where most of it waits', async () => {
+  it('searches a slow journal less often while most due records rest', async () => {
     let reads = 0
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
@@ -118,7 +118,7 @@ describe('recovery', () => {
     expect({ reads, reopened }).toEqual({ reads: 15, reopened: [1_000] })
   })
 
-  it('reaches what is due of a partner while the token endpoint of another one does not answer', async () => {
+  it("finishes due records of one partner while another partner's token endpoint does not respond", async () => {
     const due = [...numbers(600), 1_000]
     let isSilent = true
     const reopened: number[] = []
@@ -145,7 +145,7 @@ describe('recovery', () => {
     expect(reopened.length).toBe(601)
   })
 
-  it('lets a batch that failed rest for 5 s', async () => {
+  it('retries a batch that failed every 5 s', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
     context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
@@ -154,7 +154,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([1_000])
   })
 
-  it('lets a batch rest twice as long each time that its run fails, up to 40 s', async () => {
+  it('doubles the rest of a batch after each failed run, up to 40 s', async () => {
     let loads = 0
     const load = (): never => {
       loads += 1
@@ -170,7 +170,7 @@ describe('recovery', () => {
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7])
   })
 
-  it('gives up after a day what there is no token for', async () => {
+  it('ends a record as a dead letter after a day without a token', async () => {
     const settled: unknown[] = []
     const day = 86_400_000
     const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
@@ -196,7 +196,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('keeps giving up what could not be kept, until it is', async () => {
+  it('repeats ending a record until the journal stores the end', async () => {
     const settled: unknown[] = []
     const due = [{ batch: 1_000, positions: [0] }]
     let failures = 2
@@ -225,7 +225,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('leaves to others what came under a lease that was lost, and keeps what came under the new one', async () => {
+  it('drops orphans of a lost lease and keeps those of the current lease', async () => {
     let lease = 1
     const { clock, context } = startRecovery({
       lease: () => lease,
@@ -239,7 +239,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([2])
   })
 
-  it('takes up what the journal finds abandoned, and says what is worked on', async () => {
+  it('takes over abandoned batches and tells the journal which batches are attended', async () => {
     const attended: boolean[] = []
     const { clock, context } = startRecovery({
       findAbandoned: (isAttended) => {
@@ -265,7 +265,7 @@ describe('recovery', () => {
     expect(loaded).toEqual([1_000])
   })
 
-  it('forgets a batch that is not kept any longer', async () => {
+  it('forgets an orphan whose batch is no longer stored', async () => {
     const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
     context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(2_000)
@@ -273,7 +273,7 @@ describe('recovery', () => {
   })
 })
 
-/** Orphans 1 and 2, which wait for credentials and hold up newer records for longer than a lost write is read back. */
+/** Runs recovery on orphans 1 and 2, which wait for credentials and delay newer records for longer than a lost write is read back. */
 async function holdUp(own: Partial<Journal>, busy: readonly number[] = []) {
   const settled: unknown[] = []
   const recovery = startRecovery({
@@ -304,12 +304,12 @@ const failing = (code: 'ADP_JOURNAL_LOST' | 'ADP_JOURNAL_UNAVAILABLE'): Partial<
 const [all, none] = [[[1, [0]], [2, [0, 1]]], []] // prettier-ignore
 
 it.each<[string, Partial<Journal>, number[], object]>([
-  ['ends those that newer ones waited for long enough, and keeps the others of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
-  ['hands them over to instances that asked for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
-  ['leaves alone what a run has', {}, [1, 2], { settled: none, left: all }],
-  ['leaves alone what is not its own', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
-  ['gives up a batch that another instance has by now', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
-  ['reports a journal that fails', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
+  ['ends records that delayed newer ones for too long and keeps the rest of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
+  ['hands them to instances that asked for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
+  ['leaves records of a running batch alone', {}, [1, 2], { settled: none, left: all }],
+  ['leaves records that are not orphans of this instance alone', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
+  ['drops a batch that another instance has taken over', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
+  ['reports a journal failure and keeps them', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
 ])('recovery of orphans without credentials %s', async (_name, own, busy, expected) => {
   expect(await holdUp(own, busy)).toMatchObject(expected)
 }) // prettier-ignore

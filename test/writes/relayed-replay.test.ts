@@ -18,8 +18,8 @@ const replied = (status: number): RelayEnd => ({
 })
 
 /**
- * How a batch of three records ended each time that it was begun for V2, the newest first; the times of receipt are 5, 4 and so on, and all
- * but the newest are superseded. Replies are erased, unless they are kept.
+ * Replays a batch of three records that was begun for V2 once for each of `ends`, newest first. The times of receipt are 5, 4 and so on,
+ * and all but the newest are superseded. Replies are erased unless `isKept`.
  */
 async function replay(
   ends: readonly RelayEnd[],
@@ -49,17 +49,17 @@ async function replay(
 }
 
 it.each([[3], [2], [undefined]])(
-  'a batch of V2 whose kept reply was erased is refused when it comes again (%s parts)',
+  'refuses a resent batch whose stored reply from V2 was erased (%s parts)',
   async (each) => {
     await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
   },
 )
 
 it.each([
-  ['refused as a whole is posted', replied(400), 'notApplied'],
-  ['was not sent is posted', { kind: 'notSent' } as const, 'notApplied'],
-  ['may have applied is read back', { kind: 'lost' } as const, 'unknown'],
-])('a batch without a reply that V2 %s when it comes again', async (_name, end, state) => {
+  ['posts a batch that V2 refused as a whole', replied(400), 'notApplied'],
+  ['posts a batch that V2 was never sent', { kind: 'notSent' } as const, 'notApplied'],
+  ['reads back a batch that V2 may have applied', { kind: 'lost' } as const, 'unknown'],
+])('%s when the batch is resent to V3', async (_name, end, state) => {
   expect(await replay([end], 3)).toMatchObject({ records: [{ state }, { state }, { state }] })
 })
 
@@ -67,29 +67,29 @@ const lost = { kind: 'lost' } as const
 const notSent = { kind: 'notSent' } as const
 
 it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
-  ['the first of two times', [notSent, lost], 'unknown', true, 4],
-  ['both times', [lost, lost], 'unknown', false, 4],
-  ['the second of three times', [notSent, lost, notSent], 'unknown', true, 4],
-  ['the last time', [lost, notSent], 'unknown', false, 5],
-  ['never', [notSent, notSent], 'notApplied', false, 5],
+  ['the first of two', [notSent, lost], 'unknown', true, 4],
+  ['both', [lost, lost], 'unknown', false, 4],
+  ['the second of three', [notSent, lost, notSent], 'unknown', true, 4],
+  ['the last of two', [lost, notSent], 'unknown', false, 5],
+  ['none of two', [notSent, notSent], 'notApplied', false, 5],
 ])(
-  'a batch that may have left %s has that time, and is superseded as it was then',
+  'uses the time and supersession of the first request that V2 may have applied: %s',
   async (_name, ends, state, superseded, receivedMs) => {
     const record = { state, superseded }
     expect(await replay(ends, 3)).toMatchObject({ receivedMs, records: [record, record, record] })
   },
 )
 
-it('a batch that was begun for V2 more often than is known may have left, at the first known time', async () => {
+it('treats a batch as possibly applied since the first known request if older requests are not known', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })
 
-it('a reply that V2 did not take all of says nothing of a later request that may have left', async () => {
+it('ignores a partly accepted reply if a later request may have been applied', async () => {
   const replayed = await replay([lost, replied(200), lost], 3, { isKept: true })
   expect(replayed).toMatchObject({ receivedMs: 5 })
 })
 
-it('an erased reply counts, whatever was sent later', async () => {
+it('refuses a batch whose reply was erased even if a later request was not sent', async () => {
   await expect(replay([notSent, replied(200)], 3)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
 })

@@ -16,7 +16,7 @@ const replyOf = (statuses: readonly number[]): Buffer =>
   )
 const partOf = (json: string): string =>
   `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 X\r\n\r\n${json}\r\n--b--\r\n`
-/** Such a text takes long to parse: each member has a name of its own. */
+/** A record that takes long to parse, because each member has a name of its own. */
 const MANY_MEMBERS = `{"ExternalID":"1",${Array.from({ length: 180_000 }, (_, n) => `"${n.toString(36)}":1`).join()}}`
 const answered = (status: number, body: Buffer | undefined, fields: string[] = []): RelayEnd => ({
   kind: 'answered',
@@ -33,16 +33,16 @@ const statesOf = async (end: RelayEnd, each: number | undefined, kind: 'batch' |
     retry === undefined ? state : `${state} ${retry}`,
   )
 
-/** The processor time of this thread: what else the machine does is not in it. */
+/** Returns the processor time of this thread, which excludes other work on the machine. */
 function spentMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1_000
 }
 
-describe('what the journal keeps of a request to V2', () => {
+describe('the outcomes of a request to V2', () => {
   it.each([
     [
-      'each part',
+      'a reply with a part for each record',
       answered(200, replyOf([201, 400, 504, 204])),
       4,
       ['confirmed', 'refused', 'unknown', 'confirmed'],
@@ -54,55 +54,53 @@ describe('what the journal keeps of a request to V2', () => {
       ['confirmed'],
     ],
     ['broken compression', answered(200, Buffer.from('x'), ['Content-Encoding', 'gzip']), 1, ['unknown']],
-    [
-      'an encoding that it does not know',
-      answered(200, replyOf([201]), ['Content-Encoding', 'zz']),
-      1,
-      ['unknown'],
-    ],
-    ['another number of parts', answered(200, replyOf([201])), 2, ['unknown', 'unknown']],
+    ['an unknown encoding', answered(200, replyOf([201]), ['Content-Encoding', 'zz']), 1, ['unknown']],
+    ['a reply with too few parts', answered(200, replyOf([201])), 2, ['unknown', 'unknown']],
     ['a 200 without parts', answered(200, Buffer.alloc(0)), 1, ['unknown']],
     ['a reply that is too large', answered(200, undefined), 2, ['unknown resend', 'unknown resend']],
     ['a refusal', answered(401, Buffer.from('{}')), 2, ['notApplied resend', 'notApplied resend']],
     ['a failure', answered(503, Buffer.from('{}')), 1, ['unknown resend']],
     ['a redirect', answered(302, Buffer.alloc(0)), 1, ['unknown resend']],
     ['a reply that was lost', { kind: 'lost' } as const, 2, ['unknown resend', 'unknown resend']],
-    ['what never left', { kind: 'notSent' } as const, 1, ['notApplied resend']],
-    ['a request known by its identity', answered(200, replyOf([400])), undefined, ['confirmed']],
-  ])('%s', async (_what, end, each, states) => {
+    ['a request that was not sent', { kind: 'notSent' } as const, 1, ['notApplied resend']],
+    ['a request recorded by its identity alone', answered(200, replyOf([400])), undefined, ['confirmed']],
+  ])('have the right states for %s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)
   })
 
   it.each([
     ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 20_000, 'confirmed'],
-    ['nothing but a great length', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 1, 'unknown'],
-    ['lines that are nearly delimiters', gzipSync('\n--bx'.repeat(6_000_000)), 'gzip', 1, 'unknown'],
-    ['lines that end as delimiters begin', gzipSync('x--\n'.repeat(8_000_000)), 'gzip', 1, 'unknown'],
+    ['100 MB of zeros', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 1, 'unknown'],
+    ['lines that almost are delimiters', gzipSync('\n--bx'.repeat(6_000_000)), 'gzip', 1, 'unknown'],
+    ['lines that end like delimiters', gzipSync('x--\n'.repeat(8_000_000)), 'gzip', 1, 'unknown'],
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
-    ['a part with very many members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
-  ])('a compressed reply of %s, while others are served', async (_what, body, encoding, each, state) => {
-    let [turns, longestMs] = [0, 0]
-    const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
-    const over = new AbortController()
-    void states.then(() => over.abort())
-    for (let before = spentMs(); !over.signal.aborted; before = spentMs()) {
-      await new Promise((resolve) => setImmediate(resolve))
-      turns += 1
-      longestMs = Math.max(longestMs, spentMs() - before)
-    }
-    expect(new Set(await states)).toEqual(new Set([state]))
-    expect(turns).toBeGreaterThan(3)
-    expect(longestMs).toBeLessThan(250)
-  })
+    ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
+  ])(
+    'are read from a compressed reply of %s while other work continues',
+    async (_what, body, encoding, each, state) => {
+      let [turns, longestMs] = [0, 0]
+      const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
+      const over = new AbortController()
+      void states.then(() => over.abort())
+      for (let before = spentMs(); !over.signal.aborted; before = spentMs()) {
+        await new Promise((resolve) => setImmediate(resolve))
+        turns += 1
+        longestMs = Math.max(longestMs, spentMs() - before)
+      }
+      expect(new Set(await states)).toEqual(new Set([state]))
+      expect(turns).toBeGreaterThan(3)
+      expect(longestMs).toBeLessThan(250)
+    },
+  )
 
-  it('a single record, by the status', async () => {
+  it('follow the status of a reply to a single record', async () => {
     expect(await statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
     expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
     const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
     expect(first?.answer).toBeUndefined()
   })
 
-  it('the mark that V2 shows, unless its text is too long or holds too much', async () => {
+  it('include the mark that V2 shows, unless its text is too long or has too many members', async () => {
     const markOf = async (json: string) =>
       (await outcomesOf(answered(201, Buffer.from(json)), 'record', 1, reading)).map(({ state, mark }) => [
         state,
@@ -113,7 +111,7 @@ describe('what the journal keeps of a request to V2', () => {
     expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
-  it('the reply with the first record, byte for byte', async () => {
+  it('store the reply with the first record, byte for byte', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)

@@ -10,7 +10,7 @@ import { createManualClock } from '../support/manual-clock.ts'
 
 const batch = (kind: 'known' | 'new') => ({ kind, batch: 7, lease: 1 }) as unknown as BeginResult
 
-/** Begins a write whose journal answers after `answerMs`, with a patience of one second; gives what became of it, and when. */
+/** Begins a write over a journal that answers after `answerMs`. V2 waits at most one second. Returns the outcome and its time. */
 async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Promise<string> {
   const clock = createManualClock()
   const context = {
@@ -42,20 +42,20 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
   const asked = beginRelayed(context, client, planned, options).then(
     ({ kind }) => (outcome = `${kind} at ${clock.nowMs()}`),
   )
-  // The journal is asked once the request has its digest.
+  // The journal is called once the digest of the request is computed.
   await new Promise((resolve) => setImmediate(resolve))
   for (let ms = 0; ms < 8_000 && outcome === 'waits'; ms += 50) await clock.pass(50)
   await asked
   return outcome
 }
 
-it('waits for its patience where nothing says that the journal is only slow', async () => {
+it('lets V2 wait no longer than recordWithinMs if the journal is not known to be slow', async () => {
   expect(await begin(900)).toBe('known at 900')
   expect(await begin(1_200)).toBe('late at 1000')
   expect(await begin(1_200, () => false)).toBe('late at 1000')
 })
 
-it('waits longer for a journal that is slow, and not for one that stops to answer', async () => {
+it('lets V2 wait up to 5 s for a slow journal, but not for one that stops responding', async () => {
   expect(await begin(1_250, () => true)).toBe('known at 1250')
   expect(await begin(4_900, () => true)).toBe('known at 4900')
   expect(await begin(60_000, () => true)).toBe('late at 5000')

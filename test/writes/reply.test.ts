@@ -21,13 +21,13 @@ const texts = { context: 'http://x/$metadata#y', newId: () => 'new-id', dataEnve
 const accepted = { kind: 'accepted', reply: { ExternalID: guid(5) } } as const
 const part = { contentId: '7', contentIdInHttp: false, changeset: 1 }
 
-/** The array of a failed record. */
+/** Returns the error array of a failed record. */
 const failure = (code: string): unknown => [
   { Message: expect.any(String) as unknown, ErrorCode: code, ResourceIdentifier: '', SequenceID: 'new-id' },
 ]
 
 describe('toReplyPart', () => {
-  it('words an error of the service as the partner is configured, by its own codes only', () => {
+  it('replaces the text of an error code that the partner configures, and of no other code', () => {
     const errorMessages = { ATT_VAL_2: 'No such event.' }
     const refusal = (code: string) =>
       ({
@@ -43,7 +43,7 @@ describe('toReplyPart', () => {
     expect(messageOf('constructor')).toBe('of V3')
   })
 
-  it('answers as the record asked', () => {
+  it('follows the preferences of the record', () => {
     const planned = plannedRecord(1)
     const minimal = { ...planned, answering: { ...answering, prefersMinimal: true } }
     expect(toReplyPart(minimal, accepted, texts)).toMatchObject({ ...part, status: 204, json: undefined })
@@ -84,7 +84,7 @@ const storedRequest: StoredRequest = {
   body: Buffer.alloc(0),
 }
 
-/** A reply that collects its parts. */
+/** Creates a reply that collects its parts. */
 const replyInto = (parts: PartReply[]): Reply => ({
   settle: (_index, part) => parts.push(part),
   begin: () => undefined,
@@ -99,8 +99,8 @@ describe('a stored record', () => {
     ['denied with its batch', { state: 'notApplied', retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
     ['superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
     ['confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
-    ['of a part that cannot be read', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
-  ] as const)('%s', (_what, own, expected) => {
+    ['of an unreadable part', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
+  ] as const)('is held, possibly applied and retryable as its state requires: %s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
       held: isHeld(record),
@@ -111,15 +111,15 @@ describe('a stored record', () => {
   }) // prettier-ignore
 
   it.each([
-    ['refused with its stored answer', {}, 503, undefined],
+    ['refused with a stored answer', {}, 503, undefined],
     ['superseded before it was applied', { superseded: true }, 409, 'ADP_SUPERSEDED'],
     ['superseded while parked', { state: 'parked', superseded: true }, 409, 'ADP_SUPERSEDED'],
     ['superseded while its outcome was unknown', { state: 'unknown', superseded: true, answer: '504 []' }, 409, 'ADP_SUPERSEDED_UNKNOWN'],
-    ['superseded, as its client was told before', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
-    ['parked and due: it may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    ['superseded after its client was told so', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
+    ['parked and may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
     ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
-    ['denied with its batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
-  ] as const)('%s, as a part', async (_what, own, status, code) => {
+    ['denied with its whole batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
+  ] as const)('becomes the right reply part when it was %s', async (_what, own, status, code) => {
     const parts: PartReply[] = []
     const records: StoredRecord[] = [
       { ...refused, ...own },
@@ -130,7 +130,7 @@ describe('a stored record', () => {
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
 
-  it('are the same bytes again when another record of the batch was superseded since', async () => {
+  it('becomes the same bytes again after another record of the batch was superseded', async () => {
     const both = planOf([plannedRecord(1), plannedRecord(2)])
     const last: StoredRecord = { ...refused, position: 1, superseded: true }
     const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {
@@ -142,7 +142,7 @@ describe('a stored record', () => {
   })
 })
 
-it('counts stored records by their ends', () => {
+it('counts stored records by their state', () => {
   const records: StoredRecord[] = [
     { ...refused, state: 'confirmed' },
     { ...refused, state: 'parked' },

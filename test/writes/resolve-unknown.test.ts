@@ -29,7 +29,10 @@ const lost: PostOutcome = { kind: 'unknown', reason: 'timeout' }
 const conflict: PostOutcome = { kind: 'refused', error: { status: 409, form: 'unreadable', entries: [] } }
 const confirmed = expect.objectContaining({ kind: 'accepted' }) as unknown
 
-/** What was done and told for reads and posts that go so; the last of each repeats. */
+/**
+ * Resolves an unknown outcome. `reads` and `posts` have the results of successive reads and posts; the last ones repeat. Returns the steps
+ * and the outcome.
+ */
 async function find(
   reads: readonly ReadOutcome[],
   posts: readonly PostOutcome[],
@@ -45,7 +48,7 @@ async function find(
     readonly leftMs?: () => number
     readonly spacingMs?: readonly number[]
     readonly clientWaits?: boolean
-    /** So many records were sent with it in one `$batch`, and it is one of them. */
+    /** Number of records in the `$batch` with which the record was sent. */
     readonly together?: number
     readonly durable?: boolean
   } = {},
@@ -105,34 +108,34 @@ async function find(
 const look = ['wait 10', 'read', 'wait 20', 'read']
 
 describe('createResolveUnknown', () => {
-  it('confirms a mark that is there, at the first look that shows it', async () => {
+  it('confirms a mark at the first read that shows it', async () => {
     expect(await find([applied], [])).toEqual({ done: ['wait 10', 'read'], outcome: confirmed })
     expect(await find([absent, applied], [])).toEqual({ done: look, outcome: confirmed })
   })
 
-  it('posts again only after the last look did not find it', async () => {
+  it('posts the record again only if the last read does not find it', async () => {
     expect(await find([absent], [accepted])).toEqual({ done: [...look, 'post'], outcome: accepted })
   })
 
   it.each([
-    ['long ago looks once, at once', 70, ['wait 0', 'read', 'post']],
-    ['a moment ago looks as late as is sure', 75, ['wait 5', 'read', 'post']],
-    ['just now looks after every pause', 100, [...look, 'post']],
-  ])('what was sent %s', async (_how, sentMs, done) => {
+    ['long ago once and immediately', 70, ['wait 0', 'read', 'post']],
+    ['a moment ago once it can no longer arrive', 75, ['wait 5', 'read', 'post']],
+    ['just now after every pause', 100, [...look, 'post']],
+  ])('reads a record that was sent %s', async (_how, sentMs, done) => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads once what can no longer arrive, whenever it was sent, and its own post after every pause', async () => {
+  it('reads a record that can no longer arrive once, and its own post after every pause', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
 
-  it('pauses before it looks again for what was sent long ago, and after its own post', async () => {
+  it('pauses before a retry after a failed read, even for a record that was sent long ago', async () => {
     const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
     expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
   })
 
-  it('looks again when the second post is lost, too, and posts twice at the most', async () => {
+  it('reads again after a lost second post, and posts at most twice', async () => {
     expect(await find([absent, absent, applied], [lost])).toEqual({
       done: [...look, 'post', 'wait 10', 'read'],
       outcome: confirmed,
@@ -142,9 +145,9 @@ describe('createResolveUnknown', () => {
   })
 
   it.each([
-    ['after its receipt', '2027-01-01T00:00:00Z'],
-    ['before its receipt', '2026-06-09T00:00:00Z'],
-  ])('a time %s that the client gave its record decides nothing', async (_when, RecordedOn) => {
+    ['later than the receipt', '2027-01-01T00:00:00Z'],
+    ['earlier than the receipt', '2026-06-09T00:00:00Z'],
+  ])('ignores a record time of the client that is %s', async (_when, RecordedOn) => {
     const posted = { ...record, RecordedOn }
     const older = read({
       ...record,
@@ -159,14 +162,14 @@ describe('createResolveUnknown', () => {
     expect((await find([older], [accepted], { posted }, 70)).outcome).toEqual(accepted)
   })
 
-  it('leaves a newer mark of somebody else alone, and ends when its own write can no longer arrive', async () => {
+  it('leaves a newer mark of another client alone, and ends once its own write can no longer arrive', async () => {
     expect(await find([newer], [accepted])).toEqual({
       done: ['wait 10', 'read', 'wait 20'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
     })
   })
 
-  it('leaves another mark alone where the journal knows a newer record', async () => {
+  it('ends as superseded if the journal has a newer record', async () => {
     const known = (): Promise<KnownMarks> => Promise.resolve({ ...nothing, newer: 'open' })
     expect((await find([newer], [accepted], { known })).outcome).toEqual({
       kind: 'unknown',
@@ -174,13 +177,13 @@ describe('createResolveUnknown', () => {
     })
   })
 
-  it('posts over a newer mark that the journal knows as an older one', async () => {
+  it('posts over a newer mark that the journal knows to be older', async () => {
     const known = (): Promise<KnownMarks> =>
       Promise.resolve({ ...nothing, confirmedAt: () => [Date.parse('2026-06-10T11:00:00Z')] })
     expect(await find([newer], [accepted], { known })).toEqual({ done: [...look, 'post'], outcome: accepted })
   })
 
-  it('decides nothing while the journal cannot be asked', async () => {
+  it('stays unknown while the journal cannot be read', async () => {
     const known = (): Promise<KnownMarks> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'no'))
     const { done, outcome } = await find([applied], [accepted], { known })
     expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
@@ -188,32 +191,32 @@ describe('createResolveUnknown', () => {
   })
 
   it.each([
-    ['no answer', [absent, gone]],
+    ['no response', [absent, gone]],
     ['a refusal', [denied]],
-    ['an answer that cannot be read', [{ kind: 'read', json: {} } as const]],
-  ])('stays unknown, and posts nothing, with %s at the last look', async (_what, reads) => {
+    ['an unreadable reply', [{ kind: 'read', json: {} } as const]],
+  ])('stays unknown and posts nothing if the last read ends with %s', async (_what, reads) => {
     const { done, outcome } = await find(reads, [accepted])
     expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
     expect(done).not.toContain('post')
   })
 
-  it('a look that fails is made up for by a later one', async () => {
+  it('continues after a failed read if a later read succeeds', async () => {
     expect((await find([gone, absent], [accepted])).outcome).toBe(accepted)
     expect((await find([gone, applied], [])).outcome).toEqual(confirmed)
   })
 
-  it('takes a conflict at the second post for the first one, where that is there', async () => {
+  it('confirms the first post if the second is a conflict and the mark is there', async () => {
     expect((await find([absent, absent, applied], [conflict])).outcome).toEqual(confirmed)
     expect((await find([absent], [conflict])).outcome).toBe(conflict)
   })
 
-  it('reads nothing that the time does not allow, and ends when its write can no longer arrive; is off without pauses', async () => {
+  it('reads nothing if the time is too short or there are no pauses, and still waits until its write can no longer arrive', async () => {
     const unknown = { kind: 'unknown', reason: 'connectionLost' }
     expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: ['wait 30'], outcome: unknown })
     expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
   })
 
-  it.each([['notApplied'], ['refused']])('tells a second post that was %s as that', async (kind) => {
+  it.each([['notApplied'], ['refused']])('reports the outcome of a second post that was %s', async (kind) => {
     const second: PostOutcome =
       kind === 'refused'
         ? { kind, error: { status: 400, form: 'unreadable', entries: [] } }
@@ -221,41 +224,41 @@ describe('createResolveUnknown', () => {
     expect((await find([absent], [second])).outcome).toBe(second)
   })
 
-  describe('of a record that was sent in a $batch of three', () => {
+  describe('for a record that was sent in a $batch of three', () => {
     const together = 3
 
-    it('reads on until none was seen for a time that grows with the batch, then posts', async () => {
+    it('reads until no record has appeared for a time that grows with the batch, then posts', async () => {
       const done = [...look, 'wait 20', 'read', 'wait 20', 'read', 'wait 5', 'read', 'post']
       expect(await find([absent], [accepted], { together })).toEqual({ done, outcome: accepted })
     })
 
-    it('confirms a mark that comes late, and posts nothing', async () => {
+    it('confirms a mark that appears late, without a post', async () => {
       const { done, outcome } = await find([absent, absent, absent, applied], [], { together })
       expect(outcome).toEqual(confirmed)
       expect(done).not.toContain('post')
     })
 
-    it('decides nothing by another mark before the batch is over', async () => {
+    it('does not decide by another mark before the batch is over', async () => {
       const { done, outcome } = await find([newer], [accepted], { together })
       expect(done.filter((step) => step === 'read').length).toBe(5)
       expect(outcome).toEqual({ kind: 'unknown', reason: 'overwritten' })
     })
 
-    it('leaves it open when the budget ends, with the time from which recovery counts', async () => {
+    it('leaves the record open with the time of the loss when the budget ends', async () => {
       expect(await find([absent], [accepted], { together, leftMs: () => 15 })).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 100 },
       })
     })
 
-    it('reads it once in the background, and leaves it open', async () => {
+    it('reads the record once in the background and leaves it open', async () => {
       expect(await find([absent], [accepted], { together, clientWaits: false }, 60)).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 60 },
       })
     })
 
-    it('decides by one read in the background once the batch is over', async () => {
+    it('decides by one background read once the batch is over', async () => {
       const done = ['wait 0', 'read', 'post']
       expect(await find([absent], [accepted], { together, clientWaits: false }, 20)).toEqual({
         done,
@@ -263,7 +266,7 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('waits for the end of the batch itself where no journal keeps the record open', async () => {
+    it('waits for the end of the batch if no journal keeps the record open', async () => {
       const lostFor = { together, durable: false, leftMs: () => 5 }
       expect((await find([absent], [accepted], lostFor)).done).toEqual(['wait 1', 'wait 74'])
     })

@@ -23,7 +23,7 @@ const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryA
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('a run', () => {
-  /** Runs records whose outcomes are given; the running posts end in the order that `choices` says. */
+  /** Runs records with the given outcomes. `choices` selects which running post ends next. */
   async function run(
     named: readonly (Named | 'fault')[],
     keys: readonly string[],
@@ -63,7 +63,7 @@ describe('a run', () => {
   )
   const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-  it('posts and reports every record once, or nothing but denials and then stops', async () => {
+  it('posts and reports every record exactly once, or stops after nothing but denials', async () => {
     await fc.assert(
       fc.asyncProperty(
         plans,
@@ -92,7 +92,7 @@ describe('a run', () => {
     )
   })
 
-  it('product 1: reports nothing while nothing but denials has come', async () => {
+  it('product 1: reports no record while all outcomes are denials', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])
@@ -100,11 +100,11 @@ describe('a run', () => {
   })
 })
 
-describe('a denial after the status line of the reply has left', () => {
+describe('a denial after the status line was sent', () => {
   it.each([
-    ['nobody posts any more', false, 503, { state: 'notApplied', retry: 'resend' }],
-    ['the background may post at any time', true, 504, { state: 'parked' }],
-  ])('tells the outcome of a record that %s', async (_what, wasParked, status, settlement) => {
+    ['nobody will post', false, 503, { state: 'notApplied', retry: 'resend' }],
+    ['the background may still post', true, 504, { state: 'parked' }],
+  ])('answers a record that %s', async (_what, wasParked, status, settlement) => {
     const started = startRun({
       records: [plannedRecord(1)],
       post: () => ({ kind: 'refused', error: denied(403) }),
@@ -117,8 +117,8 @@ describe('a denial after the status line of the reply has left', () => {
   })
 })
 
-describe('a run in which something fails that no code handles', () => {
-  it('leaves its records to recovery, and neither sends nor settles any of them afterwards', async () => {
+describe('a run with an unhandled failure', () => {
+  it('leaves its records to recovery and neither sends nor settles any of them afterwards', async () => {
     const answers: (() => void)[] = []
     const started = startRun({
       records: [1, 2, 3, 4, 5].map((n) => plannedRecord(n)),
@@ -140,8 +140,8 @@ describe('a run in which something fails that no code handles', () => {
   })
 })
 
-describe('one record', () => {
-  /** What became of the record of learner 1, which may have been applied before. */
+describe('a run of one record', () => {
+  /** Runs the record of learner 1, which may have been applied before, and returns its outcome. */
   async function outcomeOf(own: StartedRun, mayHaveLeft = false) {
     const run = { mayHaveLeft: () => mayHaveLeft, ...own.run }
     const { settled, posted } = await startRun({ records: [plannedRecord(1)], ...own, run }).end()
@@ -149,14 +149,14 @@ describe('one record', () => {
     return { state: one?.state, reason: one?.reason, retry: one?.retry, posts: posted.length }
   }
 
-  it('that was answered with another record is unknown', async () => {
+  it('is unknown if V3 answers with another record', async () => {
     const reply = { ExternalID: guid(5), Attendee: { ExternalID: guid(2) } }
     const post = (): PostOutcome => ({ kind: 'accepted', reply })
     expect(await outcomeOf({ post })).toMatchObject({ state: 'unknown', reason: 'otherRecord' })
     expect(await outcomeOf({ post, records: [plannedRecord(2)] })).toMatchObject({ state: 'confirmed' })
   })
 
-  it('is posted as JSON in the profile of the partner', async () => {
+  it('posts JSON in the body profile of the partner', async () => {
     const bodies: unknown[] = []
     const post = (_n: number, body: string): PostOutcome => {
       bodies.push(Object.keys(JSON.parse(body) as object))
@@ -176,32 +176,47 @@ describe('one record', () => {
   const partner = { readBackAfterMs: [10] }
 
   it.each([
-    ['lost, and that V3 shows, is confirmed', outcomes.unknown, false, shown, 'confirmed', 1],
-    ['lost, and that cannot be read, is unknown', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
-    ['sent before, and that V3 shows, is not posted', acceptedReply, true, shown, 'confirmed', 0],
-    ['sent before, and that V3 does not show, is posted', acceptedReply, true, absent, 'confirmed', 1],
-  ] as const)('product 3: that was %s', async (_what, outcome, mayHaveLeft, read, state, posts) => {
+    ['confirms a lost record that V3 shows', outcomes.unknown, false, shown, 'confirmed', 1],
+    [
+      'leaves a lost record unknown if it cannot be read',
+      outcomes.unknown,
+      false,
+      { kind: 'overdue' },
+      'unknown',
+      1,
+    ],
+    ['does not post a record sent before that V3 shows', acceptedReply, true, shown, 'confirmed', 0],
+    ['posts a record sent before that V3 does not show', acceptedReply, true, absent, 'confirmed', 1],
+  ] as const)('product 3: %s', async (_what, outcome, mayHaveLeft, read, state, posts) => {
     const own = { post: () => outcome, reads: [read], partner }
     expect(await outcomeOf(own, mayHaveLeft)).toMatchObject({ state, posts })
   })
 
   it.each([
-    ['is posted where no newer mark stands', absent, { state: 'confirmed', posts: 1 }],
-    ['is not applied where nothing can be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
-  ] as const)('that may be older than a mark of V2 %s', async (_what, read, expected) => {
+    ['posts it if V3 shows no newer mark', absent, { state: 'confirmed', posts: 1 }],
+    ['does not post it if V3 cannot be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
+  ] as const)('for a record that may be older than a mark of V2: %s', async (_what, read, expected) => {
     expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
   })
 
   it.each([
-    ['read back in vain', 'timeout', { state: 'confirmed', posts: 1 }],
-    ['not read back', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
-  ])('whose last run has %s is posted after one read, or not', async (_what, reason, expected) => {
+    [
+      'posts after one read if the last run completed the read-back',
+      'timeout',
+      { state: 'confirmed', posts: 1 },
+    ],
+    [
+      'does not post after one read if the last run did not read back',
+      'notReadBack',
+      { state: 'unknown', reason: 'connectionLost', posts: 0 },
+    ],
+  ])('%s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
   })
 
-  it('waits for an older record of its key, and no longer than the budget', async () => {
+  it('waits for an older record of its key, but no longer than the budget', async () => {
     const older = [{ batch: 3, position: 4 }]
     const own = { run: { after: new Map([[0, older]]) } }
     const open = { stillOpen: () => Promise.resolve(older) }
@@ -214,8 +229,8 @@ describe('one record', () => {
   })
 })
 
-describe('outcomes of a run', () => {
-  /** Posts of four records, which end when the test says so. */
+describe('the outcomes of a run', () => {
+  /** Starts posts of four records that end when the test says so. */
   function open(keys: readonly string[] = ['1', '2', '3', '4']) {
     const ends: (() => void)[] = []
     const run = startRun({
@@ -235,7 +250,7 @@ describe('outcomes of a run', () => {
     return { ...run, ended, turns }
   }
 
-  it('that come shortly after each other share a commit, and the last one waits for nothing', async () => {
+  it('share a commit if they arrive within a short time, and the last outcome does not wait', async () => {
     const { commits, parts, ended, clock } = open()
     await ended(2)
     await clock.pass(2)
@@ -246,7 +261,7 @@ describe('outcomes of a run', () => {
     expect(parts.map(([position]) => position)).toEqual([2, 0, 3, 1])
   })
 
-  it('wait for the others no longer than a moment', async () => {
+  it('are committed after a short time even if others are missing', async () => {
     const { commits, parts, ended, clock, turns } = open()
     await ended(1)
     await clock.pass(50)
@@ -254,7 +269,7 @@ describe('outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leaves a record open that V3 may still be executing, and sends none of its key behind it', async () => {
+  it('leave a record open that V3 may still be executing, and no later record of its key is sent', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),
@@ -267,7 +282,7 @@ describe('outcomes of a run', () => {
     expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
   })
 
-  it('are kept at once where a later record of the key waits, which is posted then', async () => {
+  it('are committed at once if a later record of the key waits, which is then posted', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
     await ended(0)

@@ -11,7 +11,7 @@ import { createManualClock } from '../support/manual-clock.ts'
 import { plannedRecord } from './planned-record.ts'
 import { createWriteContext } from './write-context.ts'
 
-/** The client of a run. */
+/** Returns the authorisation of a run. */
 export const authorisation = (own: Partial<Partner> = {}): Authorisation => ({
   partner: { ...partner('acme', { any: true }), budgetMs: 1_000, ...own },
   client: { authorization: 'bearer t', subscriptionKey: 'k' },
@@ -28,7 +28,6 @@ export const authorisation = (own: Partial<Partner> = {}): Authorisation => ({
   renew: undefined,
 })
 
-/** A plan of records. */
 export const planOf = (records: readonly PlannedRecord[], outcomesShown = true): Plan => ({
   records,
   markedMs: Date.parse(records[0]?.record?.RecordedOn ?? '2026-06-10T10:00:00Z'),
@@ -40,20 +39,20 @@ export const planOf = (records: readonly PlannedRecord[], outcomesShown = true):
 })
 
 export interface StartedRun {
-  /** V3's answer to the record of learner `n`; default: accepted. */
+  /** Returns V3's outcome for the record of learner `n`. Default: accepted. */
   readonly post?: (n: number, body: string) => PostOutcome | Promise<PostOutcome>
   readonly reads?: readonly ReadOutcome[]
   readonly records?: readonly PlannedRecord[]
   readonly run?: Partial<Run>
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
-  /** True: the status line of the reply has left. Default false. */
+  /** True if the status line of the reply was sent. Default false. */
   readonly hasLeft?: boolean
 }
 
 export const acceptedReply: PostOutcome = { kind: 'accepted', reply: { ExternalID: guid(5) } }
 
-/** Runs records of batch 7 in front of a scripted V3, by a clock that stands until the test turns it. */
+/** Runs records of batch 7 against a scripted V3, with a clock that only the test advances. */
 export function startRun(own: StartedRun) {
   const { post = () => acceptedReply, records = [1, 2, 3].map((n) => plannedRecord(n)), reads = [] } = own
   const clock = createManualClock()
@@ -125,7 +124,7 @@ export function startRun(own: StartedRun) {
     (tally) => Object.assign(state, { tally, isOver: true }),
     (error: unknown) => Object.assign(state, { error, isOver: true }),
   )
-  /** Lets time pass until the run has ended. */
+  /** Advances the clock until the run has ended. */
   const end = async () => {
     for (let step = 0; !state.isOver && step < 2_000; step += 1) await turn()
     if (!state.isOver) throw new Error('the run never ends')

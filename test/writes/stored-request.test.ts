@@ -27,7 +27,7 @@ const request: WriteRequest = {
 const slices = createSlicing().open()
 
 describe('a stored request', () => {
-  it('is read back as it was, whatever its bytes', async () => {
+  it('is decoded as it was encoded, whatever its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
         const stored = { request, replyId, sender: 'hash', body: Buffer.from(bytes) }
@@ -43,14 +43,14 @@ describe('a stored request', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('that is large is read back as it was, and shared with other threads', async () => {
+  it('that is large is decoded as it was encoded, and shares its bytes with other threads', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
     expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
   })
 
-  it('that is none is an error of its own', () => {
+  it('that is invalid throws an AdapterError', () => {
     expect(() => decodeStoredRequest(Buffer.from('nothing'))).toThrow(AdapterError)
   })
 })
@@ -88,7 +88,7 @@ it('digests the owner with every id of a batch', () => {
   expect(new Set(all).size).toBe(4)
 })
 
-it('makes guids that follow from one, all different', () => {
+it('creates different ids for a reply that all derive from its reply id', () => {
   const id = '0f3c2a10-0000-4000-8000-0000fffffffe'
   const next = createReplyIds(id)
   const ids = Array.from({ length: 4 }, next)

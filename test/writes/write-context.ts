@@ -10,12 +10,12 @@ import { createActiveRecords } from '../../src/writes/active-records.ts'
 import { createEchoLearning, type WriteContext } from '../../src/writes/context.ts'
 import { createPredecessorWatch } from '../../src/writes/predecessors.ts'
 
-/** What nobody may ask. */
+/** Throws, for parts that a test must not use. */
 export const refuse = (): never => {
   throw new AdapterError('ADP_TOKEN', 'no token')
 }
 
-/** The parts of the engine of writes with what is given, without a journal otherwise, in front of a V3 that nobody may use. */
+/** Creates a write context with the given parts. By default it has no journal, and its V3 must not be used. */
 export function createWriteContext(own: Partial<WriteContext> = {}): WriteContext {
   const { journal = createNoJournal(), clock = systemClock } = own
   return {
