@@ -12,7 +12,7 @@ interface Started {
   readonly gone: AbortController
 }
 
-/** The calls of a read at one a second, or without a limit. */
+/** Opens a budget for reads with one call per second, or without a rate limit. */
 function start({ limited = true, budgetMs = 10_000 } = {}): Started {
   const clock = createManualClock()
   const rateLimit = createRateLimits(clock).of('key', 1)
@@ -28,7 +28,7 @@ function start({ limited = true, budgetMs = 10_000 } = {}): Started {
   return { clock, rateLimit, budget, gone }
 }
 
-/** The result of `take`: the time at which the call may leave, or the code or name of the refusal. */
+/** Returns the time at which the call may be sent, or the code or name of the error. */
 async function outcome({ clock }: Started, taken: Promise<number>): Promise<number | string> {
   try {
     await taken
@@ -40,7 +40,7 @@ async function outcome({ clock }: Started, taken: Promise<number>): Promise<numb
 }
 
 describe('openCallBudget', () => {
-  it('holds the calls of a request to the pace of the key, and adds up what they waited', async () => {
+  it('keeps the calls of a request within the rate limit and sums up their waits', async () => {
     const started = start()
     const { clock, budget } = started
     const times = (async () => [
@@ -52,7 +52,7 @@ describe('openCallBudget', () => {
     expect([await times, budget.queuedMs()]).toEqual([[0, 1_050, 2_100], 2_100])
   })
 
-  it('lets a call of a partner without a pace leave at once, as long as the budget lasts', async () => {
+  it('admits a call at once without a rate limit, until the budget ends', async () => {
     const started = start({ limited: false, budgetMs: 100 })
     const { clock, budget } = started
     expect([await outcome(started, budget.take()), budget.queuedMs()]).toEqual([0, 0])
@@ -60,7 +60,7 @@ describe('openCallBudget', () => {
     expect(await outcome(started, budget.take())).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call whose turn would come after the budget', async () => {
+  it('refuses a call that could only be sent after the budget', async () => {
     const started = start({ budgetMs: 500 })
     const { clock, budget } = started
     await budget.take()
@@ -69,14 +69,14 @@ describe('openCallBudget', () => {
     expect(await late).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call when a thousand others wait', async () => {
+  it('refuses a call if a thousand others wait', async () => {
     const started = start()
     const { rateLimit, budget } = started
     for (let index = 0; index < 1_001; index += 1) void rateLimit.acquire('write', Infinity)
     expect(await outcome(started, budget.take())).toBe('ADP_OVERLOADED')
   })
 
-  it('ends, and leaves its place to others, when the client goes away', async () => {
+  it('gives its place to others when the client disconnects', async () => {
     const started = start()
     const { clock, rateLimit, budget, gone } = started
     await budget.take()
@@ -90,7 +90,7 @@ describe('openCallBudget', () => {
     expect(await next).toEqual({ admitted: true, waitedMs: 1_050 })
   })
 
-  it('pauses on its own after a 503, and holds the whole key back after a 429', async () => {
+  it('pauses only this request after a 503, and all calls with the key after a 429', async () => {
     const { clock, rateLimit, budget } = start()
     const paused = budget.pause(3_000, false).then((result) => [result, clock.nowMs()])
     const other = rateLimit.acquire('write', Infinity)
@@ -102,14 +102,14 @@ describe('openCallBudget', () => {
     expect(await held).toEqual({ admitted: true, waitedMs: 2_000 })
   })
 
-  it('pauses on its own after a 429 where nothing paces the key', async () => {
+  it('pauses this request after a 429 if the key has no rate limit', async () => {
     const { clock, budget } = start({ limited: false })
     const paused = budget.pause(3_000, true).then((result) => [result, clock.nowMs()])
     await clock.pass(5_000)
     expect(await paused).toEqual([true, 3_000])
   })
 
-  it('does not pause beyond the budget, for which it holds the key back', async () => {
+  it('refuses a pause beyond the budget, and pauses the key for one budget', async () => {
     const { clock, rateLimit, budget } = start({ budgetMs: 1_000 })
     expect([await budget.pause(1_000, false), await budget.pause(60_000, true)]).toEqual([false, false])
     const held = rateLimit.acquire('write', Infinity)
@@ -117,7 +117,7 @@ describe('openCallBudget', () => {
     expect(await held).toEqual({ admitted: true, waitedMs: 1_000 })
   })
 
-  it('wakes from a pause when the client goes away', async () => {
+  it('ends a pause when the client disconnects', async () => {
     const started = start()
     const { budget, gone } = started
     const paused = budget.pause(5_000, false)
@@ -141,11 +141,14 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 ]
 
 describe('retryWaitMs', () => {
-  it.each(waits)('service-facts 9: after %s with %j waits %j', (reason, retryAfterMs, expected) => {
-    expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
-  })
+  it.each(waits)(
+    'service-facts 9: after %s with Retry-After %j waits %j',
+    (reason, retryAfterMs, expected) => {
+      expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
+    },
+  )
 
-  it('waits an hour at the most', () => {
+  it('returns at most one hour', () => {
     expect(retryWaitMs({ reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(3_600_000)
   })
 })

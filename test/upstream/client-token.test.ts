@@ -6,12 +6,12 @@ import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 interface Endpoint {
   readonly clock: ManualClock
   readonly source: TokenSource
-  /** Requests so far. */
+  /** Returns the number of requests so far. */
   calls(): number
   down: boolean
 }
 
-/** An endpoint whose tokens are numbered, are good for 1000 s and take 1 s to come. */
+/** Starts an endpoint whose tokens are numbered, are valid for 1000 s and take 1 s to arrive. */
 function start(): Endpoint {
   const clock = createManualClock()
   let calls = 0
@@ -41,7 +41,7 @@ async function later<Value>(endpoint: Endpoint, asked: Promise<Value>): Promise<
 }
 
 describe('createTokenSource', () => {
-  it('asks once for all who need the first token, and keeps it', async () => {
+  it('requests the first token once for all callers and keeps it', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     expect(await later(endpoint, Promise.all([source.token(), source.token()]))).toEqual([
@@ -52,7 +52,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 1', 1])
   })
 
-  it('replaces the token at 80 % of its lifetime without anybody waiting', async () => {
+  it('replaces the token at 80 % of its lifetime without delaying a caller', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -62,7 +62,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 2', 2])
   })
 
-  it('uses the old token to its end while the endpoint fails, then tells the failure, then recovers', async () => {
+  it('uses the old token until it expires while the endpoint fails, then reports the failure, then recovers', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -79,7 +79,7 @@ describe('createTokenSource', () => {
     expect(await later(endpoint, source.token())).toBe('token 5')
   })
 
-  it('renews a token that was refused, once for all, and not one that was replaced already', async () => {
+  it('renews a rejected token once for all callers, and not if it was already replaced', async () => {
     const endpoint = start()
     const { source } = endpoint
     await later(endpoint, source.token())

@@ -5,7 +5,7 @@ import { type Connections, createConnections } from '../../src/upstream/connecti
 import { CallGroup, sendCall } from '../../src/upstream/index.ts'
 import { type Answer, startUpstream } from '../support/scripted-upstream.ts'
 
-/** Answers with the status that the body names, when it is let go. */
+/** Creates an upstream that answers 200 with the body of each request once the test opens the gate. */
 function gate(): { answer: Answer; open: (count?: number) => void; held: () => string[] } {
   const held: { readonly body: string; readonly go: () => void }[] = []
   return {
@@ -34,7 +34,7 @@ function connect(url: string, count: number): Connections {
   return connections
 }
 
-/** Sends a body; resolves with what became of it: the reply, or `lost` or `unsent`. */
+/** Sends a body. The outcome is the body of the reply, `lost` or `unsent`. */
 function send(
   connections: Connections,
   body: string,
@@ -57,7 +57,7 @@ const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Pro
   Promise.all(sent.map(({ outcome }) => outcome))
 
 describe('connections', () => {
-  it('carry one request each at a time, and the others in the order of the calls', async () => {
+  it('carry one request each at a time, in the order of the calls', async () => {
     const { answer, open, held } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 2)
@@ -74,14 +74,14 @@ describe('connections', () => {
     expect(upstream.connections()).toBe(2)
   })
 
-  it('are opened only when none is free', async () => {
+  it('are opened only if none is free', async () => {
     const upstream = await startUpstream(({ body }, response) => void response.end(body))
     const connections = connect(upstream.url, 8)
     for (const body of ['a', 'b', 'c']) expect(await send(connections, body).outcome).toBe(body)
     expect(upstream.connections()).toBe(1)
   })
 
-  it('never carry a request that was given up while it waited', async () => {
+  it('never carry a request that was cancelled while it waited', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -95,7 +95,7 @@ describe('connections', () => {
     expect(upstream.seen.map(({ body }) => body)).toEqual(['a', 'c'])
   })
 
-  it('are made anew after a loss, and the next request leaves over them', async () => {
+  it('are replaced after a loss, and the next request is sent', async () => {
     const upstream = await startUpstream(({ body }, response) => {
       if (body === 'reset') response.socket?.resetAndDestroy()
       else if (body === 'last') response.setHeader('Connection', 'close').end(body)
@@ -107,7 +107,7 @@ describe('connections', () => {
     expect(upstream.connections()).toBe(3)
   })
 
-  it('give the next request its turn when one is ended from outside', async () => {
+  it('serve the next request after a request was cancelled', async () => {
     const upstream = await startUpstream(({ body }, response) => {
       if (body !== 'stuck') response.end(body)
     })
@@ -118,7 +118,7 @@ describe('connections', () => {
     expect(await outcomesOf(sent)).toEqual(['lost', 'a'])
   })
 
-  it('tell each of thousands that nobody listens', async () => {
+  it('fail each of thousands of requests as unsent if nothing listens', async () => {
     const upstream = await startUpstream()
     await upstream.close()
     const connections = connect(upstream.url, 2)
@@ -126,7 +126,7 @@ describe('connections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('tell each of thousands that it cannot be sent', async () => {
+  it('fail each of thousands of invalid requests as unsent', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -138,7 +138,7 @@ describe('connections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('are closed after what came before, and take nothing after that', async () => {
+  it('stop accepting requests, then close once queued requests are done', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { FairQueue, NEWCOMERS, type QueueKey, type Refusal } from '../../src/upstream/fair-queue.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** `p1/x`: owner x of partner p1; with `?` at the end it is a newcomer, unless it was accepted. */
+/** Returns the key of an owner: `p1/x` is owner x of partner p1. A `?` at the end marks a newcomer until it is accepted. */
 function keyOf(owner: string, accepted: ReadonlySet<string>): QueueKey {
   const isAccepted = (): boolean => !owner.endsWith('?') || accepted.has(owner)
   return { partner: owner.split('/')[0] ?? '', owner, isAccepted }
 }
 
-/** A queue before a supply that is empty; calls are named `owner number`. */
+/** Creates a queue with an empty supply. Calls are named `owner number`. */
 function start({ maxWaiting = 10_000 } = {}) {
   const accepted = new Set<string>()
   const supply = { left: 0, mayServe: (holder: string): boolean => holder !== 'nobody' }
@@ -32,7 +32,7 @@ function start({ maxWaiting = 10_000 } = {}) {
       refuse,
     })
   }
-  /** Those that are served with so much more supply. */
+  /** Returns the calls that are served with this additional supply. */
   const serve = (count = Infinity, mayServe: (holder: string) => boolean = () => true): string[] => {
     Object.assign(supply, { left: count, mayServe })
     served.length = 0
@@ -44,7 +44,7 @@ function start({ maxWaiting = 10_000 } = {}) {
 }
 
 describe('a fair queue', () => {
-  it('gives partners turns, within a partner its owners, within an owner the order', () => {
+  it('serves partners in turns, the owners of a partner in turns, and the calls of an owner in order', () => {
     const { queue, enter, serve } = start()
     for (const name of ['a/x 1', 'a/x 2', 'a/x 3', 'a/y 1', 'b/z 1', 'b/z 2']) enter(name)
     expect(serve()).toEqual(['a/x 1', 'b/z 1', 'a/y 1', 'b/z 2', 'a/x 2', 'a/x 3'])
@@ -60,7 +60,7 @@ describe('a fair queue', () => {
     ]) // prettier-ignore
   })
 
-  it('passes over those that may not be served, and keeps their place', () => {
+  it('skips holders that may not be served and keeps their places', () => {
     const { enter, serve } = start()
     for (const name of ['a/x 1', 'a/y 1', 'a/0? 1']) enter(name)
     expect(serve(9, (holder) => holder === 'a/y')).toEqual(['a/y 1'])
@@ -88,7 +88,7 @@ describe('a fair queue', () => {
     expect([...served, ...serve()]).toEqual(entered)
   })
 
-  it('lets go of calls whose time is over or whose caller has gone, also where their owner was accepted meanwhile', async () => {
+  it('removes calls that expired or whose caller disconnected, even if their owner was accepted in the meantime', async () => {
     const { queue, enter, serve, accepted, clock, served } = start()
     const gone = new AbortController()
     enter('a/x 1', 100)
@@ -102,7 +102,7 @@ describe('a fair queue', () => {
     expect([queue.size, serve()]).toEqual([1, ['a/x 2']])
   })
 
-  it('bounds the calls that wait with a time limit, and refuses those whose time is over already', () => {
+  it('bounds the calls with a time limit, and refuses those that have already expired', () => {
     const { enter, served } = start({ maxWaiting: 2 })
     for (const name of ['a/x 1', 'a/x 2', 'a/x 3']) enter(name, 100)
     enter('a/y 1', 0)

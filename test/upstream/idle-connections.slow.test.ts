@@ -5,7 +5,7 @@ import { createConnections } from '../../src/upstream/connections.ts'
 import { CallGroup, sendCall } from '../../src/upstream/index.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
-it('drops an idle connection by its own time where the server names a longer one', async () => {
+it('closes an idle connection after its own timeout if the server names a longer one', async () => {
   const { promise: closed, resolve: onClose } = Promise.withResolvers<number>()
   const { url } = await startRawUpstream((socket) => {
     const idleFromMs = performance.now()
@@ -24,6 +24,6 @@ it('drops an idle connection by its own time where the server names a longer one
   const request = { path: '/', method: 'GET', headers: [] as string[] } as const
   const end = await sendCall(connections, request, {}, { clock: systemClock, group, maxBytes: 1_000 })
   expect(end.status).toBe(204)
-  // Well below the 75 s of the server: how busy the machine is decides nothing.
+  // The limit is far below the 75 s of the server, so that a busy machine does not matter.
   expect(await closed).toBeLessThan(60_000)
 })

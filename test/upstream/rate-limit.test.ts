@@ -10,12 +10,12 @@ import {
 } from '../../src/upstream/index.ts'
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
-/** The share of an owner `partner` or `partner/owner`; with `?` at the end it is a newcomer. */
+/** Returns the queue key of an owner `partner` or `partner/owner`. A `?` at the end marks a newcomer. */
 function shareOf(owner = 'a'): QueueKey {
   return { partner: owner.charAt(0), owner, isAccepted: () => !owner.endsWith('?') }
 }
 
-/** Asks for a call and writes down when it left, or why it did not. */
+/** Requests a call and logs when it was admitted, or why it was refused. */
 function ask(
   { clock, rateLimit, log }: Pick<Started, 'clock' | 'rateLimit' | 'log'>,
   name: string,
@@ -43,7 +43,7 @@ function start(callsPerSecond: number, maxWaiting?: number): Started {
 }
 
 describe('createRateLimit', () => {
-  it('service-facts 9: never lets more calls out in any second than allowed, and none waits without need', async () => {
+  it('service-facts 9: never exceeds the rate in any second, and delays no call longer than necessary', async () => {
     const arrivals = fc.array(fc.integer({ min: 0, max: 700 }), { minLength: 1, maxLength: 40 })
     await fc.assert(
       fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 7 }), async (gaps, rate) => {
@@ -67,14 +67,14 @@ describe('createRateLimit', () => {
     )
   })
 
-  it('takes a rate below one call a second', async () => {
+  it('supports a rate below one call per second', async () => {
     const { clock, rateLimit, log } = start(0.5)
     for (const name of ['a', 'b', 'c']) ask({ clock, rateLimit, log }, name)
     await clock.pass(10_000)
     expect(log).toEqual([['a', 0], ['b', 2_050], ['c', 4_100]]) // prettier-ignore
   })
 
-  it('lets writes out before reads, and reads before comparison', async () => {
+  it('admits writes before reads, and reads before comparison', async () => {
     const { clock, rateLimit, log } = start(1)
     ask({ clock, rateLimit, log }, 'first')
     for (const priority of ['comparison', 'read', 'write', 'comparison', 'write'] as const)
@@ -83,7 +83,7 @@ describe('createRateLimit', () => {
     expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
   })
 
-  it('keeps places in the line for other owners: one alone has eight ninths, newcomers a quarter', async () => {
+  it('reserves queue places for other owners: one alone gets eight ninths, newcomers a quarter', async () => {
     const { clock, rateLimit, log } = start(1, 90)
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'flood?', { queueKey: 'a/1?' })
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'many', { queueKey: 'a/x' })
@@ -96,7 +96,7 @@ describe('createRateLimit', () => {
     expect(log.filter(([name]) => name === 'other')).toEqual([['other', 4_200]])
   })
 
-  it('turns away what would leave too late, or what is one too many, and gives its place to others', async () => {
+  it('refuses a call that would be too late or does not fit, and gives its place to others', async () => {
     const { clock, rateLimit, log } = start(1, 2)
     ask({ clock, rateLimit, log }, 'now')
     ask({ clock, rateLimit, log }, 'late', { waitMs: 500 })
@@ -109,7 +109,7 @@ describe('createRateLimit', () => {
     expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
   })
 
-  it('takes who has given up out of the line, and does not let in who had given up before', async () => {
+  it('removes a waiting call whose caller disconnects, and refuses one whose caller had already disconnected', async () => {
     const { clock, rateLimit, log } = start(1)
     const gone = new AbortController()
     ask({ clock, rateLimit, log }, 'now')
@@ -125,7 +125,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['now', 0], ['next', 1_050]]) // prettier-ignore
   })
 
-  it('holds everything back as long as the upstream asked, and the longest hold counts', async () => {
+  it('pauses all calls as long as the upstream asked, and the longest pause counts', async () => {
     const { clock, rateLimit, log } = start(5)
     rateLimit.pauseFor(3_000)
     rateLimit.pauseFor(1_000)
@@ -136,7 +136,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['held', 3_000]])
   })
 
-  it('is idle when the last call is a window ago', async () => {
+  it('is idle once the window after the last call is over', async () => {
     const { clock, rateLimit } = start(2)
     expect(rateLimit.isIdle()).toBe(true)
     await rateLimit.acquire('read', 10)
@@ -146,7 +146,7 @@ describe('createRateLimit', () => {
   })
 })
 
-it('tells what became of each call that asked, and how many wait', async () => {
+it('reports the decision on each call and the number of waiting calls', async () => {
   const clock = createManualClock()
   const told: unknown[] = []
   const rateLimit = createRateLimit({
@@ -171,7 +171,7 @@ it('tells what became of each call that asked, and how many wait', async () => {
 })
 
 describe('a rate that changes', () => {
-  it('gives no calls away, however often and in whatever way it changes', async () => {
+  it('allows no extra calls, however often and however it changes', async () => {
     const steps = fc.array(
       fc.record({ gap: fc.integer({ min: 0, max: 400 }), rate: fc.integer({ min: 1, max: 7 }) }),
       {
@@ -198,7 +198,7 @@ describe('a rate that changes', () => {
     )
   })
 
-  it('applies at once to calls that wait', async () => {
+  it('applies to waiting calls at once', async () => {
     const { clock, rateLimit, log } = start(1)
     for (const name of ['a', 'b', 'c', 'd']) ask({ clock, rateLimit, log }, name)
     await clock.pass(100)
@@ -216,7 +216,7 @@ describe('a rate that changes', () => {
 })
 
 describe('createRateLimits', () => {
-  it('after a reload, keeps what left and takes the new rate', async () => {
+  it('counts calls before a reload and applies the new rate after it', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const log: [string, number][] = []
@@ -235,7 +235,7 @@ describe('createRateLimits', () => {
     ])
   })
 
-  it('has one throttle for each key, and the lower rate counts', async () => {
+  it('has one limit for each key, and the lower rate applies', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const slow = rateLimits.of('key', 1)
@@ -247,7 +247,7 @@ describe('createRateLimits', () => {
     expect(log).toEqual([['first', 0], ['second', 2_050]]) // prettier-ignore
   })
 
-  it('counts what waits over all keys, and tells of the calls of all', async () => {
+  it('counts waiting calls and reports decisions over all keys', async () => {
     const clock = createManualClock()
     let told = 0
     const rateLimits = createRateLimits(clock, () => (told += 1))
@@ -258,7 +258,7 @@ describe('createRateLimits', () => {
     expect([rateLimits.waiting('read'), told]).toEqual([0, 6])
   })
 
-  it('forgets idle keys when there are many, and no busy one', async () => {
+  it('drops idle keys, but no busy one, if there are many', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const [busy, idle] = [rateLimits.of('busy', 1), rateLimits.of('idle', 1)]

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type CallLimit, createRateLimit, type QueueKey, type RateSlots } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** A rate limit whose slots the test reserves, one answer for each question. */
+/** Creates a rate limit with shared slots. Each reservation gets the next of `answers`. */
 function start(
   callsPerSecond: number,
   answers: (readonly number[] | undefined)[],
@@ -36,8 +36,8 @@ function start(
   return { clock, rateLimit, asked, held, log, ask }
 }
 
-describe('slots of a key that a client shows', () => {
-  it('are reserved once the service has accepted a client of the key, and nothing is stored before', async () => {
+describe('slots of a key that a client sent', () => {
+  it('are shared once V3 has accepted a client of the key, and nothing is stored before', async () => {
     const { clock, rateLimit, asked, held, log, ask } = start(2, [[0]], [undefined], false)
     let isAccepted = false
     const client = { partner: 'any', owner: 'client', isAccepted: () => isAccepted }
@@ -47,7 +47,7 @@ describe('slots of a key that a client shows', () => {
     await clock.pass(100)
     expect(log).toEqual([['a', 0], ['b', 0]]) // prettier-ignore
     expect([asked, held]).toEqual([[], []])
-    // The call that waits is one of an accepted client by now.
+    // The waiting call now belongs to an accepted client.
     isAccepted = true
     await clock.pass(1_000)
     expect(log.at(-1)).toEqual(['c', 1_050])
@@ -58,7 +58,7 @@ describe('slots of a key that a client shows', () => {
 })
 
 describe('slots that instances share', () => {
-  it('are reserved only while somebody waits, a quarter of a window at a time', async () => {
+  it('are reserved only while calls wait, a quarter of a window at a time', async () => {
     const { clock, asked, log, ask } = start(8, [[0], [0, 300], [400]]) // prettier-ignore
     await clock.pass(10)
     expect(asked).toEqual([])
@@ -69,7 +69,7 @@ describe('slots that instances share', () => {
     expect(asked).toEqual([[limit, 1], [limit, 2], [limit, 1]]) // prettier-ignore
   })
 
-  it('go to whoever waits first when they come', async () => {
+  it('go to the call that waits first when they become available', async () => {
     const { clock, log, ask, rateLimit } = start(4, [[500]])
     ask('gone', 400)
     await clock.pass(100)
@@ -79,7 +79,7 @@ describe('slots that instances share', () => {
     expect(rateLimit.waiting('write')).toBe(0)
   })
 
-  it('are lost when nobody used them in time', async () => {
+  it('expire if no call uses them in time', async () => {
     const { clock, log, ask, asked } = start(4, [[500], [200]])
     ask('gone', 400)
     await clock.pass(651)
@@ -89,14 +89,14 @@ describe('slots that instances share', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('are those of this instance alone while the others cannot be reached', async () => {
+  it("fall back to this instance's own limit while the store cannot be reached", async () => {
     const { clock, log, ask } = start(2, [])
     for (const name of ['a', 'b', 'c']) ask(name)
     await clock.pass(3_000)
     expect(log).toEqual([['a', 0], ['b', 0], ['c', 1_050]]) // prettier-ignore
   })
 
-  it('are held back for all when the service says that it is too much', async () => {
+  it('are paused for all instances after a 429', async () => {
     const { clock, log, ask, held, rateLimit } = start(4, [[0], [0]])
     rateLimit.pauseFor(2_000)
     ask('a')
@@ -105,7 +105,7 @@ describe('slots that instances share', () => {
     expect(log).toEqual([['a', 2_000]])
   })
 
-  it('say when the last pause of any instance was, and ask for it once a second', async () => {
+  it('report when the last pause of any instance ended, asking the store once a second', async () => {
     const { clock, rateLimit } = start(4, [], [undefined, Infinity, 30_000, -500])
     const since: (number | undefined)[] = []
     const look = async (): Promise<void> => void since.push(await rateLimit.sincePauseMs())

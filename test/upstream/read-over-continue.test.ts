@@ -8,7 +8,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const timeouts = { connectMs: 10_000, headersMs: 10_000 }
 
-/** Sends one POST; resolves with its reply, or with the failure. */
+/** Sends one POST and returns its status with the reply or the failure. */
 async function post(connections: Connections): Promise<string> {
   const end = await sendCall(
     connections,
@@ -19,7 +19,7 @@ async function post(connections: Connections): Promise<string> {
   return `${end.status} ${end.failure?.message ?? end.body.join().toString('latin1')}`
 }
 
-/** A service that answers each request on a connection with these bytes, cut into two pieces at `cut`, each read by itself. */
+/** Connects to a service that answers each request with these bytes in two pieces, cut at `cut`. */
 async function connect(reply: string, cut = 0): Promise<Connections> {
   const { url } = await startRawUpstream((socket) => {
     socket.setNoDelay(true)
@@ -35,41 +35,41 @@ async function connect(reply: string, cut = 0): Promise<Connections> {
 const whole = (body: string): string =>
   `HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-describe('an unasked 100 Continue', () => {
+describe('an unexpected 100 Continue', () => {
   const text =
     'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 103 x\r\nX: y\r\n\r\nHTTP/1.1 100 a b\r\nX: y\r\n\r\n'
 
   it.each([
     ['alone', 'HTTP/1.1 100 Continue\r\n\r\n'],
-    ['without words', 'HTTP/1.1 100\r\n\r\n'],
+    ['without a reason phrase', 'HTTP/1.1 100\r\n\r\n'],
     ['with fields', 'HTTP/1.1 100 Continue\r\nA: HTTP/1.1 100 Continue\r\n\r\n'],
-    ['among other interim replies', text],
+    ['among other interim responses', text],
     ['many times', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(500)],
-  ])('is read over: %s', async (_what, interim) => {
+  ])('is skipped: %s', async (_what, interim) => {
     const connections = await connect(interim + whole('yes'))
     expect([await post(connections), await post(connections)]).toEqual(['201 yes', '201 yes'])
   })
 
-  it('is read over wherever it is cut', async () => {
+  it('is skipped wherever the bytes are cut', async () => {
     const reply = text + whole('yes')
     for (let cut = 1; cut < text.length + 15; cut += 1)
       expect([cut, await post(await connect(reply, cut))]).toEqual([cut, '201 yes'])
   })
 
-  it('changes no byte of a body that looks like one', async () => {
+  it('in a body is not changed', async () => {
     const body = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue'
     for (const cut of [0, whole(body).indexOf('HTTP/1.1 100')])
       expect(await post(await connect(whole(body), cut))).toBe(`201 ${body}`)
   })
 
-  it('is no reply by itself', async () => {
+  it('is not a reply by itself', async () => {
     const { url } = await startRawUpstream((socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'))
     const connections = createConnections(url, { connections: 1, timeouts, clock: systemClock })
     onTestFinished(() => connections.close())
     expect(await post(connections)).toMatch(/^0 /)
   })
 
-  it('is read over by the connections of an agent', async () => {
+  it('is skipped by the connections of an agent', async () => {
     const { url } = await startRawUpstream((socket) => socket.write(text + whole('yes')))
     const dispatcher = new Agent(toClientOptions(timeouts))
     onTestFinished(() => dispatcher.destroy())

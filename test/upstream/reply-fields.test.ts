@@ -6,23 +6,23 @@ const bytes = (...parts: string[]): Buffer[] => parts.map((part) => Buffer.from(
 
 describe('ReplyFields', () => {
   it.each([
-    ['no such field', ['Content-Type', 'text/html'], [], undefined],
+    ['a missing field', ['Content-Type', 'text/html'], [], undefined],
     ['a field', ['retry-after', '5'], ['5'], '5'],
     ['a name in another case', ['RETRY-After', ' 5 '], ['5'], '5'],
-    ['a name of the same length', ['retry-afteR', '5', 'retry-befor', '6'], ['5'], '5'],
+    ['other names of the same length', ['retry-afteR', '5', 'retry-befor', '6'], ['5'], '5'],
     ['a field that is repeated', ['Retry-After', '5', 'X', 'y', 'retry-after', '5'], ['5', '5'], '5'],
-    ['fields that contradict each other', ['Retry-After', '5', 'retry-after', '6'], ['5', '6'], undefined],
+    ['repeated fields that differ', ['Retry-After', '5', 'retry-after', '6'], ['5', '6'], undefined],
     ['an empty value', ['Retry-After', ''], [''], ''],
     ['a name without a value', ['Retry-After'], [], undefined],
-    ['the name of an object of JavaScript', ['constructor', 'x', '__proto__', 'y'], [], undefined],
-  ])('gives one value, several or none: %s', (_what, raw, all, one) => {
+    ['names of object members in JavaScript', ['constructor', 'x', '__proto__', 'y'], [], undefined],
+  ])('returns the values of a field: %s', (_what, raw, all, one) => {
     for (const fields of [new ReplyFields(raw), new ReplyFields(bytes(...raw))]) {
       expect(fields.all('retry-after')).toEqual(all)
       expect(fields.one('retry-after')).toBe(one)
     }
   })
 
-  it('lists names and values as they came', () => {
+  it('lists names and values as they were received', () => {
     expect(new ReplyFields(bytes('B', '1', 'a', '\xe9', 'B', '')).list()).toEqual([
       'B',
       '1',
@@ -33,10 +33,7 @@ describe('ReplyFields', () => {
     ])
   })
 
-  it.each([[null], [undefined], [{ 'retry-after': ['5', '5'] }]])(
-    'takes %j, which is no list, as no fields',
-    (raw) => {
-      expect(new ReplyFields(raw).list()).toEqual([])
-    },
-  )
+  it.each([[null], [undefined], [{ 'retry-after': ['5', '5'] }]])('treats %j as no fields', (raw) => {
+    expect(new ReplyFields(raw).list()).toEqual([])
+  })
 })

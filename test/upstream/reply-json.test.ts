@@ -9,7 +9,7 @@ describe('parseJson', () => {
     ['\ufeff\ufeff1', undefined],
     ['', undefined],
     ['undefined', undefined],
-  ])('gives the value of %j', (text, value) => {
+  ])('returns the value of %j', (text, value) => {
     expect(parseJson(text)).toEqual(value)
   })
 
@@ -30,14 +30,14 @@ describe('parseJson', () => {
     ['lists', '[', ']'],
     ['objects', '{"a":', '}'],
     ['both', '[{"a":', '}]'],
-  ])('reads no JSON that is nested deeper than 128 levels: %s', (_what, open, close) => {
+  ])('rejects JSON that is nested deeper than 128 levels: %s', (_what, open, close) => {
     const levels = open.startsWith('[{') ? 2 : 1
     expect(parseJson(nested(open, close, 128 / levels))).toBeDefined()
     expect(parseJson(nested(open, close, 128 / levels + 1))).toBeUndefined()
     expect(parseJson(nested(open, close, 200_000))).toBeUndefined()
   })
 
-  it('counts no bracket inside a string, and no bracket that was closed, as a level', () => {
+  it('does not count brackets in strings, or closed brackets, as levels', () => {
     const text = JSON.stringify([...Array.from({ length: 500 }, () => [{}]), `"[${'['.repeat(500)}\\`])
     expect(parseJson(text)).toBeDefined()
   })
