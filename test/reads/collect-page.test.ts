@@ -8,7 +8,7 @@ import { flatMark } from '../support/flat-mark.ts'
 
 const mark = (id: string): FlatReply => flatMark({ ExternalID: id })
 
-/** V3 as pages of one character for a row: `-` is a row without a mark, `?` one that cannot be read. */
+/** Creates a V3 whose pages are strings with one character per row: `-` is an unmarked row, `?` an unreadable one. */
 function pagesOf(windows: readonly string[][], narrowed = false) {
   const fetched: string[] = []
   const plan: ReadPlan = {
@@ -36,26 +36,26 @@ function pagesOf(windows: readonly string[][], narrowed = false) {
 }
 
 const start = { window: 0, link: undefined, given: '' }
-/** These rows of a page, given already. */
+/** Encodes the rows that the client already has. */
 const given = (ids: string): string => writeGivenRows(Array.from(ids, mark), [])
 const all: PageWish = { from: start, skip: 0, size: 1000, last: false, count: false }
 
 describe('collectPage', () => {
   const windows = [['a-b', '-', 'c'], ['-'], ['de-']]
   it.each([
-    ['everything', all, 'abcde', undefined, 5],
-    ['after some', { ...all, skip: 2 }, 'cde', undefined, 5],
-    ['a full page, and where the next mark is', { ...all, size: 2 }, 'ab', { window: 0, link: '0.2', given: '' }, 3],
-    ['a full page that ends in the middle of one of V3', { ...all, size: 1 }, 'a', { window: 0, link: undefined, given: given('a') }, 2],
+    ['all marks', all, 'abcde', undefined, 5],
+    ['the marks after the skipped ones', { ...all, skip: 2 }, 'cde', undefined, 5],
+    ['a full page and the position of the next mark', { ...all, size: 2 }, 'ab', { window: 0, link: '0.2', given: '' }, 3],
+    ['a full page that ends within one of V3', { ...all, size: 1 }, 'a', { window: 0, link: undefined, given: given('a') }, 2],
     ['a full page at the end of a window', { ...all, size: 3 }, 'abc', { window: 2, link: undefined, given: '' }, 5],
     ['a full page with nothing after it', { ...all, size: 5 }, 'abcde', undefined, 5],
-    ['the last page, without a look further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
-    ['no marks at all', { ...all, size: 0, last: true }, '', undefined, 2],
-    ['a page and the count', { ...all, size: 2, count: true }, 'ab', { window: 0, link: '0.2', given: '' }, 5],
-    ['the rest', { ...all, from: { window: 0, link: '0.2', given: '' } }, 'cde', undefined, 3],
+    ['the last page without reading further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
+    ['no marks for a page of size 0', { ...all, size: 0, last: true }, '', undefined, 2],
+    ['a page and the count of all marks', { ...all, size: 2, count: true }, 'ab', { window: 0, link: '0.2', given: '' }, 5],
+    ['the rest from a position', { ...all, from: { window: 0, link: '0.2', given: '' } }, 'cde', undefined, 3],
     ['the rest after a row', { ...all, from: { window: 2, link: undefined, given: given('d') } }, 'e', undefined, 1],
     ['the rest after the last row', { ...all, from: { window: 2, link: undefined, given: given('e') } }, 'd', undefined, 1],
-  ] as const)('%s', async (_name, wish, ids, next, count) => {
+  ] as const)('returns %s', async (_name, wish, ids, next, count) => {
     const page = await collectPage(pagesOf(windows).source, wish)
     expect([page.rows.map((row) => row.ExternalID).join(''), page.next, page.count]).toEqual([
       ids,
@@ -64,7 +64,7 @@ describe('collectPage', () => {
     ])
   }) // prettier-ignore
 
-  it('takes the link of a V3 that leaves unmarked rows out for the promise of another mark', async () => {
+  it('trusts the next link of a V3 that itself leaves out unmarked rows', async () => {
     const { fetched, source } = pagesOf([['ab', 'cd', 'e']], true)
     const page = await collectPage(source, { ...all, size: 2, from: { ...start, link: '0.1' } })
     expect([page.next, fetched]).toEqual([{ window: 0, link: '0.2', given: '' }, ['0.1']])
@@ -73,20 +73,20 @@ describe('collectPage', () => {
   it.each([
     ['an empty page', ['ab', ''], undefined],
     ['a page with a mark', ['ab', 'c'], { window: 0, link: '0.1', given: '' }],
-  ])('looks behind a first page that is full, where its link leads to %s', async (_what, pages, next) => {
+  ])('reads behind a full first page whose link leads to %s', async (_what, pages, next) => {
     const { fetched, source } = pagesOf([pages], true)
     const page = await collectPage(source, { ...all, size: 2 })
     expect([page.rows.length, page.next, fetched]).toEqual([2, next, ['0.0', '0.1']])
   })
 
   it.each([
-    ['a row that cannot be read', { value: ['?'] }],
-    ['no rows', {}],
-    ['no object', 5],
+    ['an unreadable row', { value: ['?'] }],
+    ['a page without rows', {}],
+    ['a page that is not an object', 5],
     ['a link that is not a text', { value: [], '@odata.nextLink': 5 }],
     ['a link without a query', { value: [], '@odata.nextLink': 'http://x.test/y' }],
     ['a link to itself', { value: [], '@odata.nextLink': 'http://x.test/y?z' }],
-  ])('refuses %s', async (_name, answer) => {
+  ])('rejects %s', async (_name, answer) => {
     const { source } = pagesOf([['a']])
     const fetch = () => Promise.resolve(answer)
     await expect(collectPage({ ...source, fetch }, all)).rejects.toMatchObject({
@@ -97,8 +97,8 @@ describe('collectPage', () => {
 
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
-describe('the rows that a client has been given', () => {
-  it('are known again in any order, and no other row of the page is taken for one', () => {
+describe('the rows that a client already has', () => {
+  it('are recognised in any order, and no other row of the page is', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.uuid(), { maxLength: 60 }), fc.nat(60), (ids, at) => {
         const [given, left] = [ids.slice(0, at).map(mark), ids.slice(at).map(mark)]
@@ -110,7 +110,7 @@ describe('the rows that a client has been given', () => {
     )
   })
 
-  it('stay apart in pages so large that some have the same four bytes', () => {
+  it('are distinguished in pages so large that some rows have the same four bytes', () => {
     const rows = Array.from({ length: 16_000 }, (_, index) => mark(guidOf(index)))
     for (const at of [1, 4_000, 8_000, 15_999]) {
       const text = writeGivenRows(rows.slice(0, at), rows.slice(at))
@@ -119,14 +119,14 @@ describe('the rows that a client has been given', () => {
     }
   })
 
-  it('take 4 KB for a page of 1000, and nothing for none', () => {
+  it('take about 5 KB for a page of 1000, and nothing for none', () => {
     const rows = Array.from({ length: 1_000 }, (_, index) => mark(guidOf(index)))
     expect(writeGivenRows(rows.slice(1), rows.slice(0, 1)).length).toBeLessThan(5_400)
     expect(writeGivenRows([], rows)).toBe('')
     expect(readGivenRows('')(mark(guidOf(1)))).toBe(false)
   })
 
-  it('hold a row that V3 shows twice once', () => {
+  it('include a row that V3 shows twice only once', () => {
     const isGiven = readGivenRows(writeGivenRows([mark('a')], [mark('a'), mark('b')]))
     expect([mark('A'), mark('b')].map(isGiven)).toEqual([true, false])
   })

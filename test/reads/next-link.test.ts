@@ -18,7 +18,7 @@ const refusal = expect.objectContaining({ code: 'ADP_QUERY', status: 400 }) as E
 
 const signer = { secret: Buffer.from('secret of the adapter'), owner: 'acme' }
 
-/** A token with the right signature around any state, as somebody who knew the secret could make it. */
+/** Creates a token with a valid signature around any state, as an attacker who knows the secret could. */
 function signed(state: Buffer): string {
   const key = createHmac('sha256', signer.secret)
     .update('markbridge next link ')
@@ -31,7 +31,7 @@ function signed(state: Buffer): string {
 const signedJson = (value: unknown): string => signed(deflateRawSync(JSON.stringify(value)))
 
 describe('a next link', () => {
-  it('comes back as it was written, with the same secret and owner', () => {
+  it('is decoded as it was encoded with the same secret and owner', () => {
     fc.assert(
       fc.property(tokens, fc.string(), (own, owner) => {
         const mine = { ...signer, owner }
@@ -41,7 +41,7 @@ describe('a next link', () => {
     expect(decodeNextLink(signedJson(['q', null, 0, null, '']), signer).query).toBe('q')
   })
 
-  it('is refused when any of its characters is another, or missing', () => {
+  it('is refused if any of its characters is changed or missing', () => {
     const text = encodeNextLink(token, signer)
     for (let at = 0; at < text.length; at += 1) {
       const other = text[at] === 'A' ? 'B' : 'A'
@@ -53,14 +53,14 @@ describe('a next link', () => {
   it.each([
     ['another secret', encodeNextLink(token, { ...signer, secret: Buffer.from('client-key') })],
     ['another owner', encodeNextLink(token, { ...signer, owner: 'other' })],
-    ['characters of no token', '$%&'],
-    ['nothing', ''],
-    ['more than a link can have', 'A'.repeat(120_000)],
+    ['invalid characters', '$%&'],
+    ['an empty text', ''],
+    ['too many characters', 'A'.repeat(120_000)],
     ['a state that cannot be inflated', signed(Buffer.from('no deflate'))],
     ['a state that inflates to too much', signed(deflateRawSync(Buffer.alloc(10_000_000)))],
-    ['no JSON', signed(deflateRawSync('{'))],
-    ['no list', signedJson({ query: 'q' })],
-    ['no members', signedJson([])],
+    ['a state that is not JSON', signed(deflateRawSync('{'))],
+    ['a state that is not a list', signedJson({ query: 'q' })],
+    ['an empty state', signedJson([])],
     ['a query that is not a text', signedJson([1, null, 0, null, ''])],
     ['a negative rest', signedJson(['q', -1, 0, null, ''])],
     ['a rest that is not an integer', signedJson(['q', 1.5, 0, null, ''])],
@@ -75,7 +75,7 @@ describe('a next link', () => {
     expect(() => decodeNextLink(text, signer)).toThrow(refusal)
   })
 
-  it('is not written for a query that leaves no room for it', () => {
+  it('is refused for a query that leaves no room for it', () => {
     const query = `$filter=${randomBytes(90_000).toString('base64')}`
     expect(() => encodeNextLink({ ...token, query }, signer)).toThrow(refusal)
   })

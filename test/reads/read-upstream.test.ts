@@ -17,7 +17,7 @@ const unavailable = (
   retryAfterMs?: number,
 ): ReadOutcome => ({ kind: 'unavailable', reason, retryAfterMs })
 
-/** The credentials that `renew` gives the `n`th time. */
+/** Returns the credentials of the `n`th renewal. */
 const renewed = (n: number): V3Credentials => ({ authorization: `bearer ${n}`, subscriptionKey: 'k' })
 
 interface Seen {
@@ -28,7 +28,7 @@ interface Seen {
   readonly pages: number
 }
 
-/** One read against a V3 that gives these outcomes, the last one for ever; `callsPerSecond` paces it. */
+/** Reads once from a V3 with these outcomes, the last of which repeats, at `callsPerSecond` if given. */
 async function read(
   outcomes: readonly ReadOutcome[],
   {
@@ -76,17 +76,25 @@ async function read(
 const times = ({ calls }: Seen): number[] => calls.map(([atMs]) => atMs)
 
 describe('readUpstream', () => {
-  it('gives the JSON of a 2xx, and nothing for 404', async () => {
+  it('returns the JSON of a 2xx, and undefined for a 404', async () => {
     expect(await read([page])).toEqual({ result: { value: [] }, calls: [[0, 'bearer 0']], pages: 1 })
     expect(await read([refused(404)])).toEqual({ result: undefined, calls: [[0, 'bearer 0']], pages: 1 })
   })
 
   const again: [name: string, outcome: ReadOutcome, times: number[]][] = [
-    ['429 after the wait that it names', unavailable('throttled', 1_000), [0, 1_000, 5_000, 13_000]],
-    ['429 by the schedule of the service', unavailable('throttled'), [0, 2_000, 6_000, 14_000]],
-    ['503 that names a time', unavailable('unavailable', 3_000), [0, 3_000, 7_000, 15_000]],
+    [
+      'a 429 with a time, then by the schedule of the service',
+      unavailable('throttled', 1_000),
+      [0, 1_000, 5_000, 13_000],
+    ],
+    [
+      'a 429 without a time, by the schedule of the service',
+      unavailable('throttled'),
+      [0, 2_000, 6_000, 14_000],
+    ],
+    ['a 503 with a time', unavailable('unavailable', 3_000), [0, 3_000, 7_000, 15_000]],
   ]
-  it.each(again)('asks again after %s, as long as the budget lasts', async (_name, outcome, expected) => {
+  it.each(again)('retries after %s while the budget lasts', async (_name, outcome, expected) => {
     const seen = await read([outcome, outcome, outcome, page])
     expect([times(seen), seen.result]).toEqual([expected, { value: [] }])
     const never = await read([outcome], { budgetMs: expected.at(-1) ?? 0 })
@@ -97,7 +105,7 @@ describe('readUpstream', () => {
     ]) // prettier-ignore
   })
 
-  it("leaves out the places that the service's words name in a query that the client has not written", async () => {
+  it("removes positions in the adapter's query from V3's message", async () => {
     const entries = [{ code: 'X', message: 'Expected "eq" at position 15.', target: undefined }]
     const seen = await read([{ kind: 'refused', error: { status: 501, form: 'odata', entries } }])
     expect(seen.result).toEqual([
@@ -107,7 +115,7 @@ describe('readUpstream', () => {
     ])
   })
 
-  it('asks a service that gives no answer three times', async () => {
+  it('tries three times if V3 does not respond', async () => {
     const seen = await read([unavailable('notConnected')])
     expect([times(seen), seen.result]).toEqual([
       [0, 250, 1_250],
@@ -115,19 +123,19 @@ describe('readUpstream', () => {
     ])
   })
 
-  it('does not ask again after a 503 that names no time', async () => {
+  it('does not retry after a 503 without a time', async () => {
     const seen = await read([unavailable('unavailable')])
     expect([times(seen), seen.result]).toEqual([[0], ['ADP_UPSTREAM_UNAVAILABLE', expect.any(String), []]])
   })
 
-  it('takes its turn for every GET, also for one that is repeated', async () => {
+  it('takes a turn for every GET, retries included', async () => {
     const seen = await read([unavailable('notConnected'), unavailable('throttled', 4_000), page], {
       callsPerSecond: 1,
     })
     expect(times(seen)).toEqual([0, 1_050, 5_050])
   })
 
-  it('renews a token that the service does not take, once', async () => {
+  it('renews a rejected token once', async () => {
     const seen = await read([refused(401), page], { renews: true })
     expect(seen.calls.map(([, token]) => token)).toEqual(['bearer 0', 'bearer 1'])
     const twice = await read([refused(401)], { renews: true })
@@ -135,14 +143,14 @@ describe('readUpstream', () => {
   })
 
   const errors: [name: string, outcome: ReadOutcome, result: unknown][] = [
-    ['401 of a client', refused(401), ['ADP_TOKEN', 'told', []]],
-    ['401 without words', refused(401, undefined, ''), ['ADP_TOKEN', 'The service denied the credentials (401).', []]],
-    ['403', refused(403), ['ADP_FORBIDDEN', 'told', []]],
-    ['400', refused(400, 'X1'), ['ADP_UPSTREAM_REFUSED', 'told', [{ code: 'X1', message: 'told' }]]],
-    ['400 without words', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', 'The service answered 400.', [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
-    ['a broken answer', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's reply cannot be read (status 200).", []]],
+    ['a 401', refused(401), ['ADP_TOKEN', 'told', []]],
+    ['a 401 without a message', refused(401, undefined, ''), ['ADP_TOKEN', 'The service denied the credentials (401).', []]],
+    ['a 403', refused(403), ['ADP_FORBIDDEN', 'told', []]],
+    ['a 400', refused(400, 'X1'), ['ADP_UPSTREAM_REFUSED', 'told', [{ code: 'X1', message: 'told' }]]],
+    ['a 400 without a message', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', 'The service answered 400.', [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
+    ['an unreadable reply', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's reply cannot be read (status 200).", []]],
   ] // prettier-ignore
-  it.each(errors)('tells %s', async (_name, outcome, result) => {
+  it.each(errors)('throws the right error for %s', async (_name, outcome, result) => {
     const seen = await read([outcome])
     expect([seen.result, seen.calls.length]).toEqual([result, 1])
   })

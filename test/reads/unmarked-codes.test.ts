@@ -19,7 +19,7 @@ const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme
   identity: { credentialsHash },
 })
 
-/** A session with a V3 whose lookup is in pages of one code, which changes its ids with each read. */
+/** Opens a session with a V3 whose lookup has pages of one code, with other ids for each read. */
 function openSession() {
   const clock = createManualClock()
   const { signal } = new AbortController()
@@ -56,7 +56,7 @@ function openSession() {
 const silent = { unmarkedCodesUnknown: () => undefined }
 
 describe('the codes that mean "no mark"', () => {
-  it('are looked up over all pages, remembered ten minutes for each client, and are no pages of the answer', async () => {
+  it('are looked up over all pages, cached for ten minutes per client, and not counted as pages of the answer', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -76,7 +76,7 @@ describe('the codes that mean "no mark"', () => {
     expect(queries.length).toBe(8)
   })
 
-  it('are looked up once for requests at the same time, and again by the others where that fails', async () => {
+  it('are looked up once for concurrent requests, and again by another request if that fails', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -96,7 +96,7 @@ describe('the codes that mean "no mark"', () => {
     expect(queries.length).toBe(4)
   })
 
-  it('need no call where there are ids only', async () => {
+  it('need no call if the configuration names only ids', async () => {
     const { clock, session, queries } = openSession()
     const client = clientOf('one', [])
     expect((await createUnmarkedCodes(clock, silent).rulesFor(session, client)).unmarkedCodes).toEqual([
