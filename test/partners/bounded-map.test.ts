@@ -8,11 +8,11 @@ const keys = fc.integer({ min: 0, max: 9 })
 const calls = fc.array(fc.tuple(fc.constantFrom('get', 'set', 'delete'), keys), { maxLength: 300 })
 
 describe('a map with a limit', () => {
-  test('forgets the entry unused for longest, whatever is read, set and deleted', () => {
+  test('evicts the least recently used entry, whatever is read, set and deleted', () => {
     fc.assert(
       fc.property(calls, (list) => {
         const map = new BoundedMap<number, number>(LIMIT)
-        // The keys, the one used last at the end.
+        // The keys, most recently used last.
         let model: number[] = []
         for (const [call, key] of list) {
           if (call === 'get') map.get(key)

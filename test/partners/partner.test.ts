@@ -69,11 +69,11 @@ describe('createAuthorise', () => {
     ['/acme', { authorization: 'Basic x' }, 'ADP_TOKEN'],
     ['/acme', { authorization: 'BEARER x' }, 'path'],
   ]
-  it.each(rows)('%s with %j is %s', async (url, headers, who) => {
+  it.each(rows)('%s with %j is recognised as %s', async (url, headers, who) => {
     expect(await whoIs(partners, request(url, headers))).toBe(who)
   })
 
-  it('batch-wire F24: gives the credentials of the outer request, with the key of the partner where it has one', async () => {
+  it("batch-wire F24: uses the credentials of the outer request, and the partner's own key if it has one", async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) => authorise([partner('p', { any: true }, key)], request('/'))),
     )
@@ -90,13 +90,13 @@ describe('authoriseWithout', () => {
     ...(withTokens ? { tokens } : {}),
   })
   const rows: [what: string, partner: Partner, client: typeof shown | undefined, credentials: object | string][] = [
-    ['what a client showed', own(undefined, false), shown, shown],
-    ['the key of the partner with it', own('v3-key', false), shown, { ...shown, subscriptionKey: 'v3-key' }],
-    ['nothing but the own ones', own('v3-key', true), undefined, { authorization: 'Bearer own', subscriptionKey: 'v3-key' }],
-    ['no key', own(undefined, true), undefined, 'credentials'],
-    ['no token', own('v3-key', false), undefined, 'credentials'],
+    ['the credentials that a client sent', own(undefined, false), shown, shown],
+    ["the partner's key with the client's token", own('v3-key', false), shown, { ...shown, subscriptionKey: 'v3-key' }],
+    ["only the partner's own key and token", own('v3-key', true), undefined, { authorization: 'Bearer own', subscriptionKey: 'v3-key' }],
+    ['nothing without a key', own(undefined, true), undefined, 'credentials'],
+    ['nothing without a token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
-  it.each(rows)('goes with %s', async (_what, who, client, expected) => {
+  it.each(rows)('uses %s', async (_what, who, client, expected) => {
     const authorised = authoriseWithout(who, rateLimits, client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })

@@ -1,6 +1,6 @@
 import type { Partner, PartnerMatch } from '../../src/partners/partner.ts'
 
-/** A partner with the plainest settings. */
+/** Creates a partner with the simplest settings. */
 export function partner(id: string, match: PartnerMatch, subscriptionKey?: () => string): Partner {
   const mapping = {
     eventType: 'e',

@@ -14,7 +14,7 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 }
 
 describe('the partner of a request', () => {
-  it('is the first that matches, whatever its way to match', () => {
+  it('is the first that matches, by whatever criterion', () => {
     const ways = [
       partner('path', { pathPrefix: '/acme' }),
       partner('hash', { subscriptionKeySha256: [sha256('key')] }),
@@ -30,7 +30,7 @@ describe('the partner of a request', () => {
     expect(backwards).toEqual(['any', 'header', 'hash', 'path'])
   })
 
-  it('is the first of the prefixes around a path', () => {
+  it('is the first whose prefix matches the path', () => {
     const prefixes = ['/a/b', '/a', '/', '/c/d/e'].map((pathPrefix) => partner(pathPrefix, { pathPrefix }))
     const { find } = createRegistry(prefixes)
     const idOf = (url: string): string | undefined => find(request(url), '')?.id
@@ -53,7 +53,7 @@ describe('the partner of a request', () => {
 describe('a registry that is replaced', () => {
   const [old, kept, removed] = [partner('a', { any: true }), partner('b', { pathPrefix: '/b' }), partner('c', { pathPrefix: '/c' })] // prettier-ignore
 
-  it('gives new requests the new partners, and keeps the newest of each id', () => {
+  it('returns the new partners for new requests, and the newest partner of each id', () => {
     const registry = createRegistry([removed, kept, old])
     const changed = { ...old, readBackAfterMs: [1, 2] }
     registry.replace([kept, changed])
@@ -80,7 +80,7 @@ describe('a registry that is replaced', () => {
       { partner: 'c', revision: 'previous', requests: 1 },
       { partner: 'a', revision: 'current', requests: 1 },
     ])
-    // More than once changes nothing.
+    // A second call has no effect.
     for (const end of [...leave, ...leave]) end()
     expect(registry.underWay()).toEqual([{ partner: 'a', revision: 'current', requests: 1 }])
     leaveNew()
