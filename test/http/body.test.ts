@@ -60,7 +60,7 @@ describe('readBody', () => {
     expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
   })
 
-  it.each([1_023, 1_024, 1_025, 5_000])('puts %i tiny chunks together in order', async (count) => {
+  it.each([1_023, 1_024, 1_025, 5_000])('joins %i tiny chunks in order', async (count) => {
     const bytes = Buffer.from(Array.from({ length: count }, (_, index) => index % 251))
     const chunks = Array.from(bytes, (byte) => Buffer.of(byte))
     expect(await read(chunks, { maxBytes: count })).toEqual(bytes)
@@ -71,7 +71,7 @@ describe('readBody', () => {
     expect(await read([])).toEqual(Buffer.alloc(0))
   })
 
-  it('keeps within maxBytes', async () => {
+  it('accepts a body of maxBytes and refuses a larger one', async () => {
     const exact = { maxBytes: TEXT.length, contentLength: String(TEXT.length) }
     expect(await read([TEXT], exact)).toEqual(TEXT)
     expect(await codeOf(read([TEXT], { maxBytes: TEXT.length - 1 }))).toBe('ADP_TOO_LARGE')
@@ -95,7 +95,7 @@ describe('readBody', () => {
     expect((await read([repeated], large)).length).toBe(1_000_000)
   })
 
-  it('batch-wire F27: refuses what grows to more than 200 times its size, once it is large', async () => {
+  it('batch-wire F27: refuses a large body that expands to more than 200 times its size', async () => {
     const options = { maxBytes: 33_554_432, contentEncoding: 'gzip' }
     let seen = 0
     const bomb = gzipSync(Buffer.alloc(30_000_000))
@@ -105,7 +105,7 @@ describe('readBody', () => {
     expect((await read([gzipSync(Buffer.alloc(1_000_000))], options)).length).toBe(1_000_000)
   })
 
-  it('reports each chunk before it is kept, and lets the caller refuse', async () => {
+  it('reports each chunk before it is stored, and lets the caller refuse it', async () => {
     const counts: number[] = []
     await read([Buffer.alloc(3), Buffer.alloc(4)], { onBytes: (count) => counts.push(count) })
     expect(counts).toEqual([3, 4])
@@ -120,15 +120,15 @@ describe('readBody', () => {
   })
 
   it.each([
-    ['that is none', Buffer.from('no gzip')],
-    ['cut off', gzipSync(TEXT).subarray(0, -1)],
+    ['that is invalid', Buffer.from('no gzip')],
+    ['that is truncated', gzipSync(TEXT).subarray(0, -1)],
     ['with a wrong checksum', Buffer.concat([gzipSync(TEXT).subarray(0, -8), Buffer.alloc(8)])],
   ])('batch-wire F29: refuses gzip %s', async (_, sent) => {
     expect(await codeOf(read([sent], { contentEncoding: 'gzip' }))).toBe('ADP_BODY')
   })
 
   it.each([undefined, 'gzip'])(
-    'tells that the sender broke off (Content-Encoding %j)',
+    'fails if the stream breaks off (Content-Encoding %j)',
     async (contentEncoding) => {
       const stream = new Readable({ read: () => undefined })
       stream.push(gzipSync(TEXT).subarray(0, 5))
@@ -139,7 +139,7 @@ describe('readBody', () => {
   )
 
   it.each([undefined, 'gzip'])(
-    'tells that a client went away (Content-Encoding %j)',
+    'fails if the client disconnects (Content-Encoding %j)',
     async (contentEncoding) => {
       const { code } = await post({ contentEncoding, maxBytes: 1_000 }, '20\r\n\u001f\u008b\u0008', true)
       expect(code).toBe('ADP_BODY')
@@ -157,7 +157,7 @@ describe('readBody', () => {
       },
       'ADP_OVERLOADED',
     ],
-  ])('leaves the connection open for the reply when a chunked body is %s', async (_, options, expected) => {
+  ])('keeps the connection open for the reply if a chunked body is %s', async (_, options, expected) => {
     const { code, reply } = await post(
       { maxBytes: 1_000, contentEncoding: undefined, ...options },
       '5\r\n12345\r\n',
@@ -168,7 +168,7 @@ describe('readBody', () => {
   })
 })
 
-/** Posts a chunked body to a server that answers 413 after `readBody`; `leave` closes the connection after the bytes. */
+/** Posts a chunked body to a server that answers 413 after `readBody`. `leave` closes the connection after the bytes. */
 async function post(
   options: BodyOptions,
   chunks: string,
@@ -192,7 +192,7 @@ async function post(
   return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
 }
 
-it('refuses the body of a client that went away while its write was held', async () => {
+it('refuses the body of a client that disconnected while its write was held', async () => {
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const server = createServer((request) => {
     request.once('close', () => {
@@ -215,7 +215,7 @@ const chunks = fc.array(
   { maxLength: 600 },
 )
 
-it('joins the bytes as they came', async () => {
+it('joins the bytes in the order of the chunks', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (all) => {
       const pieces = new Pieces()
@@ -238,6 +238,6 @@ test.each([
   [1_048_577, '1.1 MiB'],
   [1_258_291, '1.2 MiB'],
   [33_554_432, '32 MiB'],
-])('%i bytes are %s', (bytes, text) => {
+])('formats %i bytes as %s', (bytes, text) => {
   expect(formatBytes(bytes)).toBe(text)
 })

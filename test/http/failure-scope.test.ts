@@ -6,7 +6,7 @@ const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resol
 const never = (): Promise<never> => new Promise(() => undefined)
 
 describe('a failure scope', () => {
-  it('passes on what work resolves with, and what it rejects with', async () => {
+  it('resolves or rejects as the work does', async () => {
     const scope = createFailureScope()
     expect(await scope.run(() => Promise.resolve(1))).toBe(1)
     await expect(scope.run(() => Promise.reject(new Error('own')))).rejects.toThrow('own')
@@ -29,7 +29,7 @@ describe('a failure scope', () => {
     expect(await Promise.all([other, outer])).toEqual(['other', 'inner Error: lost'])
   })
 
-  it('does nothing outside of any work, and after the work has ended', async () => {
+  it('does nothing outside of any work, or after the work has ended', async () => {
     const scope = createFailureScope()
     scope.fail(new Error('nobody'))
     const ended = scope.run(() => {

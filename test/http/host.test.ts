@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { checkHost, hostName } from '../../src/http/address.ts'
 
-/** A request as far as it is looked at. */
+/** Returns the parts of a request that are examined. */
 function request(rawHeaders: readonly string[]): Pick<IncomingMessage, 'headers' | 'rawHeaders'> {
   const pairs = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1]] as const] : [],
@@ -24,7 +24,7 @@ describe('checkHost', () => {
     'a:',
     'x-1.test',
     `${'a'.repeat(255)}:65535`,
-  ])('takes %s', (host) => {
+  ])('accepts %s', (host) => {
     expect(checkHost(request(['X', 'y', 'HOST', host]))).toBe(host)
   })
 
@@ -41,6 +41,6 @@ it.each([
   ['[::1]:80', '[::1]'],
   ['[::1]', '[::1]'],
   ['a:', 'a'],
-])('hostName of %s is %s', (host, name) => {
+])('returns the name of %s as %s', (host, name) => {
   expect(hostName(host)).toBe(name)
 })

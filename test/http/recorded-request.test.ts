@@ -14,10 +14,10 @@ const read = (text: string): Promise<unknown> =>
 const HEAD = 'POST /x HTTP/1.1\r\nContent-Type: a/b\r\n'
 
 test.each([
-  ['with its length', `${HEAD}Content-Length: 3\r\n\r\nabc`],
+  ['with a Content-Length', `${HEAD}Content-Length: 3\r\n\r\nabc`],
   ['in chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n`],
-  ['with bytes behind it', `${HEAD}Content-Length: 3\r\n\r\nabcdef`],
-  ['that expects 100', `${HEAD}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`],
+  ['with bytes after it', `${HEAD}Content-Length: 3\r\n\r\nabcdef`],
+  ['that expects 100-continue', `${HEAD}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`],
 ])('reads a request %s', async (_, text) => {
   expect(await read(text)).toEqual({ method: 'POST', url: '/x', type: 'a/b', body: 'abc' })
 })
@@ -27,7 +27,7 @@ test.each([
   ['\r\n\r\n', []],
   ['GET / HTTP/1.1\r\n\r\n', [true]],
   ['hello', [false]],
-])('tells what stands behind the request: %j', async (more, expected) => {
+])('reports whether the bytes after the request are another request: %j', async (more, expected) => {
   const seen: boolean[] = []
   const bytes = Buffer.from(`${HEAD}Content-Length: 3\r\n\r\nabc${more}`)
   await readRecordedRequest(
@@ -38,13 +38,13 @@ test.each([
   expect(seen).toEqual(expected)
 })
 
-test('leaves a body that ends early to who reads it', async () => {
+test('lets the reader of a body find that the body ends early', async () => {
   await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
 })
 
 test.each([
-  ['no HTTP', 'hello\r\n\r\n', 'The request is not valid HTTP.'],
-  ['nothing', '', 'The request is not valid HTTP.'],
+  ['text that is not HTTP', 'hello\r\n\r\n', 'The request is not valid HTTP.'],
+  ['an empty request', '', 'The request is not valid HTTP.'],
   ['half a head', HEAD, 'The request is not valid HTTP.'],
   ['two lengths', `${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`, 'The request is not valid HTTP.'],
   ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 'The request is not valid HTTP.'],

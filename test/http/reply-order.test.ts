@@ -14,7 +14,7 @@ const BROKEN = 'no chunk\r\n'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server with a handler for each path; `answered` has the paths that were asked, `faults` what it refused. */
+/** Starts a server with a handler for each path. `asked` has the paths of the requests, `faults` what the server refused. */
 async function start(
   handlers: Readonly<Record<string, Handler>>,
   onCutOff?: Handler,
@@ -48,7 +48,7 @@ async function start(
 const statusesOf = (text: string): number[] =>
   readMessages(Buffer.from(text, 'latin1')).map(({ startLine }) => Number(startLine.split(' ')[1]))
 
-/** A handler whose reply waits until it is released. */
+/** Creates a handler whose reply waits until it is released. */
 function held(): { handler: Handler; release: () => void; closed: Promise<unknown> } {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const { promise: closed, resolve } = Promise.withResolvers<unknown>()
@@ -64,7 +64,7 @@ const readsBody: Handler = (request, response) => {
 }
 
 describe('a body that breaks off', () => {
-  it('is answered in place of its request, after the replies that are owed', async () => {
+  it('is answered in place of its request, after the earlier replies', async () => {
     const first = held()
     const { port, faults } = await start({ '/first': first.handler, '/upload': readsBody })
     const client = await RawClient.open(port, get('/first') + upload + BROKEN)
@@ -73,7 +73,7 @@ describe('a body that breaks off', () => {
     expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
   })
 
-  it('may be answered by its owner', async () => {
+  it('may be answered by the hook', async () => {
     const first = held()
     const { port, faults } = await start(
       { '/first': first.handler, '/upload': readsBody },
@@ -85,7 +85,7 @@ describe('a body that breaks off', () => {
     expect(statusesOf(await client.untilClosed())).toEqual([200, 504])
   })
 
-  it('gets no second reply where its request was answered before it was whole', async () => {
+  it('gets no second reply if its request was already answered', async () => {
     const { port, faults } = await start({ '/upload': (_request, response) => response.writeHead(401).end('no') }) // prettier-ignore
     const client = await RawClient.open(port, upload)
     await client.until('no')
@@ -94,7 +94,7 @@ describe('a body that breaks off', () => {
     expect(faults).toEqual([{ status: 400, owed: 0 }])
   })
 
-  it('leaves a reply whole that has begun', async () => {
+  it('does not interrupt a reply that has begun', async () => {
     const { port, faults } = await start({
       '/upload': (_request, response) => {
         response.write('begun')
@@ -126,29 +126,32 @@ describe('an HTTP/1.0 request with Transfer-Encoding', () => {
   })
 })
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   it.each([
-    ['requests alone', ''],
+    ['requests', ''],
     ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ])('closes each of its replies after %s, also those that wait for an earlier one', async (_name, tail) => {
-    const replies = [held(), held(), held()]
-    const ended: Handler = (request, response) => {
-      replies[2]?.handler(request, response)
-      response.end('ended')
-    }
-    const { port, asked } = await start({
-      '/0': replies[0]?.handler ?? ended,
-      '/1': replies[1]?.handler ?? ended,
-      '/2': ended,
-    })
-    const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
-    await expect.poll(() => asked).toHaveLength(3)
-    client.socket.resetAndDestroy()
-    await Promise.all(replies.map(({ closed }) => closed))
-  })
+  ])(
+    'closes each of its replies after %s, including those that wait for an earlier one',
+    async (_name, tail) => {
+      const replies = [held(), held(), held()]
+      const ended: Handler = (request, response) => {
+        replies[2]?.handler(request, response)
+        response.end('ended')
+      }
+      const { port, asked } = await start({
+        '/0': replies[0]?.handler ?? ended,
+        '/1': replies[1]?.handler ?? ended,
+        '/2': ended,
+      })
+      const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
+      await expect.poll(() => asked).toHaveLength(3)
+      client.socket.resetAndDestroy()
+      await Promise.all(replies.map(({ closed }) => closed))
+    },
+  )
 
   it.each([
-    ['later bytes that are no HTTP', '\0'],
+    ['bytes that are not HTTP', '\0'],
     ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('is noticed after %s', async (_name, tail) => {
     const first = held()
@@ -160,7 +163,7 @@ describe('a client that leaves', () => {
   })
 })
 
-it('a reply that is larger than the buffers leaves whole before a refused tunnel', async () => {
+it('sends a whole reply that exceeds the buffers before it refuses a tunnel', async () => {
   const { port } = await start({
     '/large': (_request, response) => {
       let left = 200
@@ -186,7 +189,7 @@ it('a reply that is larger than the buffers leaves whole before a refused tunnel
 describe('more connections than the limit', () => {
   const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
 
-  it('close the ones that are idle the longest, and no request', async () => {
+  it('close the longest idle connections, and none with a request', async () => {
     const first = held()
     const { port, asked, closed } = await start({ '/first': first.handler, '/kept': readsBody }, undefined, 4)
     const busy = await RawClient.open(port, get('/first'))
@@ -202,7 +205,7 @@ describe('more connections than the limit', () => {
     expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('are refused where each connection has a request', async () => {
+  it('are refused if every connection has a request', async () => {
     const first = held()
     const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
     const busy = [await RawClient.open(port, get('/first')), await RawClient.open(port, get('/first'))]

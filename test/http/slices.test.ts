@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createSlicing, SLICE_WORK } from '../../src/http/slices.ts'
 
 describe('createSlicing', () => {
-  it('runs one slice in a turn of the event loop, in the order in which they were asked for', async () => {
+  it('runs one slice per turn of the event loop, in the order of the requests', async () => {
     const slicing = createSlicing()
     const trace: string[] = []
     let turn = 0
@@ -24,7 +24,7 @@ describe('createSlicing', () => {
     expect(trace).toEqual(['1 one', '2 other', '3 later'])
   })
 
-  it('begins the next slice of a request with all of its work', async () => {
+  it('begins the next slice of a request with the full amount of work', async () => {
     const slices = createSlicing().open()
     expect(slices.spend(SLICE_WORK - 1)).toBe(false)
     expect(slices.spend(1)).toBe(true)
