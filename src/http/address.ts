@@ -18,10 +18,7 @@ export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
   }
   const { host } = request.headers
   if (count !== 1 || host === undefined || host.length > MAX_HOST || !HOST.test(host)) {
-    throw new AdapterError(
-      'ADP_HOST',
-      'The request does not have exactly one valid Host header (RFC 9112 3.2). Nothing was sent.',
-    )
+    throw new AdapterError('ADP_HOST', 'The request must have exactly one valid Host header (RFC 9112 3.2).')
   }
   return host
 }

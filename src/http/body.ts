@@ -79,10 +79,7 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'br') return createBrotliDecompress()
   // Some clients send the name of a charset here (batch-wire F29). Their bodies are not compressed.
   if (encodingOf(encoding) !== undefined) return undefined
-  throw new AdapterError(
-    'ADP_CONTENT_ENCODING',
-    'The Content-Encoding is not supported. Nothing was posted. Use gzip, deflate, br or none.',
-  )
+  throw new AdapterError('ADP_CONTENT_ENCODING', 'The Content-Encoding must be gzip, deflate, br or none.')
 }
 
 /** Creates the error for a body that is too large. `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
@@ -101,10 +98,7 @@ function inflated(): AdapterError {
 }
 
 function lost(): AdapterError {
-  return new AdapterError(
-    'ADP_BODY',
-    'The client disconnected before the whole body arrived. Nothing was posted.',
-  )
+  return new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was posted.')
 }
 
 /**
@@ -148,7 +142,7 @@ export async function readRawBody(
 }
 
 const left = (): AdapterError =>
-  new AdapterError('ADP_BODY', 'The client disconnected before the whole body arrived. Nothing was sent.')
+  new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was sent.')
 
 /**
  * Resolves once the body has arrived whole or as far as the request buffers it without a reader (64 KiB), once the client disconnects, or
@@ -210,10 +204,7 @@ export function isFramed({ headers }: IncomingMessage): boolean {
 export function checkTransferCoding({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
-    throw new AdapterError(
-      'ADP_CONTENT_ENCODING',
-      'The Transfer-Encoding is not supported. Nothing was posted. Use chunked.',
-    )
+    throw new AdapterError('ADP_CONTENT_ENCODING', 'The Transfer-Encoding must be chunked or absent.')
 }
 
 const UNITS = [

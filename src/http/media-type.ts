@@ -84,8 +84,5 @@ function readQuoted(text: string, start: number): { value: string; end: number }
 }
 
 function malformed(what: string): AdapterError {
-  return new AdapterError(
-    'ADP_HEADER',
-    `The Content-Type ${what}. Nothing was posted. Write it as in RFC 9110 8.3.`,
-  )
+  return new AdapterError('ADP_HEADER', `The Content-Type ${what}. Write it as in RFC 9110 8.3.`)
 }

@@ -70,10 +70,7 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
   }
   const reply = issued.safeParse(json)
   if (!reply.success)
-    throw new AdapterError(
-      'ADP_UPSTREAM_PROTOCOL',
-      'The reply of the token endpoint does not contain a token.',
-    )
+    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The reply of the token endpoint has no token.')
   return { token: reply.data.access_token, lifetimeMs: reply.data.expires_in * 1_000 }
 }
 

@@ -119,10 +119,7 @@ async function replay(
     }
     if (await reload()) return true
     if (open.length === stored.records.length) return false
-    throw new AdapterError(
-      'ADP_JOURNAL_LOST',
-      'The batch is no longer stored, so the rest of its result is unknown. Send the batch again.',
-    )
+    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is no longer stored. Send it again.')
   }
   /** Reopens records, posts them or reads them back, and answers them. */
   const sendAgain = async (positions: readonly number[]): Promise<void> => {

@@ -300,9 +300,7 @@ function holdDenials(onOutcome: OnOutcome): {
 type Refused = Extract<PostOutcome, { kind: 'refused' }>
 
 function toAdapterError(cause: unknown): AdapterError {
-  return cause instanceof AdapterError
-    ? cause
-    : new AdapterError('ADP_INTERNAL', 'The token could not be renewed.', { cause })
+  return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
 /** Reads back a lost write. The read has the priority of a write in the queue and must end within the budget of its batch. */
