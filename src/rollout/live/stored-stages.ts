@@ -177,7 +177,6 @@ export function createStoredStages(options: StoredStagesOptions) {
           partner: id,
           stage: setting.stage,
           percent: shareOf(setting),
-          revision: setting.revision,
           source: stored === undefined ? ('file' as const) : source,
           underWay: underWay.count(id),
           held: held.count(id),

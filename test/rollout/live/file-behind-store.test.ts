@@ -24,7 +24,7 @@ describe('the stage of the file', () => {
       expect(await first.write('school', file)).toMatch(/^v2 shadow/)
       const next = await startInstance({ store, file, number: 2 })
       expect(await next.write()).toMatch(/^v2 shadow/)
-      expect(next.stages.describe()).toMatchObject([{ stage: 'shadow', source: 'file', revision: 0 }])
+      expect(next.stages.describe()).toMatchObject([{ stage: 'shadow', source: 'file' }])
       store.mode = 'down'
       const cutOff = await startInstance({ store, file, kept: first.saved.at(-1) ?? '', number: 3 })
       expect(await cutOff.write()).toMatch(/^v2 shadow/)
