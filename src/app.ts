@@ -23,8 +23,8 @@ import { createAddressList } from './http/address.ts'
 import { createFailureScope } from './http/failure-scope.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlicing } from './http/slices.ts'
-import { createSlowClients } from './http/slow-clients.ts'
-import { type Journal, openJournalLater } from './journal/index.ts'
+import { createSlowClients, usualPace } from './http/slow-clients.ts'
+import { type Journal, LEASE_MS, openJournalLater } from './journal/index.ts'
 import { createEvents, type Events } from './observability/events.ts'
 import { createLogger, type Logger } from './observability/logger.ts'
 import {
@@ -47,6 +47,7 @@ import { createEvidenceKeeper } from './rollout/evidence/keep-evidence.ts'
 import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
 import { createLiveGuards, noGuards } from './rollout/guards/live-guards.ts'
 import { createStoredStages, type StoredStages } from './rollout/live/stored-stages.ts'
+import { DRAIN_MS } from './rollout/store/drive-change.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
 import { createV3Client, createV3Reader } from './v3/index.ts'
@@ -75,6 +76,12 @@ export interface AppOverrides {
   readonly tracing?: Tracing | undefined
   /** What `/metrics` shows instead of this process's own: those of all that share a port. */
   readonly renderMetrics?: () => Promise<MetricsText>
+  /** Time without a renewal after which other instances take over the batches of this one. Default 10 s. */
+  readonly leaseMs?: number
+  /** The longest wait for a free connection to an upstream. Default 10 s. */
+  readonly acquireMs?: number
+  /** How slow clients may be before they are disconnected. */
+  readonly slowClients?: Partial<typeof usualPace>
 }
 
 /** The running adapter. */
@@ -164,7 +171,8 @@ type Running = Awaited<ReturnType<typeof open>>
 /** Composes the parts that need no journal. */
 function compose(config: Config, overrides: AppOverrides) {
   const { v3 } = config.upstreams
-  const { tracing } = overrides
+  const { tracing, acquireMs } = overrides
+  const pace = { ...usualPace, ...overrides.slowClients }
   const nowMs = overrides.nowMs ?? Date.now
   const partners = toPartners(config)
   const registry = createRegistry(partners)
@@ -207,7 +215,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const client = createV3Client(upstream)
   const reader = createV3Reader({
     ...upstream,
-    acquireMs: config.tuning.acquireMs,
+    acquireMs,
     onRefusal: countRefusals(metrics, 'read'),
   })
   const accepted = createAcceptedCredentials({
@@ -218,7 +226,7 @@ function compose(config: Config, overrides: AppOverrides) {
       events.ownCredentialsDenied({ partner, what })
     },
   })
-  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing }
+  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs }
   const { passThrough, relays, v2Reader } = createForwarding(forwarding)
 
   const background = toBackground({
@@ -261,7 +269,7 @@ function compose(config: Config, overrides: AppOverrides) {
     active: createActiveRecords(),
     limits: () => batchLimits,
     failures: createFailureScope(),
-    slowClients: createSlowClients(config.tuning.slowClients, systemClock),
+    slowClients: createSlowClients(pace, systemClock),
     inFlight: createInFlight(),
     trustedProxies: createAddressList(config.listen.trustedProxies),
     publicUrl: config.listen.publicUrl,
@@ -281,7 +289,8 @@ function compose(config: Config, overrides: AppOverrides) {
     relay: relays,
   })
   return {
-    ...{ config, nowMs, metrics, events, partners, registry, rateLimits },
+    ...{ config, nowMs, metrics, events, partners, registry, rateLimits, pace },
+    leaseMs: overrides.leaseMs ?? LEASE_MS,
     ...{ stores, evidence, seen, background, exchange, reads },
     upstreams: [relays, v2Reader, passThrough, client, reader],
     resize: (next: Config) => {
@@ -314,7 +323,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   const { config, metrics, events, registry, rateLimits, exchange } = parts
   const openNow =
     overrides.openJournal ??
-    (() => openConfiguredJournal(config, events, parts.stores, overrides.tracing?.commit))
+    (() => openConfiguredJournal(config, parts.leaseMs, events, parts.stores, overrides.tracing?.commit))
   // What V2 serves needs no journal.
   const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
@@ -356,7 +365,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   const descriptors = shareDescriptors(config)
   const warning = shortageOf(descriptors)
   if (warning !== undefined) events.configWarned({ warning })
-  const server = createListener(app, config.tuning.slowClients, events, isReady, descriptors?.clients)
+  const server = createListener(app, parts.pace.headersMs, events, isReady, descriptors?.clients)
   await stages?.start()
   return { journal, server, recovery, keeper, stages, guards, console }
 }
@@ -387,8 +396,8 @@ function openStages(parts: Parts, journal: Journal) {
     kept: createStageFile(config.journal),
     secret: () => stores.secret(),
     partners: () => registry.partners(),
-    staleAfterMs: config.tuning.leaseMs * COUNTED_LEASES,
-    drainMs: config.tuning.stageDrainMs,
+    staleAfterMs: parts.leaseMs * COUNTED_LEASES,
+    drainMs: DRAIN_MS,
     resendWindowMs: config.rollout.resendWindowMs,
   })
   addStageGauges(metrics, stages)

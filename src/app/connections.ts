@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 
 import { backgroundClock, systemClock } from '../clock.ts'
-import type { Config, Tuning } from '../config/index.ts'
+import type { Config } from '../config/index.ts'
 import { createOrderedServer } from '../http/reply-order.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
@@ -47,7 +47,7 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
 /** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
-  { headersMs }: Pick<Tuning['slowClients'], 'headersMs'>,
+  headersMs: number,
   events: Pick<Events, 'slowClient' | 'laterBytesRefused' | 'connectionsCrowded'>,
   isReady: () => boolean,
   maxConnections: number | undefined,
@@ -102,10 +102,10 @@ export function createForwarding(parts: {
   readonly events: Events
   readonly nowMs: () => number
   readonly tracing: Tracing | undefined
+  readonly acquireMs: number | undefined
 }) {
-  const { config, accepted, byteBudget, metrics, events, nowMs, tracing } = parts
+  const { config, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs } = parts
   const { v3, v2 } = config.upstreams
-  const { acquireMs } = config.tuning
   const shared = { byteBudget, acquireMs, clock: systemClock, events, uploads: new WeakMap() }
   const passThrough = createPassThrough({
     ...shared,

@@ -20,7 +20,8 @@ import { markFileOf } from './stages.ts'
 
 /** Opens the journal that the configuration names, and the stores that instances share in it. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
-  { journal: config, tuning }: Pick<Config, 'journal' | 'tuning'>,
+  { journal: config }: Pick<Config, 'journal'>,
+  leaseMs: number,
   events: Events,
   stores: Pick<SharedStores, 'use'> | undefined,
   trace?: JournalOptions['trace'],
@@ -33,7 +34,7 @@ export async function openConfiguredJournal(
     keys: journalKeysOf(config),
     replayForMs,
     keepRecordsMs,
-    leaseMs: tuning.leaseMs,
+    leaseMs,
     markFile: markFileOf(config),
     trace,
     plaintext: acceptsPlaintext(config) ? 'accept' : 'refuse',

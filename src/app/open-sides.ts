@@ -49,8 +49,7 @@ export function openSides(options: SidesOptions) {
     expectAuthorised(await authoriseWithout(partner, limits, options.v3Credentials))
   const readers: V3Reader[] = []
   const open = (baseUrl: URL, below: string, timeouts: UpstreamTimeouts, wholePages: boolean): V3Reader => {
-    const { acquireMs } = config.tuning
-    const where = { baseUrl, below, timeouts, wholePages, acquireMs }
+    const where = { baseUrl, below, timeouts, wholePages }
     const reader = createV3Reader({
       ...where,
       connections: CONNECTIONS,

@@ -134,10 +134,9 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
 }
 
 /** The limits of a batch. */
-export const batchLimitsOf = ({ limits, tuning }: Pick<Config, 'limits' | 'tuning'>): BatchLimits => ({
+export const batchLimitsOf = ({ limits }: Pick<Config, 'limits'>): BatchLimits => ({
   ...defaultBatchLimits,
   ...limits,
-  maxPartBytes: tuning.maxPartBytes,
 })
 
 /** A partner's choices for V3 records. */

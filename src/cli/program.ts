@@ -1,11 +1,14 @@
 import { Command, CommanderError } from 'commander'
 
+import type { AppOverrides } from '../app.ts'
 import { AdapterError, errorRules, formatLocation } from '../errors.ts'
 import { hideUsers } from '../http/address.ts'
 import { formatGivenLines, formatHints } from './text.ts'
 import { version } from './version.ts'
 
-type AddCommand = (command: Command, exitWith: (status: number) => void) => void
+type ExitWith = (status: number) => void
+
+type AddCommand = (command: Command, exitWith: ExitWith, overrides: AppOverrides) => void
 
 interface CommandEntry {
   readonly description: string
@@ -90,8 +93,8 @@ Commands that need a configuration take --config, else MARKBRIDGE_CONFIG, else
 Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 3 inconclusive (compare), 4 waits for an approval (rollout).`
 
-/** Runs the command line and returns the exit status, by the table in docs/commands.md. */
-export async function run(argv: readonly string[]): Promise<number> {
+/** Runs the command line and returns the exit status, by the table in docs/commands.md. `overrides` are for the adapter of `serve`. */
+export async function run(argv: readonly string[], overrides: AppOverrides = {}): Promise<number> {
   let status = 0
   const output = { isLost: false }
   process.stderr.on('error', () => undefined)
@@ -102,10 +105,10 @@ export async function run(argv: readonly string[]): Promise<number> {
     process.exitCode = 1
     console.error(`markbridge: standard output cannot be written (${code}), so output is missing.`)
   })
-  const exitWith = (code: number): void => {
+  const exitWith: ExitWith = (code) => {
     status = code
   }
-  const program = await createProgram(argv, exitWith)
+  const program = await createProgram(argv, exitWith, overrides)
   let given: object = {}
   program.hook('preAction', (_program, action) => {
     given = action.opts()
@@ -121,7 +124,8 @@ export async function run(argv: readonly string[]): Promise<number> {
 /** Creates the program. Only the commands that `argv` names have their options and actions. */
 export async function createProgram(
   argv: readonly string[],
-  exitWith: (status: number) => void,
+  exitWith: ExitWith,
+  overrides: AppOverrides = {},
 ): Promise<Command> {
   const program = new Command('markbridge')
     .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
@@ -131,7 +135,7 @@ export async function createProgram(
     .configureOutput({ outputError: (text, write) => write(hideUsers(text)) })
     .addHelpText('after', statuses)
     .exitOverride()
-  await addCommands(program, commands, argv, exitWith)
+  await addCommands(program, commands, argv, exitWith, overrides)
   return program
 }
 
@@ -140,14 +144,15 @@ async function addCommands(
   parent: Command,
   entries: Commands,
   argv: readonly string[],
-  exitWith: (status: number) => void,
+  exitWith: ExitWith,
+  overrides: AppOverrides,
 ): Promise<void> {
   for (const [name, { description, load, subcommands }] of Object.entries(entries)) {
     const command = parent.command(name).description(description)
     if (!argv.includes(name)) continue
     const add = await load?.()
-    add?.(command, exitWith)
-    if (subcommands !== undefined) await addCommands(command, subcommands, argv, exitWith)
+    add?.(command, exitWith, overrides)
+    if (subcommands !== undefined) await addCommands(command, subcommands, argv, exitWith, overrides)
   }
 }
 

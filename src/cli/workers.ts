@@ -25,6 +25,8 @@ export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
+/** A worker that does not answer a reload within this time is ended: a journal that is slow has given up by then. */
+const RELOAD_MS = 30_000
 /** A worker that does not report in this time counts with its last report. */
 const METRICS_MS = 2_000
 
@@ -35,7 +37,7 @@ const METRICS_MS = 2_000
  */
 export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
-  const shared = createWorkersConfig(first, first.tuning.workerReloadMs)
+  const shared = createWorkersConfig(first, RELOAD_MS)
   const delayAfter = createRestartDelay()
   const timers = new Set<NodeJS.Timeout>()
   let phase: 'starting' | 'running' | 'stopping' = 'starting'

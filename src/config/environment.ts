@@ -37,7 +37,5 @@ export function readEnvironment() {
     v3Token: read('MARKBRIDGE_V3_TOKEN'),
     /** Who acts on stages. A secret. */
     operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
-    /** What tests shorten (`Tuning`). Internal. */
-    testTuning: read('MARKBRIDGE_TEST_TUNING'),
   }
 }

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises'
 import type * as z from 'zod'
 
 import { AdapterError, describeFileError } from '../errors.ts'
-import { readEnvironment, readVariable } from './environment.ts'
+import { readVariable } from './environment.ts'
 import { checkValues, parseConfig, refuseConfig } from './parse.ts'
-import { type Config, readTuning } from './schema.ts'
+import type { Config } from './schema.ts'
 import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
 import type { YamlFile } from './yaml.ts'
 
@@ -47,8 +47,7 @@ export async function loadConfig(
     ...secretSources(onRead),
     sections: secretsOf,
   })
-  const config = parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
-  return { ...config, tuning: readTuning(readEnvironment().testTuning) }
+  return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
 }
 
 /**

@@ -2,7 +2,7 @@ import * as z from 'zod'
 
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { findConflicts } from './conflicts.ts'
-import { type Config, configSchema, tuningOf } from './schema.ts'
+import { type Config, configSchema } from './schema.ts'
 import type { FileFault, FilePosition } from './yaml.ts'
 
 /**
@@ -15,8 +15,7 @@ export function parseConfig(
   earlier: readonly FileFault[] = [],
   place: FilePlace = {},
 ): Config {
-  const keys = checkValues(configSchema, input, place, earlier, findConflicts(input))
-  return { ...keys, tuning: tuningOf() }
+  return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
 /** The source file of the values, and the positions of keys in it. */

@@ -12,11 +12,11 @@ import {
 } from 'yaml'
 
 import type { ErrorDetail } from '../errors.ts'
-import { type Config, keysOf, type PartnerConfig } from './schema.ts'
+import type { Config, PartnerConfig } from './schema.ts'
 
 /** The configuration as a file with every default; secrets show as `[secret]`, addresses as text. */
 export function printConfig(config: Config): string {
-  return stringify(JSON.parse(JSON.stringify(keysOf(config))))
+  return stringify(JSON.parse(JSON.stringify(config)))
 }
 
 /** One partner in the same way. */

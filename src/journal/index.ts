@@ -19,7 +19,7 @@ export type {
 export { openJournalLater } from './late-journal.ts'
 export { ofEachState, recordStates, selectStates, stateCodes, stateColumns } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
-export { type DurableJournal, type JournalOptions, openJournal } from './sql-journal.ts'
+export { type DurableJournal, type JournalOptions, LEASE_MS, openJournal } from './sql-journal.ts'
 export type { SharedRateLimit } from './rate-slots.ts'
 export {
   type DatabaseOptions,

@@ -82,6 +82,8 @@ const SETTLED_AT_ONCE = 2_000
 const HOUR_MS = 3_600_000
 const REPLAY_MS = 24 * HOUR_MS
 const TIMEOUT_MS = 5_000
+/** The usual length of a lease. */
+export const LEASE_MS = 10_000
 /** How long the end of the journal waits for what it does from time to time. */
 const STOP_MS = 5_000
 
@@ -122,7 +124,7 @@ export async function openJournalOn(
 async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>): Promise<DurableJournal> {
   const { keys = [], replayForMs = REPLAY_MS, clock = backgroundClock, events } = options
   const { processes = ownProcesses() } = options
-  const { timeoutMs = TIMEOUT_MS, settleTimeoutMs = 60_000, leaseMs = 10_000 } = options
+  const { timeoutMs = TIMEOUT_MS, settleTimeoutMs = 60_000, leaseMs = LEASE_MS } = options
   const keepRecordsMs = Math.max(replayForMs, options.keepRecordsMs ?? 90 * 24 * HOUR_MS)
   const unsealing = { keys, plaintextAccepted: options.plaintext === 'accept' }
   const { db } = store

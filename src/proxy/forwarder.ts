@@ -96,7 +96,7 @@ export interface ForwarderOptions {
   readonly baseUrl: URL
   readonly connections: number
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
-  readonly acquireMs?: number
+  readonly acquireMs?: number | undefined
   /** The code of a write that may have been applied. */
   readonly outcomeUnknown: UnknownOutcome
   /**

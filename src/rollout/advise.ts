@@ -15,14 +15,14 @@ export interface EvidenceThresholds {
   readonly schoolShare: number
   /** At the stage, and with comparisons. */
   readonly days: number
-  /** Each on the side that the step is judged by: V2 at `shadow`, V3 from `canary` on. */
-  readonly records: number
-  readonly batches: number
-  /** Different letters. */
-  readonly codes: number
-  /** Share of the sample that has to have been compared. */
-  readonly comparedShare: number
 }
+
+/** A school week with all of its lessons, on the side that the step is judged by: V2 at `shadow`, V3 from `canary` on. */
+const RECORDS = 1_000
+const BATCHES = 100
+const CODES = 4
+/** Share of the sample that has to have been compared. */
+const COMPARED_SHARE = 0.9
 
 /** Schools that have to be seen, where the share of one does not say that there are fewer. */
 const SCHOOLS = 3
@@ -205,7 +205,7 @@ function conditionsOnSeen(
   figures: Advice['figures'],
 ): readonly Condition[] {
   const { setting, thresholds, guards, unreadable } = input
-  const { days, schoolShare, records, batches, codes } = thresholds
+  const { days, schoolShare } = thresholds
   const atLeast = (seen: number, wanted: number, what: string): Condition => [
     'inconclusive',
     seen < wanted,
@@ -215,11 +215,11 @@ function conditionsOnSeen(
   // Where V2 serves nothing, there is nothing to compare V3 with.
   const isGuarded = setting.stage === 'canary' && setting.percent < 100
   return [
-    atLeast(figures.records, records, 'distinct records'),
-    atLeast(figures.batches, batches, 'batches'),
+    atLeast(figures.records, RECORDS, 'distinct records'),
+    atLeast(figures.batches, BATCHES, 'batches'),
     // A partner with few schools says so by the share that one of them may make up.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
-    atLeast(figures.codes, codes, 'attendance codes'),
+    atLeast(figures.codes, CODES, 'attendance codes'),
     ['inconclusive', onV2Only > 0, `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
     [
       'inconclusive',
@@ -245,7 +245,7 @@ function conditionsOnSeen(
  */
 function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures): readonly Condition[] {
   const { target, seen, thresholds } = input
-  const { limit, confidence, schoolShare, comparedShare: neededShare, days: neededDays } = thresholds
+  const { limit, confidence, schoolShare, days: neededDays } = thresholds
   const { check, sampled, comparedShare, pairs, countedPairs, schools, differing, bound, neededPairs } =
     figures
   const restart = restartOf(input)
@@ -288,8 +288,8 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     damaged,
     [
       'not yet',
-      comparedShare < neededShare,
-      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(neededShare)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
+      comparedShare < COMPARED_SHARE,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
     ],
     differs,
     [

@@ -7,7 +7,7 @@ import { inspectRecording } from '../../src/cli/recordings/inspect-recording.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import { errorRules } from '../../src/errors.ts'
 import { decodeBatchReply, defaultBatchLimits } from '../../src/v2/index.ts'
-import { limitSettings, loadFixtures } from '../e2e/support/fixture.ts'
+import { loadFixtures } from '../e2e/support/fixture.ts'
 import { exchange } from '../e2e/support/raw-exchange.ts'
 import { headerOf, type RawMessage, readMessage } from '../e2e/support/raw-message.ts'
 import { batchPath } from '../support/batch-request.ts'
@@ -40,7 +40,7 @@ interface Settings {
 async function ask(bytes: Buffer, { partner, limits }: Settings): Promise<Verdict> {
   const upstream = await startUpstream()
   const partners = [{ id: 'partner', match: { any: true }, ...partner }]
-  const adapter = await startAdapter(upstream.url, { partners, ...limitSettings(limits) })
+  const adapter = await startAdapter(upstream.url, { partners, limits })
   const reply = await exchange(adapter.port, bytes, [], () => undefined)
   return readVerdict(reply)
 }
@@ -162,8 +162,8 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
 
   it('requests that are broken somewhere', async () => {
     // What never becomes whole is answered soon.
-    const tuning = { slowClients: { headersMs: 250, uploadMs: 250 } }
-    const adapter = await startAdapter((await startUpstream()).url, { tuning })
+    const slowClients = { headersMs: 250, uploadMs: 250 }
+    const adapter = await startAdapter((await startUpstream()).url, {}, { slowClients })
     const random = createRandom(1, 'check agrees')
     const seeds = fixtures.filter(({ name }) => broken.includes(name))
     for (let run = 0; run < runs(80, 1_000); run += 1) {

@@ -1,10 +1,11 @@
+import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
 import { ownIdentity } from '../../src/journal/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { goBack } from '../../src/rollout/guards/live-guards.ts'
+import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { canary, changeTo, legacy, serve, type Serving } from '../rollout/store/open-stores.ts'
-import { tuned } from '../support/tuned.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 
 const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/journal.db`
@@ -58,11 +59,12 @@ describe('an instance that is cut off', () => {
 
 describe('the cool-down of a guard', () => {
   const finding = 'V3 does worse than V2.'
-  const acted = async (rollout: object = {}) => {
+  const acted = async (rollout: object = {}, agoMs = 0) => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
-    const { store } = serving
+    const nowMs = () => sql<number>`${Date.now() - agoMs}`
+    const store = createRolloutStore({ ...serving.journal.database, nowMs })
     await store.apply(changeTo(canary(5), { from: { ...legacy, stage: 'v3' } }), 'set')
     await goBack(store, { partner: 'acme', revision: 1, reason: finding })
     return { store, config: await rolloutFile(url, { rollout: { resendWindowMs: 1_000, ...rollout } }) }
@@ -123,8 +125,7 @@ describe('the cool-down of a guard', () => {
   })
 
   it('has an end, and holds an approval as well', async () => {
-    const { config } = await acted()
-    const later = rolloutWith(config, tuned({ coolDownMs: 1 }))
+    const later = rolloutWith((await acted({}, 3_600_000)).config)
     await expect.poll(() => later(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]
     const two = (await acted({ approval: 'two', operators })).config

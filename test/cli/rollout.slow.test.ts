@@ -11,7 +11,6 @@ import { eachDatabase } from '../support/each-database.ts'
 import { answering, operator, rolloutFile, rolloutWith, tokenOf } from './rollout-file.ts'
 import { type CliResult, startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
-import { tuned } from '../support/tuned.ts'
 
 const databases = eachDatabase()
 const [[, { newUrl: newSqlite }]] = databases
@@ -148,7 +147,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     const busy = await serve(url)
     answering(busy, () => 1)
     const silent = await serve(url)
-    const rollout = rolloutWith(await rolloutFile(url), tuned({ stageDrainMs: 1_000 }))
+    const rollout = rolloutWith(await rolloutFile(url))
     const text = await rollout('set', 'acme', 'shadow', '--reason', 'begin')
     expect(text.status).toBe(1)
     expect(text.stderr).toContain(
@@ -226,10 +225,7 @@ describe('rollout', () => {
     const url = await newSqlite()
     const { instance } = await serve(url)
     const config = await rolloutFile(url)
-    const command = startCli(
-      ['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config],
-      tuned({ stageDrainMs: 60_000 }),
-    )
+    const command = startCli(['rollout', 'set', 'acme', 'shadow', '--reason', 'begin', '--config', config])
     await command.untilErrors(/waiting for 1 of 1 instance to drain/)
     command.stop('SIGINT').catch(() => undefined)
     expect(await command.ended()).toEqual({

@@ -52,8 +52,12 @@ export interface RunningCli {
 }
 
 /** Starts the built command line; the caller stops it. */
-export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
-  return watch(spawn(process.execPath, [mainOfCli, ...args], { cwd: root, env: { ...process.env, ...env } }))
+export function startCli(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  main = mainOfCli,
+): RunningCli {
+  return watch(spawn(process.execPath, [main, ...args], { cwd: root, env: { ...process.env, ...env } }))
 }
 
 function watch(child: ChildProcessWithoutNullStreams): RunningCli {

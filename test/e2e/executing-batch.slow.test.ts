@@ -116,7 +116,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
       // Slow enough that another process serves before V3 has applied the half of it.
       await sandbox.put('faults', { ...pace(), ms: 700 })
       const batch = await register(sandbox, 'first')
-      const dying = await startStopping(config, { kind: 'afterSend', nth: 1, store: 'sqlite' })
+      const dying = await startStopping(config, { failpoint: { kind: 'afterSend', nth: 1, store: 'sqlite' } })
       await dying.post(batch, sandboxHeaders).catch(() => 'broken off')
       await dying.ended()
       const next = await startStopping({ ...configOf(writeMode), journal: config.journal })

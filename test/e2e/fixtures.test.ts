@@ -9,7 +9,7 @@ import { runs } from '../support/long-run.ts'
 import { adapterConfig } from '../support/start-adapter.ts'
 import { collectBody, decodeBody, decodePieces, type Refusal } from './support/decode-fixture.ts'
 import { expectPosts, expectRefusal, expectReply, rewriteReply } from './support/expect-exchange.ts'
-import { type Fixture, limitSettings, loadFixtures } from './support/fixture.ts'
+import { type Fixture, loadFixtures } from './support/fixture.ts'
 import { exchange } from './support/raw-exchange.ts'
 import { headerOf } from './support/raw-message.ts'
 import { type ScriptedUpstream, startUpstream } from './support/scripted-upstream.ts'
@@ -56,7 +56,7 @@ function throughAdapter(fixture: Fixture): void {
   beforeAll(async () => {
     upstream = await startUpstream(fixture.posts, fixture.answers)
     const config = adapterConfig(upstream.url, {
-      ...limitSettings(fixture.limits),
+      limits: fixture.limits,
       partners: [{ id: 'partner', match: { any: true }, ...fixture.partner }],
     })
     app = createApp(config, { logLevel: 'silent' })

@@ -14,15 +14,18 @@ it('product 3: a batch is finished through the instance that its client reaches,
     upstreams: { v3: { baseUrl: sandbox.url } },
     // Without a key the journal keeps no credentials, and the token of the client names nobody.
     journal: { url: journalFile().url },
-    tuning: { leaseMs: 1_000 },
     partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], budgetMs: 4_000 } }],
   }
-  const dying = await startStopping(config, { kind: 'beforeSend', nth: 3, store: 'sqlite' })
+  const short = { leaseMs: 1_000 }
+  const dying = await startStopping(config, {
+    ...short,
+    failpoint: { kind: 'beforeSend', nth: 3, store: 'sqlite' },
+  })
   await dying.post(register.batch, register.headers).catch(() => 'broken off')
   await dying.ended()
-  const withoutCredentials = await startStopping(config)
+  const withoutCredentials = await startStopping(config, short)
   await withoutCredentials.logged('recovery waits')
-  const reached = await startStopping(config)
+  const reached = await startStopping(config, short)
   const resend = async (): Promise<unknown> => {
     const { status, text } = await reached.post(register.batch, register.headers)
     return [status, text.match(/HTTP\/1\.1 201/g)?.length]

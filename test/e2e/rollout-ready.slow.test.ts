@@ -7,15 +7,13 @@ import { batchOf, postBatch } from '../support/batch-request.ts'
 import { startFaces } from './support/compared-faces.ts'
 import { startCompared } from './support/compared-partner.ts'
 import { journalFile } from './support/journal-file.ts'
-import { tuned } from '../support/tuned.ts'
 
 const SCHOOLS = 6
-const LEARNERS = 5
-const DAYS = 6
+const LEARNERS = 9
+const SESSIONS = 20
 
 /** What a small partner needs: 59 learners and days without a difference. */
 const rollout = { resendWindowMs: 1_000, evidence: { limit: 0.05, days: 0 } }
-const environment = tuned({ evidence: { records: 100, batches: 20, codes: 3 } })
 const compare = { percent: 100, settleMs: 100 }
 
 interface Advice {
@@ -25,13 +23,13 @@ interface Advice {
 }
 
 it('advises each step from the first comparison to v3, and v3 only with what was read back on V2', async () => {
-  const faces = await startFaces()
+  const faces = await startFaces({ scale: 'school' })
   const { learners, events, codes } = faces.samples
   const journal = journalFile()
   const partner = { stage: 'shadow', canary: { header: 'x-school' }, compare }
   const config = await rolloutFile(journal.url, { partner, rollout })
   const rolloutCommand = async (...words: string[]): Promise<string> => {
-    const { stdout, stderr } = await runCommand(['rollout', ...words, '--config', config], environment)
+    const { stdout, stderr } = await runCommand(['rollout', ...words, '--config', config])
     expect(stderr).toBe('')
     return stdout
   }
@@ -39,9 +37,9 @@ it('advises each step from the first comparison to v3, and v3 only with what was
     JSON.parse(await rolloutCommand('advise', 'acme', '--json')) as Advice
 
   let batches = 0
-  /** Registers of some days, two sessions apart, each of all schools; the last learner of a school is corrected. */
+  /** Registers of some sessions, each of all schools; the last learner of a school is corrected. */
   const takeRegisters = async (
-    days: readonly number[],
+    sessions: readonly number[],
     checksOfBatch: number,
     settings: object,
   ): Promise<void> => {
@@ -57,16 +55,16 @@ it('advises each step from the first comparison to v3, and v3 only with what was
       const headers = { ...batch.headers, ...sandboxHeaders, 'x-school': `school-${school}` }
       expect((await postBatch(adapter, { ...batch, headers })).status).toBe(200)
     }
-    for (const day of days)
+    for (const session of sessions)
       for (let school = 0; school < SCHOOLS; school += 1) {
         const marks = Array.from({ length: LEARNERS }, (_, at) => ({
           ...faces.mark(0, at === 0 ? { MinutesLate: 4 } : at === 1 ? { Comment: 'bus' } : {}),
           Learner: learners[school * LEARNERS + at],
-          AttendableEvent: events[2 * day],
-          SchoolAttendanceCode: codes[at % 3]?.id,
+          AttendableEvent: events[session],
+          SchoolAttendanceCode: codes[at % 4]?.id,
         }))
         await post(school, marks)
-        if (day === days[0] && school === 0) await post(school, [{ ...marks.at(-1), Comment: 'dentist' }])
+        if (session === sessions[0] && school === 0) await post(school, [{ ...marks.at(-1), Comment: 'dentist' }])
       }
     await settled((batches - before) * checksOfBatch)
     // What was seen is kept when the adapter stops.
@@ -80,12 +78,12 @@ it('advises each step from the first comparison to v3, and v3 only with what was
   expect(
     early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded')),
   ).toEqual([
-    expect.stringMatching(/^\d+ of 100 distinct records were seen on V2\.$/),
-    '7 of 20 batches were seen on V2.',
-    '30 of 59 learners and days were compared with V2.',
+    expect.stringMatching(/^\d+ of 1000 distinct records were seen on V2\.$/),
+    '7 of 100 batches were seen on V2.',
+    '54 of 59 learners and days were compared with V2.',
   ])
 
-  const others = Array.from({ length: DAYS - 1 }, (_, at) => at + 1)
+  const others = Array.from({ length: SESSIONS - 1 }, (_, at) => at + 1)
   await takeRegisters(others, 2, {})
   const ready = await vi.waitFor(
     async () => {
@@ -101,7 +99,7 @@ it('advises each step from the first comparison to v3, and v3 only with what was
     figures: {
       comparison: {
         check: 'reply',
-        pairs: DAYS * SCHOOLS * LEARNERS,
+        pairs: (SESSIONS * SCHOOLS * LEARNERS) / 2,
         schools: SCHOOLS,
         differing: 0,
         comparedShare: 1,
@@ -110,17 +108,17 @@ it('advises each step from the first comparison to v3, and v3 only with what was
   })
   await rolloutCommand('set', 'acme', 'canary', '--percent', '100', '--reason', 'advised')
 
-  const days = [0, ...others]
-  await takeRegisters(days, 0, {})
+  const sessions = [0, ...others]
+  await takeRegisters(sessions, 0, {})
   expect((await advise()).missing).toEqual([
     'Nothing that V3 served has been read back on V2 (0 of 59 learners and days, 0 of 0 days): partners[].check.v2 is the percentage that is.',
   ])
-  await takeRegisters(days, 1, { check: { v2: 100 } })
+  await takeRegisters(sessions, 1, { check: { v2: 100 } })
   const last = await advise()
   expect(last.missing).toEqual([])
   expect(last.figures.comparison).toMatchObject({
     check: 'readBack',
-    pairs: DAYS * SCHOOLS * LEARNERS,
+    pairs: (SESSIONS * SCHOOLS * LEARNERS) / 2,
     differing: 0,
   })
 })

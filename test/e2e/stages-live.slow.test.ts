@@ -70,10 +70,11 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   it('an instance that stood still while a step was committed starts no write on the old side', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
-    const { journal, partners, tuning } = stagedSettings(faces, url, 'shadow', { leaseMs: 2_000 })
+    const { journal, partners } = stagedSettings(faces, url, 'shadow')
     const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
     const upstreams = { v3: { baseUrl: faces.v3Url } }
-    const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners, tuning })
+    const config = { upstreams, journal: { ...journal, keys }, partners }
+    const pausing = await startStopping(config, { leaseMs: 2_000 })
     const operator = await operate(url, 'shadow', [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
     await ready(pausing.url)
     expect(await pausing.post(faces.batch('before'), sandboxHeaders)).toMatchObject({ status: 200 })
@@ -113,10 +114,11 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
-      const { journal, partners, tuning } = stagedSettings(faces, url, stage, { leaseMs: 2_000 })
+      const { journal, partners } = stagedSettings(faces, url, stage)
       const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
       const upstreams = { v3: { baseUrl: faces.v3Url } }
-      const pausing = await startStopping({ upstreams, journal: { ...journal, keys }, partners, tuning })
+      const config = { upstreams, journal: { ...journal, keys }, partners }
+      const pausing = await startStopping(config, { leaseMs: 2_000 })
       const operator = await operate(url, stage, [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
       await ready(pausing.url)
       const { headers, body } = faces.batch('arriving')
@@ -160,13 +162,11 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
     const stateDir = join(journalFile().url.slice('sqlite:'.length), '..')
-    const legacySettings = stagedSettings(faces, url, 'legacy', {
-      journal: { stateDir },
-      leaseMs: 1_000,
-    })
-    const legacy = await startAdapter(faces.v3Url, legacySettings)
-    const v3Settings = stagedSettings(faces, await postgres.createDatabase(), 'v3', { leaseMs: 1_000 })
-    const v3 = await startAdapter(faces.v3Url, v3Settings)
+    const legacySettings = stagedSettings(faces, url, 'legacy', { journal: { stateDir } })
+    const short = { leaseMs: 1_000 }
+    const legacy = await startAdapter(faces.v3Url, legacySettings, short)
+    const v3Settings = stagedSettings(faces, await postgres.createDatabase(), 'v3')
+    const v3 = await startAdapter(faces.v3Url, v3Settings, short)
     await vi.waitFor(
       () => expect(post(v3, faces.batch('before'))).resolves.toMatchObject({ status: 200 }),
       60_000,
@@ -182,7 +182,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       expect(await post(legacy, faces.batch('legacy'))).toMatchObject({ status: 200 })
       expect((await faces.faces()).get('legacy')).toBe('V2')
       await legacy.app.close()
-      const again = await startAdapter(faces.v3Url, legacySettings)
+      const again = await startAdapter(faces.v3Url, legacySettings, short)
       expect(await post(again, faces.batch('again'))).toMatchObject({ status: 200 })
       expect((await again.request('GET', '/readyz')).status).toBe(200)
       const without = await startAdapter(faces.v3Url, stagedSettings(faces, url, 'legacy'))

@@ -4,7 +4,7 @@ import { RawClient, requestText } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-const tuning = { slowClients: { uploadMs: 300, minBytesPerSecond: 100 } }
+const overrides = { slowClients: { uploadMs: 300, minBytesPerSecond: 100 } }
 
 it.each([
   ['a method that is not served', 'v3', 'POST /nothing', /^HTTP\/1\.1 405 /],
@@ -13,7 +13,7 @@ it.each([
 ] as const)('an upload that stalls after the answer to %s is closed', async (_name, stage, start, reply) => {
   const v2 = await startRawUpstream((_request, response) => void response.writeHead(401).end('{}'))
   const partners = [{ id: 'acme', match: { any: true }, stage }]
-  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners, tuning })
+  const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners }, overrides)
   const client = await RawClient.open(adapter.port)
   const fields = 'Content-Length: 100000\r\nContent-Encoding: gzip\r\n'
   client.send(requestText(start, fields, 'x'.repeat(1_000)))
@@ -22,7 +22,7 @@ it.each([
 
 it('a connection whose upload ends in time after its answer goes on', async () => {
   const v3 = await startRawUpstream((_request, response) => void response.end('{}'))
-  const adapter = await startAdapter(v3.url, { tuning })
+  const adapter = await startAdapter(v3.url, {}, overrides)
   const client = await RawClient.open(adapter.port, requestText('POST /nothing', 'Content-Length: 5\r\n'))
   await client.until('ADP_METHOD_NOT_ALLOWED')
   client.send(`later${requestText('GET /healthz', 'Connection: close\r\n')}`)

@@ -35,7 +35,6 @@ const ready: AdviceInput = {
   comparison: undefined,
   thresholds: {
     ...{ limit: 0.005, confidence: 0.95, schoolShare: 0.2, days: 5 },
-    ...{ records: 1_000, batches: 100, codes: 4, comparedShare: 0.9 },
   },
 }
 

@@ -1,4 +1,18 @@
 import { fileURLToPath } from 'node:url'
 
+import type { AppOverrides } from '../../src/app.ts'
+
+const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+
 /** The program as it was built. */
-export const mainOfCli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+export const mainOfCli = pathOf('../../dist/cli/main.js')
+
+/** The same program with the overrides of its adapter that its environment has, as does each process that it forks. */
+export const mainWithOverrides = pathOf('main-with-overrides.mjs')
+
+/** Returns the environment of a process of `mainWithOverrides`. */
+export const overridesIn = (
+  overrides: Pick<AppOverrides, 'acquireMs'> & { leaseMs?: number | undefined },
+): Record<string, string> => ({
+  ADAPTER_OVERRIDES: JSON.stringify(overrides),
+})

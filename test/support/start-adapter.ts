@@ -2,7 +2,6 @@ import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
 
 import { type App, type AppOverrides, type Config, createApp, parseConfig } from '../../src/index.ts'
-import { tuningOf } from '../../src/config/index.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 import type { OnEnd } from './end-of-file.ts'
 import { type Answer, startUpstream, type Upstream } from './scripted-upstream.ts'
@@ -41,15 +40,13 @@ export interface AdapterSettings {
   /** V2, where there is one. */
   readonly v2?: object
   readonly partners?: readonly object[]
-  /** What the test shortens (`src/config/schema.ts`). */
-  readonly tuning?: Parameters<typeof tuningOf>[0]
   readonly [section: string]: unknown
 }
 
 /** The configuration of such an adapter. */
 export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
-  const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], tuning, ...sections } = settings
-  const config = parseConfig({
+  const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
+  return parseConfig({
     listen: { port: 0 },
     journal: { url: 'none' },
     upstreams: { v3: { baseUrl: v3Url, ...v3 }, ...(v2 === undefined ? {} : { v2 }) },
@@ -59,7 +56,6 @@ export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Co
     })),
     ...sections,
   })
-  return { ...config, tuning: tuningOf(tuning) }
 }
 
 /**

@@ -44,9 +44,11 @@ describe('four half-sent batches of one client', () => {
 
   it('get 408 with nothing posted, and their bytes are given back', async () => {
     const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, {
-      tuning: { slowClients: { uploadMs: 400, minBytesPerSecond: 100 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      {},
+      { slowClients: { uploadMs: 400, minBytesPerSecond: 100 } },
+    )
     const slow = await crowd(adapter, 4, half(a))
     const timer = setInterval(() => {
       for (const one of slow) one.send('x')
@@ -66,9 +68,11 @@ describe('four half-sent batches of one client', () => {
 
   it('arrive slowly but fast enough, and are answered', async () => {
     const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url, {
-      tuning: { slowClients: { uploadMs: 300, minBytesPerSecond: 500 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      {},
+      { slowClients: { uploadMs: 300, minBytesPerSecond: 500 } },
+    )
     const { headers, body } = batchOf(flatRecords(2))
     const [one] = await crowd(
       adapter,
@@ -102,10 +106,11 @@ describe('clients that do not read their replies', () => {
     const upstream = await startUpstream((_seen, response) => {
       response.writeHead(200, { 'Content-Type': 'application/json' }).end(page)
     })
-    const adapter = await startAdapter(upstream.url, {
-      limits: { maxInFlightBytes: 24_000_000 },
-      tuning: { slowClients: { replyMs: 1_000, minBytesPerSecond: 100_000_000 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      { limits: { maxInFlightBytes: 24_000_000 } },
+      { slowClients: { replyMs: 1_000, minBytesPerSecond: 100_000_000 } },
+    )
     const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
     for (const own of [a, b]) await adapter.request('GET', path, { headers: own })
     const slow = await crowd(adapter, 2, '')
@@ -151,7 +156,7 @@ describe('the reply to a batch', () => {
 })
 
 it('a head that never ends is cut off with 408', async () => {
-  const adapter = await startAdapter('http://127.0.0.1:1', { tuning: { slowClients: { headersMs: 300 } } })
+  const adapter = await startAdapter('http://127.0.0.1:1', {}, { slowClients: { headersMs: 300 } })
   const [silent, slow] = await Promise.all([
     crowd(adapter, 1, ''),
     crowd(adapter, 1, 'GET /V3/x HTTP/1.1\r\nHost: x\r\n'),

@@ -8,6 +8,7 @@ import { batchOf, batchPath, flatRecords, readBatchReply } from '../support/batc
 import { missingBalancer, nginx, startBalancer } from '../support/load-balancers/start-balancer.ts'
 import { RawClient, requestText } from '../support/raw-client.ts'
 import { echoRecord, startUpstream } from '../support/scripted-upstream.ts'
+import type { AppOverrides } from '../../src/index.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { metric } from './support/crowd.ts'
 import { tails } from './support/later-bytes.ts'
@@ -27,14 +28,14 @@ const isRefused = (adapter: Adapter): boolean =>
   adapter.events().some(({ msg }) => msg === 'bytes after a request refused')
 
 /** The adapter in front of services that answer once it has refused the bytes behind the request. */
-async function startHeld(settings: object = {}) {
+async function startHeld(settings: object = {}, overrides: AppOverrides = {}) {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
     await released
     if (seen.url.includes('$batch')) response.end('the reply of V2')
     else void echoRecord(seen, response)
   })
-  const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, ...settings })
+  const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, ...settings }, overrides)
   const refused = async (): Promise<void> => {
     await expect.poll(() => isRefused(adapter)).toBe(true)
     release(undefined)
@@ -102,14 +103,14 @@ describe('bytes behind a batch do not replace its reply', () => {
   })
 
   it('a next request that does not end gets 408 after the reply', async () => {
-    const { adapter, refused } = await startHeld({ tuning: { slowClients: { headersMs: 200 } } })
+    const { adapter, refused } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + unfinished)
     await refused()
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
   it('a next request that is finished after its time is not served', async () => {
-    const { adapter, upstream, refused, release } = await startHeld({ tuning: { slowClients: { headersMs: 200 } } })
+    const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
     client.send(counted.slice(100))

@@ -59,9 +59,11 @@ describe('32 slow uploads of one client', () => {
 
   it('get 408, and 504 where a part of a write was sent on; their connections become free', async () => {
     const upstream = await startJudge()
-    const adapter = await startAdapter(upstream.url, {
-      tuning: { slowClients: { uploadMs: 400, minBytesPerSecond: 100 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      {},
+      { slowClients: { uploadMs: 400, minBytesPerSecond: 100 } },
+    )
     const [small] = await crowd(
       adapter,
       1,
@@ -88,7 +90,7 @@ describe('32 slow uploads of one client', () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
-    const adapter = await startAdapter(upstream.url, { tuning: { slowClients: { uploadMs: 200 } } })
+    const adapter = await startAdapter(upstream.url, {}, { slowClients: { uploadMs: 200 } })
     const reply = await adapter.request('PATCH', '/V3/LearnerPersonals', {
       headers: a,
       body: Buffer.alloc(20_000_000),
@@ -121,9 +123,11 @@ describe('32 slow readers', () => {
 
   it('are cut off, and their connections become free', async () => {
     const upstream = await startUpstream(large)
-    const adapter = await startAdapter(upstream.url, {
-      tuning: { slowClients: { replyMs: 400, minBytesPerSecond: 1_000_000 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      {},
+      { slowClients: { replyMs: 400, minBytesPerSecond: 1_000_000 } },
+    )
     const slow = await crowd(adapter, 4, '')
     for (const one of slow) {
       one.socket.pause()
@@ -137,9 +141,11 @@ describe('32 slow readers', () => {
 
   it('keep their reply as long as they read it fast enough', async () => {
     const upstream = await startUpstream(large)
-    const adapter = await startAdapter(upstream.url, {
-      tuning: { slowClients: { replyMs: 5_000, minBytesPerSecond: 1_000 } },
-    })
+    const adapter = await startAdapter(
+      upstream.url,
+      {},
+      { slowClients: { replyMs: 5_000, minBytesPerSecond: 1_000 } },
+    )
     const [one] = await crowd(adapter, 1, requestOf('GET /V3/large', a, 'Connection: close\r\n'))
     let received = 0
     one?.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
@@ -160,7 +166,7 @@ describe('connections', () => {
       held.push(() => response.end('{}'))
       return undefined
     })
-    const adapter = await startAdapter(upstream.url, { tuning: { acquireMs: 300 } })
+    const adapter = await startAdapter(upstream.url, {}, { acquireMs: 300 })
     await adapter.request('GET', '/V3/x', { headers: a })
     const slow = await crowd(adapter, 40, requestOf('GET /V3/held', a, 'Connection: close\r\n'))
     await upstream.arrived(1 + 28)

@@ -72,7 +72,7 @@ function runBackground(
   let [rules, rulesDay] = [new Map<string, OwnRules>(), '']
   const { baseUrl, timeouts } = config.upstreams.v3
   const connected = { connections: CONNECTIONS, timeouts, clock }
-  const reader = createV3Reader({ ...connected, acquireMs: config.tuning.acquireMs, baseUrl, nowMs })
+  const reader = createV3Reader({ ...connected, baseUrl, nowMs })
   const whole = createWholeReader(createReaderConnections(CONNECTIONS, timeouts), MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {

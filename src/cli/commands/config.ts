@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
 import { systemClock } from '../../clock.ts'
-import { createConfigJsonSchema, keysOf, loadConfig, warningsOf } from '../../config/index.ts'
+import { createConfigJsonSchema, loadConfig, warningsOf } from '../../config/index.ts'
 import { printConfig } from '../../config/yaml.ts'
 import { AdapterError } from '../../errors.ts'
 import { configOption, expectConfig } from '../options.ts'
@@ -67,5 +67,5 @@ async function checkConfigFile(given: string | undefined, { config, json }: Conf
 /** Prints the configuration of a file with its defaults and without its secrets. */
 async function printConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<void> {
   const loaded = await loadConfig(given ?? expectConfig(config))
-  console.log(json === true ? JSON.stringify(keysOf(loaded), null, 2) : printConfig(loaded).trimEnd())
+  console.log(json === true ? JSON.stringify(loaded, null, 2) : printConfig(loaded).trimEnd())
 }

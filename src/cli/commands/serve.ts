@@ -2,7 +2,7 @@ import cluster from 'node:cluster'
 
 import { type Command, Option } from 'commander'
 
-import type { App } from '../../app.ts'
+import type { App, AppOverrides } from '../../app.ts'
 import { toInternalError } from '../../app/background/calls.ts'
 import { createReload, type Reload } from '../../app/reload.ts'
 import { createWorkerWatch } from '../../app/watch-workers.ts'
@@ -37,7 +37,7 @@ MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info
 OpenTelemetry collector (docs/operations.md).`
 
 /** Adds `serve`: runs the adapter until a signal stops it. */
-export function addServe(command: Command): void {
+export function addServe(command: Command, _exitWith: unknown, overrides: AppOverrides): void {
   command
     .addOption(configOption('configuration file (YAML)'))
     .option('--v3 <url>', 'base address of the V3 service')
@@ -59,7 +59,7 @@ export function addServe(command: Command): void {
     .option('--console <port>', 'port of the web console for operators (default: none)', readPort)
     .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
     .addHelpText('after', examples)
-    .action(runServe)
+    .action((options: ServeOptions) => runServe(options, overrides))
 }
 
 /** The flags of `serve`; they override the file. */
@@ -77,7 +77,10 @@ interface ServeOptions {
 }
 
 /** Runs the adapter, in this process or in workers, until a signal stops it. */
-async function runServe({ config: path, workers, watch, logFormat, ...flags }: ServeOptions): Promise<void> {
+async function runServe(
+  { config: path, workers, watch, logFormat, ...flags }: ServeOptions,
+  overrides: AppOverrides,
+): Promise<void> {
   const lines = logFormat === 'text' ? await openTextLines() : undefined
   const openLogger = (worker?: number): Logger => {
     const opened = createLogger(readEnvironment().logLevel ?? 'info', lines, worker)
@@ -87,8 +90,8 @@ async function runServe({ config: path, workers, watch, logFormat, ...flags }: S
   if (cluster.isWorker) {
     const { createApp } = await import('../../app.ts')
     const tracing = await openConfiguredTracing()
-    await runWorker((config, overrides) =>
-      createApp(config, { logger: openLogger(overrides.worker), tracing, ...overrides }),
+    await runWorker((config, own) =>
+      createApp(config, { logger: openLogger(own.worker), tracing, ...overrides, ...own }),
     )
     return
   }
@@ -119,7 +122,10 @@ async function runServe({ config: path, workers, watch, logFormat, ...flags }: S
   const config = await load()
   let current = config
   if (workers > 1) checkJournal(config, workers)
-  const start = workers > 1 ? () => startInWorkers(config, workers, logger) : () => startHere(config, logger)
+  const start =
+    workers > 1
+      ? () => startInWorkers(config, workers, logger)
+      : () => startHere(config, { ...overrides, logger })
   await runUntilStopped(async (onClose) => {
     const adapter = await start()
     onClose(() => adapter.stop())
@@ -159,9 +165,9 @@ interface Adapter {
   readonly consoleData: ReturnType<App['consoleData']>
 }
 
-async function startHere(config: Config, logger: Logger): Promise<Adapter> {
+async function startHere(config: Config, overrides: AppOverrides): Promise<Adapter> {
   const { createApp } = await import('../../app.ts')
-  const app = createApp(config, { logger, tracing: await openConfiguredTracing() })
+  const app = createApp(config, { tracing: await openConfiguredTracing(), ...overrides })
   const { url } = await app.listen()
   keepServing(app.onUnhandled)
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }

@@ -50,7 +50,7 @@ export async function giveAdvice(
   if (snapshot === undefined || store === undefined)
     return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
   const { nowMs } = snapshot
-  const { rollout, tuning } = config
+  const { rollout } = config
   const note = parseNote(await store.readText(seenName(partner)))
   const kept = (await store.evidence.read(partner)).find(
     ({ scope }) => scope.revision === view.revision && scope.stage === from.stage,
@@ -68,7 +68,7 @@ export async function giveAdvice(
     unreadable: unreadableOf(kept),
     // What was counted at another share is no reason to go on.
     guards,
-    coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, tuning, nowMs),
+    coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, nowMs),
     quietUntilMs: quietUntil(
       snapshot.partners.get(partner)?.state,
       await store.unrecorded(partner),
@@ -84,7 +84,7 @@ export async function giveAdvice(
     lost: movesToV3(from, to) ? await store.lost() : [],
     pending: view.pending !== undefined,
     comparison: check && toFigures(kept, check, rollout.evidence),
-    thresholds: { ...rollout.evidence, ...tuning.evidence },
+    thresholds: rollout.evidence,
   })
   const guardAlarm = guards.kind === 'alarm' ? describeAlarm(guards.figures) : undefined
   return { from, to, ...advice, guardAlarm }
@@ -135,18 +135,19 @@ export interface CoolDown {
 
 /** Rows of the audit trail among which that of the guard is looked for. */
 const ROWS = 200
+/** How long a partner that a guard took back stays back, unless the step forward has `--despite-hold`. */
+const COOL_DOWN_MS = 3_600_000
 
 /** The act of a guard that speaks against a step forward; undefined: there is none, or its cool-down is over. */
 export async function readCoolDown(
   store: Pick<RolloutStore, 'history'>,
   partner: string,
-  { coolDownMs }: Pick<Config['tuning'], 'coolDownMs'>,
   nowMs: number,
 ): Promise<CoolDown | undefined> {
   const rows = await store.history({ partner, limit: ROWS })
   const row = rows.findLast(({ by }) => by === GUARD_NAME)
-  if (row === undefined || nowMs >= row.atMs + coolDownMs) return undefined
-  return { untilMs: row.atMs + coolDownMs, finding: row.reason }
+  if (row === undefined || nowMs >= row.atMs + COOL_DOWN_MS) return undefined
+  return { untilMs: row.atMs + COOL_DOWN_MS, finding: row.reason }
 }
 
 /** Advice as `rollout show --json` prints it. */

@@ -15,6 +15,7 @@ import {
   driveApproved,
   driveForward,
   type DriveOptions,
+  DRAIN_MS,
 } from '../../rollout/store/drive-change.ts'
 import type { Change } from '../../rollout/store/changes.ts'
 import { giveAdvice, movesToV3, readCoolDown } from './advice.ts'
@@ -193,7 +194,7 @@ async function take(
   const view = viewKnown(partner, config, snapshot)
   const beforeForward: Changing['beforeForward'] = async (to) => {
     if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
-    const held = await readCoolDown(store, partner, config.tuning, snapshot.nowMs)
+    const held = await readCoolDown(store, partner, snapshot.nowMs)
     if (held !== undefined && despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
     // A step that waits for its approval is no other change.
     const asked = { ...view, pending: undefined }
@@ -217,7 +218,7 @@ async function take(
     return actor
   }
   const driving = {
-    drainMs: config.tuning.stageDrainMs,
+    drainMs: DRAIN_MS,
     clock: systemClock,
     signal,
     ...(onWaiting === undefined ? {} : { onWaiting }),

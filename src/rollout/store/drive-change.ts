@@ -28,6 +28,8 @@ type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonl
  */
 export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 
+/** The longest wait of an operator's step forward for the instances to drain. */
+export const DRAIN_MS = 10_000
 /** Between two reads of the acknowledgements. */
 const EVERY_MS = 100
 /** A change outlives its bound by so much, so that its last commit is not too late. */

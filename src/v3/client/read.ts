@@ -71,7 +71,7 @@ interface V3ReaderOptions extends V3ClientOptions {
   /** Parses pages of up to 16 MiB at once, whatever they hold, for a program without waiting clients. Default false. */
   readonly wholePages?: boolean
   /** Maximum wait for a connection in ms. Default 10,000. */
-  readonly acquireMs?: number
+  readonly acquireMs?: number | undefined
   /** Called if a read gets no connection. */
   readonly onRefusal?: (reason: Refusal) => void
 }

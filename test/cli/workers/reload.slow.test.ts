@@ -10,7 +10,6 @@ import { makeFolder } from '../../journal/open-sqlite.ts'
 import { fixed, sandboxHeaders, startSandbox } from '../../sandbox/start-sandbox.ts'
 import { batchPath } from '../../support/batch-request.ts'
 import { runs } from '../../support/long-run.ts'
-import { tuned } from '../../support/tuned.ts'
 import { ownFile } from '../own-file.ts'
 import { type RunningCli, startCli } from '../run-cli.ts'
 
@@ -30,7 +29,7 @@ interface Served {
 }
 
 /** `serve` with a file whose partner is at its first revision. */
-async function serve(v3: string, options: readonly string[], tuning: object = {}): Promise<Served> {
+async function serve(v3: string, options: readonly string[]): Promise<Served> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
   const write = async (revision: number, more: object = {}): Promise<void> => {
@@ -60,7 +59,7 @@ async function serve(v3: string, options: readonly string[], tuning: object = {}
     await rename(`${file}~`, file)
   }
   await write(1)
-  const env = { JOURNAL_KEY: randomBytes(32).toString('base64'), V3_KEY: 'sandbox', ...tuned(tuning) }
+  const env = { JOURNAL_KEY: randomBytes(32).toString('base64'), V3_KEY: 'sandbox' }
   const cli = startCli(['serve', '--config', file, ...options], env)
   onTestFinished(async () => {
     await cli.stop()
@@ -186,7 +185,7 @@ test('a faulty file changes nothing, its faults are logged, and signals in a row
 
 test('a worker that cannot take a configuration is replaced by one that has what the others have', async () => {
   const sandbox = await startSandbox()
-  const served = await serve(sandbox.url, ['--workers', '2'], { workerReloadMs: 8_000 })
+  const served = await serve(sandbox.url, ['--workers', '2'])
   const { pid } = await served.cli.logged({ msg: 'worker started', worker: 2 })
   process.kill(Number(pid), 'SIGSTOP')
   await served.write(2)

@@ -46,11 +46,6 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly response: RawMessage | undefined
 }
 
-/** The limits of a case as members of an adapter's settings: one of them is no key of the configuration. */
-export function limitSettings({ maxPartBytes, ...limits }: Readonly<Record<string, number>>) {
-  return { limits, tuning: maxPartBytes === undefined ? {} : { maxPartBytes } }
-}
-
 const isBatch = ({ request }: Fixture): boolean => /^POST \S*\/(?:\$|%24)batch /i.test(request.startLine)
 
 /** The batches among all folders, in the order of their names; `others`: what is not sent to `$batch`. */

@@ -42,11 +42,10 @@ export function stagedSettings(
   { v2Url }: Pick<TwoFaces, 'v2Url'>,
   journalUrl: string,
   stage: Stage,
-  more: { readonly journal?: object; readonly leaseMs?: number } = {},
+  more: { readonly journal?: object } = {},
 ) {
   return {
     journal: { url: journalUrl, ...more.journal },
-    tuning: more.leaseMs === undefined ? {} : { leaseMs: more.leaseMs },
     partners: [{ id: 'acme', match: { any: true }, stage, v2: { baseUrl: v2Url } }],
   }
 }

@@ -9,8 +9,7 @@ import { onTestFinished, vi } from 'vitest'
 
 import { type Failpoint, failpointVariable, formatFailpoint } from '../../faults/failpoints/failpoint.ts'
 import { type BatchText, batchPath } from '../../support/batch-request.ts'
-import { mainOfCli } from '../../support/main-of-cli.ts'
-import { tuned } from '../../support/tuned.ts'
+import { mainWithOverrides, overridesIn } from '../../support/main-of-cli.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
 
@@ -36,20 +35,20 @@ export interface StoppingAdapter {
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration and a tuning; with `failpoint` it stops itself at that moment. */
+/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. */
 export async function startStopping(
-  { tuning, ...config }: Readonly<Record<string, unknown>> & { readonly tuning?: object },
-  failpoint?: Failpoint,
+  config: object,
+  { failpoint, leaseMs }: { readonly failpoint?: Failpoint; readonly leaseMs?: number } = {},
 ): Promise<StoppingAdapter> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-stopping-'))
   const file = join(folder, 'markbridge.yaml')
   writeFileSync(file, JSON.stringify({ listen: { port: 0 }, ...config }))
   const preload = failpoint === undefined ? [] : ['--import', path('test/faults/failpoints/preload.ts')]
-  const child = spawn(process.execPath, [...preload, mainOfCli, 'serve', '--config', file], {
+  const child = spawn(process.execPath, [...preload, mainWithOverrides, 'serve', '--config', file], {
     env: {
       ...process.env,
       JOURNAL_KEY: journalKey,
-      ...tuned(tuning),
+      ...overridesIn({ leaseMs }),
       [failpointVariable]: formatFailpoint(failpoint),
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -70,7 +70,7 @@ export interface ScenarioStages {
   readonly operators: number
   /** Between two changes of an operator, at most. */
   readonly gapMs: number
-  /** `stageDrainMs` of the tuning. */
+  /** How long a step forward waits for the instances to drain. */
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
   readonly resendWindowMs: number

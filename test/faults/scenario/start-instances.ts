@@ -12,7 +12,7 @@ import { type FaultProxy, startFaultProxy } from '../proxy/fault-proxy.ts'
 import { type KillPlan, startSupervisor, type Supervisor } from '../supervisor/supervisor.ts'
 import { countOpen } from './open-records.ts'
 import { PARTNER, type Scenario } from './scenario.ts'
-import { tuned } from '../../support/tuned.ts'
+import { overridesIn } from '../../support/main-of-cli.ts'
 
 /** Adapters that share one store. */
 export interface Instances {
@@ -94,8 +94,10 @@ export async function startInstances(
     const clock = clocks[store === 'sqlite' ? 0 : number]
     const { imports, env } =
       scenario.clock === undefined ? { imports: [], env: {} } : clockSettings(scenario.clock, clock ?? '')
-    const tuning = { leaseMs, stageDrainMs: scenario.stages?.drainMs }
-    const settings = { imports: [...imports, ...(scenario.imports ?? [])], env: { ...env, ...tuned(tuning) } }
+    const settings = {
+      imports: [...imports, ...(scenario.imports ?? [])],
+      env: { ...env, ...overridesIn({ leaseMs }) },
+    }
     const args = ['--workers', String(scenario.workers ?? 1)]
     supervisors.push(await startSupervisor({ config, plan, args, logFile: logFileOf(number), ...settings }))
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-import { mainOfCli } from '../../support/main-of-cli.ts'
+import { mainWithOverrides } from '../../support/main-of-cli.ts'
 import { type Failpoint, failpointVariable, formatFailpoint } from '../failpoints/failpoint.ts'
 
 const preload = fileURLToPath(new URL('../failpoints/preload.ts', import.meta.url))
@@ -44,14 +44,18 @@ export function startLife({ configFile, args, failpoint, imports = [], env, logF
   const startedMs = performance.now()
   const modules = failpoint === undefined ? imports : [...imports, preload]
   const loaded = modules.flatMap((path) => ['--import', path])
-  const child = spawn(process.execPath, [...loaded, mainOfCli, 'serve', '--config', configFile, ...args], {
-    env: {
-      ...process.env,
-      ...env,
-      [failpointVariable]: formatFailpoint(failpoint),
+  const child = spawn(
+    process.execPath,
+    [...loaded, mainWithOverrides, 'serve', '--config', configFile, ...args],
+    {
+      env: {
+        ...process.env,
+        ...env,
+        [failpointVariable]: formatFailpoint(failpoint),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  )
   let log = ''
   child.stderr.on('data', (chunk: Buffer) => {
     if (logFile !== undefined) appendFileSync(logFile, chunk)

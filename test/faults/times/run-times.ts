@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { tuningOf } from '../../../src/config/index.ts'
 import { type App, createApp, parseConfig } from '../../../src/index.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
@@ -252,7 +251,7 @@ async function startInstances(
   const bodyProfile = random.chance(0.85) ? 'full' : 'minimal'
   const [areStepped, areRestarted] = [random.chance(0.5), random.chance(0.4)]
   const start = async (index: number, port: number): Promise<{ app: App; port: number }> => {
-    const keys = parseConfig({
+    const config = parseConfig({
       listen: { port },
       upstreams: {
         v3: { baseUrl: urls.v3, timeouts },
@@ -267,14 +266,13 @@ async function startInstances(
         },
       ],
     })
-    const config = { ...keys, tuning: tuningOf({ leaseMs: 2_000 }) }
     const { logFile } = urls
     const logger =
       logFile === undefined
         ? createLogger('silent')
         : createLogger('info', { write: (line) => appendFileSync(logFile, `${index} ${line}`) })
     const nowMs = (): number => Date.now() + (offsets[index] ?? 0)
-    const app = createApp(config, { logger, backgroundNice: 0, nowMs })
+    const app = createApp(config, { logger, backgroundNice: 0, leaseMs: 2_000, nowMs })
     return { app, port: (await app.listen()).port }
   }
   const apps = await Promise.all(offsets.map((_, index) => start(index, 0)))

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
-import { tuned } from '../../support/tuned.ts'
+import { mainWithOverrides, overridesIn } from '../../support/main-of-cli.ts'
 
 /** The partners, each a way that requests take: those with a token of their own are several, since a token is asked for once at a time. */
 const tokens = Array.from({ length: 8 }, (_, n) => `token${n}`)
@@ -42,12 +42,13 @@ export async function startStage(service: string): Promise<Stage> {
   const config = join(folder, 'markbridge.yaml')
   await writeFile(config, JSON.stringify(settingsFor(service, join(folder, 'journal.db'))))
   const watch = fileURLToPath(new URL('watch-turns.mjs', import.meta.url))
-  const adapter = startCli(['serve', '--config', config], {
-    ...tuned({ acquireMs: 2_000 }),
+  const env = {
+    ...overridesIn({ acquireMs: 2_000 }),
     MARKBRIDGE_LOG_LEVEL: 'error',
     NODE_OPTIONS: `--import ${watch}`,
     ODD_SECRET: 'secret',
-  })
+  }
+  const adapter = startCli(['serve', '--config', config], env, mainWithOverrides)
   const port = Number(/:(\d+)\n/.exec(await adapter.until(/ready \S+\n/))?.[1])
   let asked = 0
   let crash: string | undefined
