@@ -200,7 +200,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const v2 = await startUpstream(replyWith(200, 'é, and no batch reply\r\n', { 'X-Of-V2': 'kept' }))
     const sides = { v2Url: v2.url }
     const url = await postgres.createDatabase()
-    const running = await startAdapter(faces.v3Url, stagedSettings(sides, url, 'legacy', { leaseMs: 1_000 }))
+    const running = await startAdapter(faces.v3Url, stagedSettings(sides, url, 'legacy'), { leaseMs: 1_000 })
     const operator = await operate(url, 'legacy')
     for (const stage of ['shadow', 'canary'] as const)
       expect(await operator.forward(stage)).toMatchObject({ kind: 'committed' })
