@@ -52,7 +52,7 @@ export type Replied =
 
 /** Takes what happens to an exchange. Nothing that it does changes the exchange. */
 export interface ExchangeObserver {
-  /** Bytes of the reply of which it wants a copy; 0: it wants none. */
+  /** Bytes of the reply that the copy for the observer may have; 0 if it wants none. With a copy, it is also given the body of a write that V2 serves. */
   readonly copyBytes: number
   /** A write was read; undefined: it cannot be read, and V2 serves it as it is. */
   decoded(plan: Plan | undefined): void

@@ -67,7 +67,7 @@ interface Background {
   readonly comparison: LiveComparison
   /** Another configuration is in use. */
   reload(config: Config): void
-  /** Ends all checks and writes what waits, for some seconds. May be called twice. */
+  /** Ends all checks within some seconds. May be called twice. */
   close(): Promise<void>
 }
 

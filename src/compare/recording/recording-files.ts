@@ -31,15 +31,14 @@ export function toFiles(exchange: RecordedExchange): RecordingFiles {
     ...pairsOf(request),
     ...(isWrite ? [['Content-Length', String(request.body.length)] as const] : []),
   ] as const
-  const note: z.infer<typeof noteForm> = {
-    ...{ kind, receivedAt: new Date(receivedMs).toISOString(), durationMs: Math.round(durationMs) },
-  }
+  const receivedAt = new Date(receivedMs).toISOString()
+  const note: z.infer<typeof noteForm> = { kind, receivedAt, durationMs: Math.round(durationMs) }
   // The length is that of the connection, and the body was decompressed.
   const replyFields = pairsOf(reply).filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
   return new Map([
     ['request.http', message(`${isWrite ? 'POST' : 'GET'} ${target} HTTP/1.1`, fields, request.body)],
     ['response.http', message(`HTTP/1.1 ${reply.status} ${reply.reason}`, replyFields, reply.body)],
-    ['recording.json', Buffer.from(`${JSON.stringify(note, null, 2)}\n`)],
+    ['recording.json', Buffer.from(JSON.stringify(note))],
   ])
 }
 

@@ -12,10 +12,6 @@ export const markers = {
   learner: 'ab0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
   event: 'cd0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
   comment: 'Markcomment',
-  escaped: 'Markescaped',
-  name: 'Markname',
-  member: 'Markmember',
-  number: '8151623421',
   preamble: 'Markpreamble',
   contentId: 'Markcontentid',
   record: 'ef0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
@@ -31,17 +27,13 @@ export const credentials: readonly string[] = [
   markers.cookie,
 ]
 
-const escapedText = Array.from(
-  markers.escaped,
-  (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-).join('')
 const batchId = 'batch_36522ad7-fc75-4b56-8c71-56071383e77b'
 const changesetId = 'changeset_77162fcd-b8da-41ac-a9f8-9357efbbd621'
 
-export const markedRecord =
+const markedRecord =
   `{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Present":true,"Absent":false,"Learner":"${markers.learner}",` +
   `"AttendableEvent":"${markers.event}","SchoolAttendanceCode":"9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a","MinutesLate":5,` +
-  `"Comment":"${markers.comment} ${escapedText}","${markers.member}":{"Name":"${markers.name}","Number":${markers.number}}}`
+  `"Comment":"${markers.comment}"}`
 
 /** `brokenAt`: the body is cut there, so that it cannot be decoded. */
 export function markedBody(brokenAt?: number): Buffer {
@@ -74,7 +66,7 @@ export function markedBody(brokenAt?: number): Buffer {
 export function markedReply(): Buffer {
   const part =
     `{"@odata.context":"https://v2.example/V2/Attendance/$metadata#AttendanceRecords/$entity","ExternalID":"${markers.record}",` +
-    `"Learner":"${markers.learner}","RecordedOn":"2026-09-07T08:40:01Z","Comment":"${markers.comment} ${markers.escaped}"}`
+    `"Learner":"${markers.learner}","RecordedOn":"2026-09-07T08:40:01Z","Comment":"${markers.comment}"}`
   const lines = [
     '--batchresponse_1',
     'Content-Type: application/http',
