@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 
-import { recordTypes, toRecordEntity } from '../src/sandbox/attendance/record.ts'
+import { toRecordEntity } from '../src/sandbox/attendance/record.ts'
 import { augmentedRows } from '../src/sandbox/attendance/rows.ts'
 import { readOptions } from '../src/sandbox/options.ts'
 import { openSchool } from '../src/sandbox/school.ts'
@@ -37,7 +37,7 @@ function augmented(): Numbers {
   const startedMs = performance.now()
   const ids = new Set(learners.map(({ externalId }) => externalId))
   const rows = [...augmentedRows(school, { bounds: { ...bounds, learners: ids } })]
-  const entities = rows.map(({ view }) => toRecordEntity(view, recordTypes.documented))
+  const entities = rows.map(({ view }) => toRecordEntity(view))
   const bytes = Buffer.byteLength(JSON.stringify(entities))
   return { rows: rows.length, bytes, ms: performance.now() - startedMs }
 }

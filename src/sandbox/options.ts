@@ -3,17 +3,13 @@ import { z } from 'zod'
 import { listFaults, readValues } from '../config/index.ts'
 import { bytes } from '../config/values.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
-import { learnerSets, securityDomains } from './learner/learner-sets.ts'
+import { securityDomains } from './learner/learner-sets.ts'
 
-/** One of the known names; the others are named by their nearest one (config/parse.ts reads `known`). */
-const oneOf = (known: readonly string[], what: string) =>
-  z.string().refine((name) => known.includes(name), { error: `must be ${what}`, params: { known } })
-
-const domain = oneOf(securityDomains, 'a permission of the service')
-const entitySet = oneOf(
-  learnerSets.flatMap(({ name, aliases }) => [name, ...aliases]),
-  'an entity set of the learner domains',
-)
+/** A known security domain. The message for another one names the nearest (config/parse.ts reads `known`). */
+const domain = z.string().refine((name) => securityDomains.includes(name), {
+  error: 'must be a permission of the service',
+  params: { known: securityDomains },
+})
 
 /** Subscription keys. */
 const keys = z.array(z.string().min(1))
@@ -60,16 +56,10 @@ export const sandboxFileSchema = z.strictObject({
   scale: z.enum(['class', 'school']).default('class'),
   db: z.string().min(1).default(':memory:'),
   now: z.iso.datetime({ offset: true, error: 'must be a date and time with offset' }).optional(),
-  control: z.boolean().default(true),
   onExisting: z.enum(['replace', 'duplicate', 'conflict']).default('replace'),
-  typeNames: z.enum(['documented', 'later']).default('documented'),
   pageSize: z.int().positive().default(1000),
   maxDays: z.int().positive().default(90),
   batch: z.boolean().default(true),
-  contextUrl: z
-    .url({ protocol: /^https?$/, error: 'must be an absolute URL that begins with http:// or https://' })
-    .optional(),
-  unavailable: z.array(entitySet).default([]),
   ...callers,
   maxBodyBytes: bytes.prefault('32MiB'),
 })

@@ -57,10 +57,9 @@ export interface SandboxHooks {
  *
  * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
  * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a fixed clock; default the
- * machine's clock; it decides ages, roll states, years and how far registers are filled in), `control` true (`/_sandbox`, loopback only), `onExisting` 'replace' | 'duplicate' | 'conflict' (what
- * POST does on a marked session), `typeNames` 'documented' | 'later' (type texts of references in reads), `pageSize` 1000,
- * `maxDays` 90 (longest range of an attendance read), `batch` true (whether V3 has `$batch`),
- * `contextUrl` (a service root that `@odata.context` names instead of the one that was called, as the real service does), `unavailable` [] (entity sets that answer 501), `maxBodyBytes` 32 MiB.
+ * machine's clock; it decides ages, roll states, years and how far registers are filled in), `onExisting` 'replace' | 'duplicate' |
+ * 'conflict' (what POST does on a marked session), `pageSize` 1000, `maxDays` 90 (longest range of an attendance read), `batch` true
+ * (whether V3 has `$batch`), `maxBodyBytes` 32 MiB.
  * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
  * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
  * `v2Port` (0: any free one) gives the V2 face a port of its own, which the first port then does not serve, with faults of its own; `v2`
@@ -83,7 +82,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     },
   }
   const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
-  const { seed, control, maxBodyBytes, contextUrl, host, port, v2Port } = settings
+  const { seed, maxBodyBytes, host, port, v2Port } = settings
   const service = createService(school)
   const { valueRules, legacyForm, differences } = school
   const plans: FaultPlan[] = []
@@ -111,9 +110,9 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
     }
     return createHttpPort(
       {
-        ...{ ...gateway, faults, maxBodyBytes, contextUrl },
+        ...{ ...gateway, faults, maxBodyBytes },
         service: service({ serves, disturb: faults.strikeInside }),
-        control: control ? createControlRoutes({ school, settings, reset }) : undefined,
+        control: createControlRoutes({ school, settings, reset }),
         onError: hooks.onError ?? (() => undefined),
       },
       { host, ...address },

@@ -56,11 +56,7 @@ test('the example of a configuration file is one', async () => {
     example.replace('{ env: APP_SECRET }', `{ file: "${folder}/secret" }`),
   )
   const options = await loadValues(join(folder, 'sandbox.yaml'), sandboxFileSchema)
-  expect(options).toMatchObject({
-    keys: ['partner-key'],
-    clients: [{ secret: 'own-secret' }],
-    typeNames: 'later',
-  })
+  expect(options).toMatchObject({ keys: ['partner-key'], clients: [{ secret: 'own-secret' }] })
 })
 
 test('the example of two gateways is one', async () => {

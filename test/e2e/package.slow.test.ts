@@ -113,11 +113,8 @@ test('its types resolve as those of a module of Node.js', async () => {
   await writeFile(
     join(folder, 'embed.ts'),
     `import { createApp, createSandbox, parseConfig, type App, type Sandbox } from 'markbridge'
-import { parseFilter, type ModelIndex } from 'markbridge/odata'
 const config = parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
 export const started: [App, Sandbox] = [await createApp(config), createSandbox()]
-export const parse: typeof parseFilter = parseFilter
-export type Model = ModelIndex
 `,
   )
   const options = '--noEmit --strict --target es2024 --module nodenext --typeRoots types --types node'

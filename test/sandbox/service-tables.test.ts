@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { credentials, shareSandbox } from './share-sandbox.ts'
+import { shareSandbox } from './share-sandbox.ts'
 import type { Rows } from './share-sandbox.ts'
-import { fixed, startSandbox } from './start-sandbox.ts'
+import { fixed } from './start-sandbox.ts'
 
 // The table of service.md 1.1, with the address forms of service-facts 13, written down here once more: what the sandbox
 // serves is compared with it, not with its own model.
@@ -183,21 +183,4 @@ describe('the expand lists of service.md 1.1', () => {
         expect.objectContaining({ EnrolmentStatus: expect.anything() as unknown }),
       ])
   })
-})
-
-test('what is not currently available says so at each of its addresses, to those who may have it', async () => {
-  const { request } = await startSandbox({
-    unavailable: ['LearnerRegistrations', 'LearnerWelfares'],
-    tokens: [{ token: 'none', domains: [] }],
-  })
-  const ask = (path: string, token: string) => request('GET', path, { headers: credentials(token) })
-  const paths = ['/V3/LearnerRegistrations', '/V2/LearnerRegistations', '/V1/LearnerWelfares']
-  for (const path of paths.flatMap((one) => [one, `${one}(${fixed.learner})`])) {
-    expect(await ask(path, 'sandbox')).toMatchObject({
-      status: 501,
-      text: '{"error":{"code":"NotAvailable","message":"This sub domain is not currently available."}}',
-    })
-    expect((await ask(path, 'none')).status).toBe(403)
-  }
-  expect((await ask('/V1/LearnerGrants', 'sandbox')).status).toBe(200)
 })

@@ -19,7 +19,7 @@ Key and bearer "sandbox" are always accepted. GET /_sandbox/samples lists ids to
 try, GET /_sandbox/effects lists every accepted write, POST /_sandbox/reset
 restores the seeded state. A school (720 learners, over 680,000 marks) is built
 once and stored in a file. docs/sandbox.md describes the file of options:
-callers, permissions, unavailable sub domains.`
+callers and their permissions.`
 
 /** Adds `sandbox`: runs the stand-in service until a signal stops it. */
 export function addSandbox(command: Command): void {
@@ -46,7 +46,6 @@ export function addSandbox(command: Command): void {
       'answer 429 above this rate for each key (default: no limit)',
       readCount,
     )
-    .option('--no-control', 'disable the /_sandbox routes')
     .addHelpText('after', examples)
     .action(async ({ options, ...all }: SandboxFlags, command: Command) => {
       const flags = Object.entries(all).filter(([name]) => command.getOptionValueSource(name) === 'cli')

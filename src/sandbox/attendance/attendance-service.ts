@@ -7,7 +7,7 @@ import { type QueryContext, readQuery } from '../query/compile-query.ts'
 import { type Collection, listedRows, readCollection } from '../query/read-collection.ts'
 import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
-import { recordTypes, toRecordEntity } from './record.ts'
+import { toRecordEntity } from './record.ts'
 import {
   changedRecords,
   codeEntities,
@@ -31,7 +31,7 @@ export function createAttendanceService(
   const face: RecordFace = {
     name: 'V3',
     typeName: `${serviceNamespace}.AttendanceRecord`,
-    toEntity: ({ view }) => toRecordEntity(view, recordTypes[school.settings.typeNames]),
+    toEntity: ({ view }) => toRecordEntity(view),
     post: (request) => postRecord(school, request),
   }
   const histories = (since?: number): ServedSet =>

@@ -53,14 +53,10 @@ interface RecordTypes {
 }
 
 const { Attendee, Event, AttendanceCode } = referenceTypes
-/** The two sets of type texts that the service was seen to use: as documented, and as in a later sample (service-facts 5). */
-export const recordTypes: Readonly<Record<'documented' | 'later', RecordTypes>> = {
-  documented: { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] },
-  later: { attendee: Attendee[0], event: Event[1], code: AttendanceCode[1] },
-}
+const documentedTypes: RecordTypes = { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] }
 
 /** The record as the service shows it, fields in the order of service.md 2.10. */
-export function toRecordEntity(view: RecordView, types: RecordTypes): Record<string, Json> {
+export function toRecordEntity(view: RecordView, types = documentedTypes): Record<string, Json> {
   const by = view.recordedBy
   return {
     ExternalID: view.externalId,

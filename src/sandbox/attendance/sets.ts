@@ -8,7 +8,7 @@ import type { ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
 import type { Face, MarkChange } from '../store/marks.ts'
 import { boundsOf, filterRequired, refuseWideRange, unbounded } from './read-bounds.ts'
-import { recordTypes, type RecordView, toRecordEntity } from './record.ts'
+import { type RecordView, toRecordEntity } from './record.ts'
 import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition } from './rows.ts'
 
 /** How a face shows attendance records, and takes them. */
@@ -108,7 +108,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {
     const view = historyView(school, change)
     if (view === undefined) return []
-    const { ExternalID, ...rest } = toRecordEntity(view, recordTypes.documented)
+    const { ExternalID, ...rest } = toRecordEntity(view)
     return [{ ExternalID: ExternalID ?? null, AttendanceRecord: change.mark.externalId, ...rest }]
   })
 }

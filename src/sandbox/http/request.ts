@@ -15,8 +15,6 @@ export interface ServiceRequest {
   /** Scheme and authority by which the client reached the sandbox; links in answers begin with it. */
   readonly origin: string
   readonly principal: Principal
-  /** Service root that `@odata.context` names; undefined: the one that was called (service-facts 14). */
-  readonly contextUrl: string | undefined
   /** Reads see nothing that was written after this effect (a stale read); undefined: everything. */
   readonly asOf: number | undefined
   /** The wait before each request of a V3 batch, ms; undefined: none. */
@@ -94,8 +92,8 @@ export interface RoutedRequest extends ServiceRequest {
 }
 
 /** The service root that `@odata.context` of an answer names. */
-export function contextRoot({ route, contextUrl, origin }: RoutedRequest): string {
-  return contextUrl ?? `${origin}${route.root}`
+export function contextRoot({ route, origin }: RoutedRequest): string {
+  return `${origin}${route.root}`
 }
 
 /** The face of the service that a path belongs to: attendance at V1 and V2 is the legacy one. */

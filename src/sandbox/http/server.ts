@@ -19,11 +19,9 @@ export interface PortParts {
   /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
   readonly service: PortService
-  /** Routes under `/_sandbox`; undefined: switched off. */
-  readonly control: express.Router | undefined
+  /** Routes under `/_sandbox`. */
+  readonly control: express.Router
   readonly maxBodyBytes: number
-  /** Service root that `@odata.context` names, where it is not the one that was called. */
-  readonly contextUrl: string | undefined
   readonly faults: FaultPlan
   /** Called with internal errors of the sandbox; the client only gets a 500. */
   readonly onError: (error: unknown) => void
@@ -37,7 +35,7 @@ function createApp(parts: PortParts): Express {
   app.disable('x-powered-by')
   app.disable('etag')
   app.get(['/healthz', '/readyz'], (_request, response) => void response.json({ status: 'ok' }))
-  if (parts.control !== undefined) app.use('/_sandbox', parts.control)
+  app.use('/_sandbox', parts.control)
   const { issueToken } = parts
   if (issueToken !== undefined) {
     // Any prefix; the identity service has a host of its own.
@@ -121,8 +119,7 @@ async function answer(
       contentEncoding: request.headers['content-encoding'],
       contentLength: request.headers['content-length'],
     })
-    const { contextUrl } = parts
-    return await parts.service({ ...addressOf(request), body, principal, asOf, paceMs, contextUrl })
+    return await parts.service({ ...addressOf(request), body, principal, asOf, paceMs })
   } catch (error) {
     return replyTo(error, parts.onError)
   }

@@ -52,8 +52,6 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
   return all
 }
 
-const notAvailable = odataError(501, 'NotAvailable', 'This sub domain is not currently available.')
-
 /** Which sets a root offers: V2 has the registration only (service.md 9), that of the lookups the lookups. */
 const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
@@ -64,7 +62,6 @@ export function createLearnerService(
   queryContext: () => QueryContext,
 ): (request: RoutedRequest) => Reply {
   const entitiesOf = createLearnerEntities(school)
-  const unavailable = new Set(school.settings.unavailable.map((name) => findLearnerSet(name)?.name))
   return (request) => {
     const { route, principal } = request
     const resource = readResource(route.resource)
@@ -74,10 +71,9 @@ export function createLearnerService(
     const [next] = resource.rest
     // The members of a group need the permission of their own domain.
     const link = set.subject === 'group' && next?.kind === 'property' ? findLearnerSet(next.name) : undefined
-    for (const { name, securityDomain } of link === undefined ? [set] : [set, link]) {
+    for (const { securityDomain } of link === undefined ? [set] : [set, link]) {
       const refusal = refuseDomain(principal, securityDomain)
       if (refusal !== undefined) return refusal
-      if (unavailable.has(name)) return notAvailable
     }
     const refusal = refuseMembers(set, request)
     if (refusal !== undefined) return refusal

@@ -26,11 +26,6 @@ test('a body that is too large is refused, also where a fault keeps the request 
   expect(token).toMatchObject({ status: 413, body: { error: { code: 'PayloadTooLarge' } } })
 })
 
-test('control can be switched off', async () => {
-  const { request } = await startSandbox({ control: false })
-  expect((await request('GET', '/_sandbox/samples')).status).toBe(404)
-})
-
 test('links begin with the address that the client called', async () => {
   const { request } = await startSandbox()
   const reply = await request('GET', '/p/V3', { headers: { Host: 'school.test:81' } })
