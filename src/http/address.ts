@@ -33,7 +33,6 @@ export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname)
 }
 
-/** Returns true if the address of a peer is a loopback address. */
 export function isLoopbackAddress(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address)
 }
@@ -93,7 +92,6 @@ export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'
 
-/** Returns true for the URL of a PostgreSQL database. */
 export function isPostgresAddress(text: string): boolean {
   return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
 }

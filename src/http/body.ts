@@ -225,10 +225,7 @@ const LARGE_CHUNK = 4_096
 /** The cost of copying a byte, relative to decoding it. */
 const COPY_COST = 1 / 4
 
-/**
- * Collects the bytes of a body. Chunks are joined from time to time, because a client that sends each byte as a chunk would otherwise use
- * a hundred times the memory that the limits count.
- */
+/** Collects the bytes of a body. Joins small chunks from time to time, because each chunk takes memory that the limits do not count. */
 export class Pieces {
   size = 0
   private blocks: Buffer[] = []

@@ -58,10 +58,7 @@ const remedies = {
   unreachable: 'Check the address, the firewall and the proxy, and whether the service runs.',
 }
 
-/**
- * Returns what to do about a connection error. `own` has the texts for an untrusted certificate and for errors without a remedy of their
- * own; a caller may replace them to name its kind of service.
- */
+/** Returns what to do about a connection error. `own` replaces the texts for untrusted certificates and unreachable services. */
 export function remedyOf(cause: unknown, own: typeof remedies = remedies): string {
   const code = connectionCode(cause)
   const [, remedy] = causes[code] ?? []

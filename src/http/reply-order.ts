@@ -141,10 +141,7 @@ function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
 }
 
-/**
- * Closes replies that Node forgets. Node before 24.21, and any version after CONNECT, never closes replies that wait behind another one,
- * which would keep their resources for ever.
- */
+/** Closes waiting replies that Node forgets, before 24.21 or after CONNECT, because they would keep their resources for ever. */
 function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
   for (const reply of replies) if (!reply.closed) reply.emit('close')
 }

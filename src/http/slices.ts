@@ -18,10 +18,7 @@ export interface Slicing {
   readonly later: (act: () => void) => void
 }
 
-/**
- * Creates the slicing of one process. Each turn of the event loop runs one slice, in the order of requests, so that many large requests
- * together delay others no longer than one does.
- */
+/** Creates the slicing. Each turn of the event loop runs one slice, so that many large requests delay others no longer than one. */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
   const turn = (): void => {

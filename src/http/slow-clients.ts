@@ -3,13 +3,12 @@ import type { Socket } from 'node:net'
 
 import type { Clock } from '../clock.ts'
 
-/** How slow a client may be. */
+/** The limits for slow clients, in milliseconds and bytes per second. */
 export const usualPace = {
-  /** Time for the head of a request. */
+  /** Time for the head of a request to arrive. */
   headersMs: 20_000,
   /** Minimum mean rate of an upload, and of reading a reply, over the windows below. */
   minBytesPerSecond: 512,
-  /** Window for uploads. */
   uploadMs: 10_000,
   /** Window for replies. It is longer, because the kernel reports what was read in large steps. */
   replyMs: 30_000,
@@ -17,7 +16,6 @@ export const usualPace = {
 
 type PaceRules = Omit<typeof usualPace, 'headersMs'>
 
-/** The task at which a client was too slow. */
 export type SlowPhase = 'upload' | 'reply'
 
 export interface SlowClients {
@@ -37,7 +35,6 @@ interface Exchange {
   /** Bytes that had passed when the current window began. */
   passed: number
   sinceMs: number
-  /** True once the client was too slow. */
   isOver: boolean
   isAnswered: boolean
 }
@@ -45,10 +42,7 @@ interface Exchange {
 /** Number of checks in the shorter window. */
 const LOOKS = 4
 
-/**
- * Creates the watch, with one timer for all exchanges. Time that the client does not cause is not counted: an upload that the adapter does
- * not read, or a reply without data to send.
- */
+/** Creates the watch with one timer for all exchanges. Time is only counted while the client, not the adapter, is the cause. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   // Slots are reused, because a `Set` copies its table as entries come and go, and the copies keep requests from being collected early.
   // This saves 4 us of the 65 us that a relayed request takes.

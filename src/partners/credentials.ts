@@ -10,7 +10,7 @@ interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'clien
   readonly partner: Pick<Partner, 'id' | 'tokens'>
 }
 
-/** What the configuration provides for a partner's calls to V3. */
+/** The adapter's own credentials for a partner's calls to V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
 
 /** Receives V3's verdicts on the credentials of a partner. */
@@ -60,24 +60,24 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
   }
   return {
-    /** Records that V3 answered 2xx with these credentials. */
+    /** Remembers that V3 accepted these credentials (2xx). */
     accept: (client: JudgedClient): void => {
       known.set(nameOf(client), true)
       keep(client)
       notes.accepted(client.partner.id)
     },
-    /** Records that V2 answered 2xx: requests with these credentials use the share of their owner, but V3 has not judged them yet. */
+    /** Remembers that V2 accepted these credentials (2xx): their requests use their owner's share, but V3 has not judged them yet. */
     acceptByV2: (client: JudgedClient): void => {
       known.set(nameOf(client), true)
     },
-    /** Records that V3 answered 401 with these credentials. */
+    /** Forgets credentials that V3 denied (401), and reports the denial if they were accepted before. */
     deny: (client: JudgedClient): void => {
       const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
       if (known.has(nameOf(client))) notes.denied(partner.id)
     },
-    /** Records that V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
+    /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
     ownDenied: notes.ownDenied,
     /** Returns whose share a request uses. Credentials are accepted rather than owners, because only V3 verifies a token's claims. */
     queueKey: (client: JudgedClient): QueueKey => {
@@ -94,7 +94,7 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
       (owners.get(owner) ?? []).map(({ credentials }) => credentials),
     /** Returns the accepted credentials with this hash, or `undefined`. Only tokens that do not name their client are found this way. */
     withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
-    /** Records the credentials that a client sends the records of a batch with. */
+    /** Remembers the credentials with which a client sends the records of a batch. */
     sends: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
@@ -112,7 +112,6 @@ function nameOf({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }
 
-/** Returns true if both the keys and the tokens are equal. */
 export function isSameCredentials(one: V3Credentials, other: V3Credentials): boolean {
   return one.authorization === other.authorization && one.subscriptionKey === other.subscriptionKey
 }
@@ -161,7 +160,7 @@ export function createTokenVerdicts(nowMs: () => number) {
     return known !== undefined && nowMs() < known.untilMs ? known.verdict : undefined
   }
   return {
-    /** Records that V3 accepted a record of the batch with this token. */
+    /** Remembers that V3 accepted a record of the batch with this token. */
     accept: (batch: number, identity: ClientIdentity): void =>
       remember(verdictName(batch, identity), identity, 'accepted'),
     /** Returns true while the token is known to be accepted for the batch. */

@@ -4,15 +4,11 @@ import { hash } from 'node:crypto'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
-/** The settings of a partner that determine the owners of its requests. */
 export interface OwnerRules {
   readonly id: string
   readonly match: object
-  /** Claims of the bearer token, if it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
-  /** The claim of the token that names the school of a request. */
   readonly unit: { readonly claim: string }
-  /** The adapter's own tokens for this partner, or `undefined` if the client's bearer token is forwarded. */
   readonly tokens: unknown
 }
 
@@ -33,7 +29,6 @@ export interface ClientIdentity {
 /** Maximum token length. A longer token is treated as opaque. */
 const MAX_TOKEN_LENGTH = 65_536
 
-/** Identifies the client of a partner by the credentials that it sent. */
 export function identify(
   { id, match, identityClaims, tokens, unit }: OwnerRules,
   { authorization, subscriptionKey }: V3Credentials,

@@ -8,7 +8,6 @@ import type { RateLimit, RateLimits, TokenSource } from '../upstream/index.ts'
 import type { BatchChoice, BodyProfile, V3Credentials } from '../v3/index.ts'
 import { type ClientIdentity, identify } from './owner.ts'
 
-/** How requests of a partner are recognised. */
 export type PartnerMatch =
   | { readonly any: true }
   /** Hexadecimal. All keys of the list belong to one client, which moves from one key to the next. */
@@ -22,7 +21,7 @@ export interface Partner {
   readonly fileStage: StageSetting
   /** What the guards do at `canary` once V3 performs worse than V2. */
   readonly guard: 'back' | 'warn'
-  /** What names the school of a request, the unit of `canary`: a claim of its token, or else a header, in lower case. */
+  /** The source of the school of a request, the unit of `canary`: a claim of its token, or else a header, in lower case. */
   readonly unit: { readonly claim: string; readonly header: string | undefined }
   /** The base address of V2, or `undefined` if there is none and V3 serves all requests. */
   readonly v2: URL | undefined
@@ -92,7 +91,6 @@ export interface Client {
 /** A client with the credentials and the rate limit for its calls to V3. */
 export interface Authorisation extends Client {
   readonly credentials: V3Credentials
-  /** The rate limit of the partner's calls, or `undefined` if there is none. */
   readonly rateLimit: RateLimit | undefined
   /** Returns credentials with a new token after the service rejected the current one. `undefined` if the token is the client's own. */
   readonly renew: (() => Promise<V3Credentials>) | undefined
@@ -134,8 +132,8 @@ export function createAuthorise(
 }
 
 /**
- * Returns what a client's calls to V3 are made with. If the adapter has its own tokens for the partner, the client's token is not
- * forwarded, and the function rejects with the error of the token endpoint if it gets no token.
+ * Returns the credentials and rate limit for a client's calls to V3. If the adapter has its own tokens for the partner, the client's token
+ * is not forwarded, and the function rejects with the error of the token endpoint if it gets no token.
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known

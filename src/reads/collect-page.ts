@@ -12,7 +12,6 @@ export interface ReadPosition {
   readonly given: string
 }
 
-/** A page of recorded marks. */
 interface CollectedPage {
   readonly rows: readonly FlatReply[]
   /** Start of the next page, or `undefined` if nothing is left. */
@@ -28,7 +27,6 @@ export interface PageSource {
   readonly plan: ReadPlan
 }
 
-/** The requested page. */
 export interface PageWish {
   readonly from: ReadPosition
   /** Number of recorded marks to skip. */
@@ -88,7 +86,6 @@ export async function collectPage(
   }
 }
 
-/** A page of a V3 collection. */
 interface Collection {
   readonly rows: readonly unknown[]
   /** The query of the next page, or `undefined` on the last page. */

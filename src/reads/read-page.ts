@@ -55,10 +55,7 @@ export async function readPage(
   return { body, contentType: jsonType(metadata), rows: rows.length }
 }
 
-/**
- * Answers `AttendanceRecords/$count?$filter=…` with the number of recorded marks as text, regardless of paging and order (OData protocol
- * 11.2.10). Throws the errors of the plan and of V3.
- */
+/** Answers `AttendanceRecords/$count?$filter=…` with the number of recorded marks, whatever the paging (OData protocol 11.2.10). */
 export async function countMarks(
   context: ReadContext,
   client: Authorisation,

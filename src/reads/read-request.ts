@@ -29,7 +29,6 @@ export interface ReadRequest {
 }
 
 export interface ReadAnswer {
-  /** The pieces of the body, in order. */
   readonly body: readonly string[]
   /** `undefined` for a 204 without content. */
   readonly contentType: string | undefined

@@ -8,7 +8,6 @@ import type { Partner } from '../partners/partner.ts'
 import { readCollection } from './collect-page.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** The parts of a client that its codes depend on. */
 export interface CodeClient {
   readonly partner: Pick<Partner, 'id' | 'unmarkedLetters' | 'reads'>
   readonly identity: Pick<ClientIdentity, 'credentialsHash'>

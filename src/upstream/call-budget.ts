@@ -16,7 +16,6 @@ export interface CallBudget {
    * at once if the wait would end after the deadline; the key is then paused for the time of one budget.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
-  /** Returns the time left of the budget in milliseconds. */
   leftMs(): number
   /** Returns the total time in milliseconds that the calls so far spent in the queue. */
   queuedMs(): number
@@ -25,7 +24,6 @@ export interface CallBudget {
 interface CallBudgetOptions {
   /** If `undefined`, only the deadline limits the calls. */
   readonly rateLimit: RateLimit | undefined
-  /** The client that the calls are made for. */
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   /** Time in milliseconds for all calls of the request. */
@@ -35,7 +33,6 @@ interface CallBudgetOptions {
   readonly signal: () => AbortSignal
 }
 
-/** Opens the budget of one request under the rate limit of its partner. */
 export function openCallBudget({
   rateLimit,
   queueKey,

@@ -9,7 +9,6 @@ import { overloaded } from './call-budget.ts'
 import type { Connections, ConnectionUser, ConnectionWait } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
 
-/** The head of a final response. */
 export interface ReplyHead {
   readonly status: number
   readonly reason: string
@@ -128,7 +127,6 @@ export class StreamCall implements ConnectionUser {
   }
 }
 
-/** The result of a call. */
 export interface CallEnd {
   /** Why there is no whole reply, or `undefined` if there is one. */
   readonly failure: Error | undefined
@@ -141,7 +139,6 @@ export interface CallEnd {
   readonly body: Pieces
 }
 
-/** The span of a call in a trace. */
 export interface CallTrace {
   /** Header fields to add to the request: name, value. */
   readonly fields: readonly string[]
@@ -232,7 +229,6 @@ export function sendCall(
   })
 }
 
-/** Collects the reply of one call within its limits of time and size. */
 class WholeReply implements ReplySink, CallEnd {
   readonly call: StreamCall
   failure: Error | undefined

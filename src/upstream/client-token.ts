@@ -78,7 +78,6 @@ function unavailable(message: string, cause?: unknown): AdapterError {
   return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', message, { cause })
 }
 
-/** The tokens of one partner. */
 export interface TokenSource {
   /** Returns a valid token. Rejects with the endpoint's error if there is none. */
   token(): Promise<string>
@@ -87,7 +86,6 @@ export interface TokenSource {
 }
 
 interface TokenSourceOptions {
-  /** Requests a new token. */
   readonly fetch: () => Promise<IssuedToken>
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number

@@ -15,7 +15,6 @@ export interface UpstreamCall {
   readonly durationMs: number
 }
 
-/** Called for every call that was sent. */
 export type OnCall = (call: UpstreamCall) => void
 
 export interface UpstreamTimeouts {
@@ -75,7 +74,6 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
 }
 
-/** How a request waits for a connection. */
 export interface ConnectionWait {
   readonly queueKey?: QueueKey | undefined
   /** Longest wait in milliseconds, capped at `acquireMs`. If `undefined`, the request waits until it is done. */

@@ -22,7 +22,6 @@ export function holderOf(queueKey: QueueKey): string {
 
 /** A quantity that several holders use at the same time: connections, bytes or places in a queue. */
 export interface Quota {
-  /** Returns true if the holder may take `count` more now. */
   mayTake(holder: string, count?: number): boolean
   /** Takes `count` without checking the limit. */
   take(holder: string, count?: number): void
@@ -88,7 +87,6 @@ export type Refusal = 'full' | 'deadline' | 'gone'
 
 /** What admitted calls consume: tokens of a rate limit, or connections. */
 interface Supply {
-  /** Returns true if a call of this holder may be sent now. */
   mayTake(holder: string): boolean
   take(holder: string): void
 }

@@ -50,10 +50,7 @@ async function fetchWhole(
   return { status, contentType, body: pieces.join() }
 }
 
-/**
- * Sends one request over a connection of its own, for calls that are rare. `json` is `undefined` if the body is not JSON or is larger than
- * 1 MiB. Rejects if no whole reply arrives in time.
- */
+/** Sends one request over its own connection, for rare calls. `json` is `undefined` if the body is not JSON or exceeds 1 MiB. */
 export async function fetchJson(
   url: URL,
   options: WholeRequest,

@@ -23,7 +23,6 @@ interface RateLimitOptions {
   readonly clock: Clock
   /** Maximum number of waiting calls, divided between owners. Further calls are refused. Default 1000. */
   readonly maxWaiting?: number
-  /** Called with the decision on every call. */
   readonly onAdmission?: OnAdmission | undefined
   /**
    * Slots shared with other instances that use the same key, so that the limit holds for all instances together. Until a client with the
@@ -168,24 +167,17 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 
 /** The rate limits of all subscription keys. Partners with the same key share its calls (service-facts 9). */
 export interface RateLimits {
-  /**
-   * Returns the limit of a key. If several rates are requested, the lowest applies from then on. `isConfigured` is false for a key that a
-   * client may have made up. Default true.
-   */
+  /** Returns the limit of a key. The lowest requested rate applies. `isConfigured` is false for a key that a client may have made up. */
   of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
   /** Lets the next requested rate of each key apply, lower or higher. Calls that wait or were sent still count. */
   forgetRates(): void
-  /** Returns the number of waiting calls of this priority over all keys. */
   waiting(priority: CallPriority): number
 }
 
 /** Number of keys from which idle ones are dropped, because clients may send any key. */
 const MAX_KEPT = 1_000
 
-/**
- * Creates the register. Keys are stored as hashes. `onAdmission` is called for the calls of all keys. `slotsOf` returns the slots that
- * instances share, by the hash of the key.
- */
+/** Creates the register, with keys stored as hashes. `slotsOf` returns the slots that instances share, by the hash of the key. */
 export function createRateLimits(
   clock: Clock,
   onAdmission?: OnAdmission,
@@ -238,7 +230,6 @@ export interface CallLimit {
 interface CallTokens {
   /** Returns the time until the next call may be sent, or `undefined` if it is not known yet; the caller is then notified once it is. */
   waitMs(wanted: number): number | undefined
-  /** Uses the token that is available. */
   take(): void
   isIdle(): boolean
   /** Changes the limit. Calls sent within the current window still count, so that a change does not allow extra calls. */

@@ -1,10 +1,7 @@
 /** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as no fields. */
 type RawFields = readonly (string | Buffer)[] | object | null | undefined
 
-/**
- * Reads the header fields of a reply (RFC 9110 5.3). All code reads fields through this class, because undici returns a list for a
- * repeated field where its types promise a string.
- */
+/** Reads the fields of a reply (RFC 9110 5.3). undici returns a list for a repeated field where its types promise a string. */
 export class ReplyFields {
   private readonly raw: readonly (string | Buffer)[]
 

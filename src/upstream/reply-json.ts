@@ -34,7 +34,6 @@ export function countNodes(text: string, max: number): number {
   return measure(text, max, Number.POSITIVE_INFINITY).nodes
 }
 
-/** Returns true if JSON text is nested deeper than `MAX_NESTING`. */
 function isTooDeep(text: string): boolean {
   // Most replies have too few brackets for that, and finding brackets is cheaper than looking at every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false

@@ -7,12 +7,8 @@ interface ActiveRun {
   onLost: (() => void) | undefined
 }
 
-/**
- * The records that this process works on. Every run claims its records here and releases them when it ends, so that no record is in two
- * runs, whether of two requests or of a request and the background.
- */
+/** The records that runs of this process work on. Each run claims its records first, so that no record is in two runs. */
 export type ActiveRecords = ReturnType<typeof createActiveRecords>
-/** The records that one run has claimed. */
 export type Claim = ReturnType<ActiveRecords['claim']>
 
 export function createActiveRecords() {
@@ -44,7 +40,6 @@ export function createActiveRecords() {
           for (const position of settled) own.delete(position)
           leaveIfDone()
         },
-        /** Releases the remaining records. */
         end: (): void => {
           own.clear()
           run.onLost = undefined

@@ -12,7 +12,6 @@ import type { PredecessorWatch } from './predecessors.ts'
 /** The parts that the write engine works with. The composition root creates them once. */
 export interface WriteContext {
   readonly v3: V3Client
-  /** Reads marks back from V3. */
   readonly reader: V3Reader
   /** The base address of V3. The same batch for another service is a different batch. */
   readonly upstream: string
@@ -20,18 +19,14 @@ export interface WriteContext {
   readonly predecessors: PredecessorWatch
   /** Decides whose share a request uses, and has the credentials that finish writes whose own credentials are not stored. */
   readonly accepted: AcceptedCredentials
-  /** V3's verdicts on tokens that requested stored answers. */
   readonly verdicts: TokenVerdicts
   /** Open records without a run, from dead instances or from runs of this process that could not finish. Recovery finishes them. */
   readonly orphans: Orphans
-  /** How V3 changes the values of marks, learned from its replies. */
   readonly echoes: EchoLearning
   /** Called with the time in milliseconds from the loss of a reply to the first read that showed the mark. */
   readonly onVisible: (afterMs: number) => void
-  /** The records that runs of this process work on. */
   readonly active: ActiveRecords
   readonly slicing: Slicing
-  /** Fails the run or request that an unhandled failure belongs to. */
   readonly failures: FailureScope
   readonly events: Events
   /** Runs background work within a span. If `undefined`, nothing is traced. */
@@ -40,7 +35,6 @@ export interface WriteContext {
   readonly clock: Clock
   /** Returns milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** Returns a new random GUID. */
   readonly newId: () => string
 }
 
@@ -60,7 +54,6 @@ export function createEchoLearning(nowMs: () => number) {
       const postedOn = posted.RecordedOn ?? undefined
       profile = learnEcho(profile, { posted, postedOn, shown, nowMs: undefined, proven: true })
     },
-    /** Returns what is known so far. */
     profile: (): EchoProfile => profile,
     /** Replaces the profile with one that contains more. */
     use: (next: EchoProfile): void => {

@@ -26,10 +26,9 @@ export interface Work {
   readonly positions: readonly number[] | undefined
 }
 
-/** What a batch needs to be finished: credentials of a client, or its partner in the configuration. */
+/** The prerequisites that a batch may lack: credentials of a client, or its partner in the configuration. */
 type Missing = 'credentials' | 'partner'
 
-/** A batch that waits for something that is missing. */
 export interface Waiting {
   readonly missing: Missing
   readonly partner: string
@@ -48,19 +47,13 @@ export type AuthoriseStored = (
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
 
-/**
- * Returns the time in milliseconds for which a lost write of a partner is read back. `missing` is the number of records that may have been
- * sent together, with at most `together` in one `$batch`.
- */
+/** Returns how long, in milliseconds, a lost write is read back. At most `together` of `missing` records share one `$batch`. */
 export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
 /** Finishes a batch without its client. Returns `early` to be retried soon, `later` after a rest, or what the batch waits for. */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
-/**
- * Why a record is not retried: this version cannot read its request, its rows are damaged, or until the deadline of retries its partner
- * had no credentials, no configuration or no token.
- */
+/** Why a record ends: its request or rows are unreadable, or its partner had no credentials, configuration or token until the deadline. */
 type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
 /** Many read-backs may run at the same time, because they mostly wait. The pool and the rate limit bound the calls. */
@@ -88,7 +81,6 @@ export function createFinisher(
   readBackMs: ReadBackMs,
 ): FinishBatch {
   const { journal, orphans, accepted } = context
-  /** Credentials that V3 denied, by batch. */
   const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
   /** Partners without a token. True while one batch requests a token again; their other batches wait for its result. */
@@ -215,7 +207,6 @@ export function createFinisher(
   }
 }
 
-/** How the records of a stored batch are run. */
 interface StoredRun {
   readonly partner: Partner
   /** True if records that were not applied wait for their client to resend them, provided the client gets that answer. */
@@ -308,10 +299,7 @@ async function endOpened(
   }
 }
 
-/**
- * Ends open records that cannot be finished and that newer records of their keys wait for. They stay unknown and are never posted again.
- * Throws the errors of `Journal.settle`.
- */
+/** Ends orphans that newer records of their keys wait for; they stay unknown and are never posted. Throws as `Journal.settle` does. */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

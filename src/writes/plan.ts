@@ -27,7 +27,6 @@ import {
 /** The cost of planning one record, in bytes of a batch. */
 const PLAN_WORK = 512
 
-/** How the client wants one record to be answered. */
 export type PartPreferences = Pick<
   BatchPart,
   'contentId' | 'contentIdInHttp' | 'changeset' | 'prefersMinimal' | 'metadata'
@@ -43,7 +42,6 @@ export interface PlannedRecord {
   readonly key: string
 }
 
-/** A write request that was read and planned. */
 export interface PlannedRequest {
   readonly request: WriteRequest
   readonly body: Buffer
@@ -53,7 +51,6 @@ export interface PlannedRequest {
   readonly slices: Slices
 }
 
-/** The records that a request posts. */
 export interface Plan {
   readonly records: readonly PlannedRecord[]
   /** Time of receipt of the records, in milliseconds since the epoch. It becomes the `RecordedOn` of each record without its own time. */
@@ -121,10 +118,7 @@ export function redate(plan: Plan, markedMs: number): Plan {
   return { ...plan, records, markedMs }
 }
 
-/**
- * Plans a stored request again. Its records were accepted when it arrived. Lower limits or another rule for unmapped fields must not
- * refuse a record now that may have been sent.
- */
+/** Plans a stored request again. Limits and rules that are now stricter must not refuse a record that may have been sent. */
 export function planStored(
   { request, body, markedAtMs }: StoredRequest,
   partner: Partner,

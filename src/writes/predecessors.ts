@@ -6,7 +6,6 @@ import type { QueueKey } from '../upstream/index.ts'
 export type PredecessorWatch = ReturnType<typeof createPredecessorWatch>
 
 interface Waiter {
-  /** The records that are still open, by name. */
   readonly open: Map<string, RecordRef>
   readonly end: (inTime: boolean) => void
 }
@@ -146,10 +145,7 @@ function nameOf({ batch, position }: RecordRef): string {
   return `${batch} ${position}`
 }
 
-/**
- * How long, in milliseconds, a batch with unaccepted credentials delays newer records of its keys. It is never overtaken: its records that
- * have not been sent by then are not sent any more.
- */
+/** How long a batch with unaccepted credentials delays newer records of its keys. Its unsent records are then never sent. */
 const GIVE_WAY_MS = 2_000
 
 /** Watches a batch with open records. Returns `undefined` if its credentials were accepted before. */

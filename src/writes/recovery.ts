@@ -136,7 +136,6 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
-/** Returns true for due records, false for orphans. */
 const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>

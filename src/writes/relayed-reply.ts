@@ -31,7 +31,6 @@ export function decodeKeptReply(text: string | undefined): KeptReply | undefined
   return { status, reason, fields, body: Buffer.from(text.slice(end + 1), 'latin1') }
 }
 
-/** Returns the value of a field, see `ReplyFields.one`. */
 function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | undefined {
   return new ReplyFields(fields).one(name)
 }
@@ -76,7 +75,6 @@ export function hadKeptReply({ state, reason }: Pick<StoredRecord | Settled, 'st
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
-/** Limits for the work on one reply. */
 export interface ReplyReading {
   readonly slices: Slices
   /** Called with the number of bytes that reading the reply takes. May throw to refuse more. */
@@ -173,7 +171,7 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** What is known of a batch that V2 was sent without leaving a reply to replay. V3 now serves the batch instead. */
+/** The knowledge about a batch that V2 was sent without leaving a reply to replay. V3 now serves the batch instead. */
 export interface SentToV2 {
   /** The last number under which the batch was begun for V2. */
   readonly batch: number
@@ -288,17 +286,12 @@ async function mayHave(
   )
 }
 
-/** A stored reply of V2. */
 interface FoundReply {
   readonly reply: KeptReply
   /** The batch, with the state of each record taken from the reply. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
-  /** True if each record was accepted. */
   readonly isTakenWhole: boolean
-  /**
-   * True if nothing needs to be resent: each record was accepted, or refused for its content, or V2 gave one answer for all records
-   * because the ids in the header and body differ (batch-wire 3).
-   */
+  /** True if nothing needs to be resent: each record was accepted or refused for its content, or one answer covers all (batch-wire 3). */
   readonly isFinal: boolean
 }
 
@@ -379,7 +372,6 @@ function recordIn(
   return { state: record?.state ?? 'unknown', superseded: isEach && record?.superseded === true }
 }
 
-/** Creates the error of a repeated batch whose answer is gone. */
 export const forgotten = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',

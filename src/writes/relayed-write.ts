@@ -19,7 +19,6 @@ import { inOrder, type RunSession, settleOutcomes } from './run.ts'
 import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
-/** How the journal records a write that V2 is about to be sent. */
 interface RelayOptions {
   /** `keys` also puts the write in the order of its records' keys; `identity` only allows recognising a repeated request. */
   readonly known: 'identity' | 'keys'
@@ -32,11 +31,9 @@ interface RelayOptions {
   readonly isSlow?: (() => boolean) | undefined
   /** See `NewBatch`. */
   readonly resendOf?: number | undefined
-  /** Bounds the reading of V2's reply. */
   readonly reading: ReplyReading
 }
 
-/** A write to V2 in the journal. */
 export interface RelayedBatch {
   readonly batch: number
   /** Stores how the request ended, once. If that fails, recovery finds the batch and ends it as unknown. Never rejects. */
@@ -195,7 +192,6 @@ function open(
   return { kind: 'new', batch, ended, lost: () => claim.lost(), expectHeld }
 }
 
-/** What is needed to read older records back. */
 interface OlderReading {
   readonly partner: Partner
   readonly readV3: (query: string, timeoutMs: number) => Promise<ReadOutcome>

@@ -70,7 +70,6 @@ async function replay(
   const deadlineMs = clock.nowMs() + partner.budgetMs
   const first = await journal.load(batch)
   if (first?.payload === undefined) return undefined
-  /** The batch as it was last read. */
   let stored: StoredBatch = first
   const request = decodeStoredRequest(first.payload)
   const wasV2 = wasOnV2(request)
@@ -180,10 +179,7 @@ async function replay(
   return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
-/**
- * Returns the credentials that the journal stores from now on, or `undefined` to leave them unchanged. Only credentials that V3 accepted
- * for the owner replace others, because unverified ones may be wrong.
- */
+/** Returns the credentials to store, or `undefined` to keep the stored ones. Unverified credentials never replace others. */
 function toKeep(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,

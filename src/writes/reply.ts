@@ -42,7 +42,6 @@ export type OpenReply = (
   timing: () => string | undefined,
 ) => Reply
 
-/** The result of an answered request. */
 export interface Answered {
   readonly tally: BatchTally
   readonly queuedMs: number
@@ -50,13 +49,12 @@ export interface Answered {
   readonly replayed: boolean
   /** True if records were posted or read back for this request. */
   readonly askedV3: boolean
-  /** Number of the batch in the journal. */
   readonly batch: number
   /** The reply that V2 gave when it served this batch, to be sent unchanged. */
   readonly kept?: KeptReply | undefined
 }
 
-/** What reply parts need besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */
+/** The facts for reply parts besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */
 export type ReplyContext = Pick<WriteRequest, 'context' | 'dataEnvelope' | 'errorMessages'> & {
   readonly newId: () => string
 }
@@ -88,10 +86,7 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
   return toReply(planned, status, faults, context)
 }
 
-/**
- * Returns the part of a record that a newer one of its learner and event superseded and that is not sent again. `mayHaveLeft` is true if
- * V2 was sent the record and may have applied it; otherwise it was not applied.
- */
+/** Returns the part of a superseded record. `mayHaveLeft` is true if V2 was sent the record and may have applied it. */
 export function toSupersededPart(
   planned: PlannedRecord,
   context: ReplyContext,
@@ -178,7 +173,6 @@ export async function settleStored(
   }
 }
 
-/** Counts the records of a stored batch by state. */
 export function tallyOf({ records }: StoredBatch): BatchTally {
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   for (const { state } of records) {

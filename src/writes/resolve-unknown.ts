@@ -7,7 +7,6 @@ import type { WriteContext } from './context.ts'
 import type { Execution } from './execution.ts'
 import { type Plan, planAgain } from './plan.ts'
 
-/** The batch whose records are read back, and what that needs. */
 interface ReadBackOptions {
   readonly batch: number
   readonly partner: Partner
@@ -18,7 +17,6 @@ interface ReadBackOptions {
    * counts as not applied if the last scheduled read does not find it.
    */
   readonly spacingMs: readonly number[]
-  /** Returns the time left for the request, in milliseconds. */
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
@@ -28,7 +26,6 @@ interface ReadBackOptions {
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
 }
 
-/** A record that is read back. */
 interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
@@ -207,10 +204,7 @@ export function createResolveUnknown(
   }
 }
 
-/**
- * Creates the reading of older records that have unknown outcomes too, as they were posted. Each batch is read once. Batches of another
- * partner are left out, because its rules are not known here.
- */
+/** Creates the reading of older unknown records as they were posted. Batches of other partners, with other rules, are left out. */
 function createLostReading({ journal, slicing }: WriteContext, partner: Partner) {
   const plans = new Map<number, Promise<Plan | undefined>>()
   let room = LOST_RECORDS

@@ -12,9 +12,7 @@ import type { WriteSession, WriteTask } from './write-session.ts'
 
 /** The records of one batch that this process posts now. The batch may be new, repeated or orphaned. */
 export interface Run {
-  /** Number of the batch in the journal. */
   readonly batch: number
-  /** The lease under which the records were opened. */
   readonly lease: number
   readonly receivedMs: number
   readonly plan: Plan
@@ -42,7 +40,6 @@ const MANY = 1_000
 /** Time in milliseconds that an outcome may wait for others of its run to share a commit. The last outcome of a run never waits. */
 const GATHER_MS = 10
 
-/** The part of a session that a run uses. */
 export type RunSession = Pick<
   WriteSession,
   'partner' | 'postRecords' | 'budgetMs' | 'withdrawn' | 'executingSince'
@@ -164,7 +161,6 @@ function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'now
   return nowMs() < journal.readBackUntilMs
 }
 
-/** Sorts positions into the order of the batch. */
 export function inOrder(positions: Iterable<number>): number[] {
   return [...positions].sort((one, other) => one - other)
 }

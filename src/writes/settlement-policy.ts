@@ -117,7 +117,6 @@ export function settlementOf(
   }
 }
 
-/** Returns the mark in a reply of V3 or V2. */
 export function markOf({
   ExternalID,
   RecordedOn,

@@ -21,7 +21,6 @@ import { watchGiveWay } from './predecessors.ts'
 import { createResolveUnknown } from './resolve-unknown.ts'
 import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlement-policy.ts'
 
-/** One record to be posted. */
 export interface WriteTask {
   /** Position of the record in the request. */
   readonly position: number
@@ -234,7 +233,6 @@ export function openWriteSession(
     }
   }
   return {
-    /** The id of the partner. */
     partner: partner.id,
     executingSince,
     /** Time in milliseconds for all records of the request. */
