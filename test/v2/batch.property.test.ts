@@ -18,7 +18,7 @@ import { runs } from '../support/long-run.ts'
 const contentTypeOf = ({ boundary, quoted }: BatchModel): string =>
   `multipart/mixed; boundary=${quoted || boundary.includes(' ') ? `"${boundary}"` : boundary}`
 
-/** Decodes, or gives the error; any error but an AdapterError fails the test. */
+/** Returns the batch or the AdapterError. Any other error fails the test. */
 function attempt(bytes: Buffer, contentType: string): Batch | AdapterError {
   try {
     return decodeBatch(bytes, contentType)
@@ -28,14 +28,14 @@ function attempt(bytes: Buffer, contentType: string): Batch | AdapterError {
   }
 }
 
-/** What a part says, without its place in the body. */
+/** Returns the content of a part without its place in the body. */
 function saidBy({ part, changeset, start, end, ...rest }: BatchPart): object {
   expect([part, start, end, changeset ?? 1].every((place) => place > 0)).toBe(true)
   return rest
 }
 
 describe('decodeBatch', () => {
-  it('batch-wire F1 to F5, F10, F11, F13 to F17, F19 to F21: reads back every batch that can be written', () => {
+  it('batch-wire F1 to F5, F10, F11, F13 to F17, F19 to F21: decodes every batch that the rules allow', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const bytes = writeBatch(model)
@@ -67,7 +67,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('reads a part the same whatever stood before it', () => {
+  it('decodes a part the same way whatever parts precede it', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const whole = decodeBatch(writeBatch(model), contentTypeOf(model)).parts.map(saidBy)
@@ -81,7 +81,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('batch-wire F8, F12: never decodes a batch that is cut off, whatever boundary the header names', () => {
+  it('batch-wire F8, F12: never decodes a truncated batch, whatever boundary the header names', () => {
     fc.assert(
       fc.property(arbitraryBatch, fc.nat(), fc.nat(), (model, cut, name) => {
         const envelope = toBytes(writeEnvelope(model), model.lineEnds)
@@ -101,7 +101,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('batch-wire F12: the header may name a changeset, or nothing in the body', () => {
+  it('batch-wire F12: decodes the batch if the header names a changeset or a boundary that is not in the body', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         fc.pre(model.items.length > 0)
@@ -118,7 +118,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('answers damaged bytes with an AdapterError or no more records than request lines', () => {
+  it('throws an AdapterError or returns at most one record for each request line if bytes are damaged', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 200 })),
@@ -148,7 +148,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('answers any bytes with an AdapterError or a batch', () => {
+  it('throws an AdapterError or returns a batch for any bytes', () => {
     const pieces = fc.constantFrom('--b', '--', '\n', '\r\n', 'Content-Type: application/http', 'Content-Type: multipart/mixed; boundary=c', '--c', 'POST AttendanceRecords HTTP/1.1', '{}', ' ', 'x', '\u0000') // prettier-ignore
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 40 }), (text) => {

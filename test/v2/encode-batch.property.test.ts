@@ -14,7 +14,7 @@ const reply = fc.record({
   ),
 })
 
-/** Replies in the order of a batch: changesets count up, parts of none stand between them. */
+/** Replies in the order of a batch. Changesets count up, and parts without a changeset stand between them. */
 const replies = fc.array(fc.tuple(reply, fc.constantFrom(0, 0, 1, 2), fc.boolean())).map((rows) => {
   let changeset = 0
   let inside = false
@@ -27,7 +27,7 @@ const replies = fc.array(fc.tuple(reply, fc.constantFrom(0, 0, 1, 2), fc.boolean
   return { list, changesets: changeset + (rows.length % 3) }
 })
 
-/** A part of the reply as a client reads it. */
+/** Reads a part of the reply as a client does. */
 function toReply(part: WrittenPart, changeset: number | undefined): PartReply {
   const id = part.headers['Content-ID']
   const { 'Content-Type': type, 'Content-Transfer-Encoding': encoding } = part.headers
@@ -48,7 +48,7 @@ function toReply(part: WrittenPart, changeset: number | undefined): PartReply {
   }
 }
 
-it('batch-wire A2 to A4, A6: an independent reader gives back the parts of a flat reply', () => {
+it('batch-wire A2 to A4, A6: encodes a flat reply that an independent reader decodes to the same parts', () => {
   fc.assert(
     fc.property(replies, ({ list, changesets }) => {
       const encoder = createBatchEncoder('flat', () => 'id')
@@ -62,7 +62,7 @@ it('batch-wire A2 to A4, A6: an independent reader gives back the parts of a fla
   )
 })
 
-it('batch-wire A6: an independent reader gives back the changesets of a nested reply', () => {
+it('batch-wire A6: encodes a nested reply that an independent reader decodes to the same changesets', () => {
   fc.assert(
     fc.property(replies, ({ list, changesets }) => {
       let count = 0

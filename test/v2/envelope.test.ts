@@ -8,7 +8,7 @@ const MIME = 'Content-Type: application/http\n'
 const LINE = 'POST AttendanceRecords HTTP/1.1\n'
 const HEADER = 'multipart/mixed; boundary=B'
 
-/** A batch in changesets `C1`, `C2` and so on, one for each of these parts. */
+/** Returns a batch with the changesets `C1`, `C2` and so on, one for each part. */
 const inChangesets = (...parts: readonly string[]): string =>
   parts.map((part, index) => `--B\n${mixed(`C${index + 1}`)}--C${index + 1}\n${part}--C${index + 1}--\n`).join('') +
   '--B--\n' // prettier-ignore
@@ -19,7 +19,7 @@ const part = (line = LINE, headers = '', mime = MIME): string => `${mime}\n${lin
 
 const boundaryOf = (text: string, contentType?: string): string =>
   decodeBatch(crlf(text), contentType).boundary
-/** The only part of a batch with this part. */
+/** Decodes a batch with only this part and returns the part. */
 function decodePart(text: string, options: DecodeOptions = {}): BatchPart | undefined {
   return decodeBatch(crlf(flat('B', text)), HEADER, options).parts[0]
 }
@@ -39,7 +39,7 @@ describe('the boundary in Content-Type', () => {
     [`multipart/mixed; boundary="${'{'.repeat(200)}"`, '{'.repeat(200)],
     ['multipart/mixed; boundary="batch_{1}"', 'batch_{1}'],
     ['multipart/mixed; boundary="a;b=\\"c\\""', 'a;b="c"'],
-  ])('batch-wire F5, F31: frames the body: %j', (contentType, boundary) => {
+  ])('batch-wire F5, F31: frames the body by the boundary of %j', (contentType, boundary) => {
     expect(boundaryOf(`--${boundary}--`, contentType)).toBe(boundary)
   })
 
@@ -62,42 +62,42 @@ describe('the boundary in Content-Type', () => {
     [`multipart/mixed; boundary="${'b'.repeat(201)}"`, 'ADP_BOUNDARY'],
     ['multipart/mixed; boundary="é"', 'ADP_BOUNDARY'],
     ['multipart', 'ADP_MEDIA_TYPE'],
-  ])('batch-wire F5 to F7: is refused: %j, with %s', (contentType, code) => {
+  ])('batch-wire F5 to F7: rejects %j with %s', (contentType, code) => {
     expect(faultOf(() => boundaryOf('--b--', contentType)).code).toBe(code)
   })
 })
 
-describe('the boundary that frames the body', () => {
+describe('the choice of the boundary that frames the body', () => {
   const TWO = inChangesets(part(), part())
   it.each([
     ['the header names the batch', TWO, 'B'],
-    ['the header names the batch, after blank lines', `\n\n${TWO}`, 'B'],
-    ['the header names the batch, after a preamble with dashes', `a -- b\n--\n--note\n${TWO}`, 'B'],
+    ['the header names the batch and blank lines precede it', `\n\n${TWO}`, 'B'],
+    ['the header names the batch and dashes precede it', `a -- b\n--\n--note\n${TWO}`, 'B'],
     ['the header names the first changeset', TWO, 'C1'],
     ['the header names the last changeset', TWO, 'C2'],
-    ['the header names nothing in the body', TWO, 'other'],
-    ['the header names nothing, prose comes first', `Hello\n--note\n${TWO}`, 'other'],
-    ['blanks follow the delimiters', TWO.replaceAll(/^--B(--)?$/gm, '--B$1 \t'), 'other'],
+    ['the header names a boundary that is not in the body', TWO, 'other'],
+    ["the header's boundary is not in the body and prose precedes the batch", `Hello\n--note\n${TWO}`, 'other'],
+    ['blanks follow the delimiters of the batch', TWO.replaceAll(/^--B(--)?$/gm, '--B$1 \t'), 'other'],
     ['the header names a flat batch', flat('B', part()), 'B'],
-    ['the header names nothing, the batch is flat', flat('B', part()), 'other'],
-    ['the batch closes without a line end', TWO.trimEnd(), 'C1'],
-    ['a long line of dashes stands in the preamble', `--${'-'.repeat(500)}\n${TWO}`, 'C1'],
-    ['a line that no boundary can be stands in the preamble', `--{}\n${TWO}`, 'other'],
-    ['a dashed line stands above prose', `--note\nsee below: nothing\n${flat('B', part())}`, 'B'],
-    ['a dashed line stands above prose with a colon', `--note\nNote: this\nis prose, Content-Type: none\n${flat('B', part())}`, 'B'],
-  ])('batch-wire F12: %s', (_, text, header) => {
+    ["the header's boundary is not in the body and the batch is flat", flat('B', part()), 'other'],
+    ['the last line has no line end', TWO.trimEnd(), 'C1'],
+    ['the preamble has a long line of dashes', `--${'-'.repeat(500)}\n${TWO}`, 'C1'],
+    ['the preamble has a dashed line that cannot be a boundary', `--{}\n${TWO}`, 'other'],
+    ['a dashed line precedes prose', `--note\nsee below: nothing\n${flat('B', part())}`, 'B'],
+    ['a dashed line precedes prose that looks like a header', `--note\nNote: this\nis prose, Content-Type: none\n${flat('B', part())}`, 'B'],
+  ])('batch-wire F12: chooses the batch if %s', (_, text, header) => {
     expect(boundaryOf(text, `multipart/mixed; boundary=${header}`)).toBe('B')
   }) // prettier-ignore
 
   const cut = TWO.slice(0, TWO.indexOf('--B--'))
   it.each<readonly [what: string, text: string, header: string]>([
-    ['nothing', '', 'B'],
-    ['prose', 'Hello\n--note\nx', 'B'],
-    ['a batch that is never closed, the header names its changeset', cut, 'C1'],
-    ['a batch that is never closed, the header names its last changeset', cut, 'C2'],
-    ['a batch that is never closed, the header names nothing', cut, 'other'],
-    ['a second whole envelope before the own one', flat('A', part()) + flat('B', part()), 'B'],
-    ['a second whole envelope, the header names nothing', flat('A', part()) + flat('B', part()), 'other'],
+    ['an empty body', '', 'B'],
+    ['a body of prose', 'Hello\n--note\nx', 'B'],
+    ['an unclosed batch whose first changeset the header names', cut, 'C1'],
+    ['an unclosed batch whose last changeset the header names', cut, 'C2'],
+    ['an unclosed batch whose boundary the header does not name', cut, 'other'],
+    ['a whole envelope before the one that the header names', flat('A', part()) + flat('B', part()), 'B'],
+    ['two whole envelopes that the header does not name', flat('A', part()) + flat('B', part()), 'other'],
     ...[
       'Content-Type: multipart/mixed; boundary=C1\nContent-Length: 9\n',
       'Content-Length: 9\nContent-Type: multipart/mixed; boundary=C1\n',
@@ -105,40 +105,40 @@ describe('the boundary that frames the body', () => {
       'Content-ID : 1\n',
       'content-transfer-encoding\t: binary\n',
     ].map((head) => [`an unclosed envelope known by ${JSON.stringify(head)}`, `--B\n${head}\n${flat('C1', part())}`, 'C1'] as const),
-  ])('batch-wire F8, F12: refuses %s', (_, text, header) => {
+  ])('batch-wire F8, F12: rejects %s', (_, text, header) => {
     expect(faultOf(() => boundaryOf(text, `multipart/mixed; boundary=${header}`)).code).toBe('ADP_TRUNCATED')
   }) // prettier-ignore
 })
 
-describe('the lines of a part', () => {
+describe('the header lines of a part', () => {
   const plain = { contentId: undefined, contentIdInHttp: false, prefersMinimal: false, metadata: 'minimal' }
   const inHttp = (contentId: string): object => ({ contentId, contentIdInHttp: true })
   it.each<[what: string, text: string, head: object]>([
     ['a request without headers', part(), {}],
-    ['F14: binary in any case', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
+    ['F14: a binary transfer encoding in capitals', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
     ['F15: folded headers', part(LINE, 'Prefer:\n return=minimal\nA: b\n \tc\n'), { prefersMinimal: true }],
-    ['F15: headers of any text', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
-    ['F16: the id among the MIME headers', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
-    ['F16: the id among the HTTP headers', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
-    ['F16: the id in both places', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
-    ['F16: an empty id is none', part(LINE, '', `${MIME}Content-ID:\n`), {}],
+    ['F15: headers with any text', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
+    ['F16: a Content-ID among the MIME headers', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
+    ['F16: a Content-ID among the HTTP headers', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
+    ['F16: the same Content-ID in both places', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
+    ['F16: an empty Content-ID as no Content-ID', part(LINE, '', `${MIME}Content-ID:\n`), {}],
     ['F17: blank lines before the request line', part(`\n\n\n${LINE}`), {}],
-    ['F17: a second blank line is body', part(LINE, '\n'), {}],
+    ['F17: a second blank line as part of the body', part(LINE, '\n'), {}],
     ['F19: a wrong Content-Length', part(LINE, 'Content-Length: many\n'), {}],
     ['F21: blanks and tabs in the request line', part('POST \tAttendanceRecords \t HTTP/1.0 \n'), {}],
     ...['Return = "minimal"', 'respond-async; wait=10, Return = "Minimal"', 'x;return=minimal'].map((value) => [`A4: Prefer ${value}`, part(LINE, `Prefer: ${value}\n`), { prefersMinimal: true }] as [string, string, object]),
     ...['return=representation', 'noreturn=minimal', 'return=minimalist', ''].map((value) => [`A4: Prefer ${value}`, part(LINE, `Prefer: ${value}\n`), {}] as [string, string, object]),
     ...[['application/json', 'minimal'], ['a/b, application/json; ODATA.Metadata = "Full"', 'full'], ['application/json;odata.metadata=none', 'none'], ['application/json;odata.metadata=nonesuch', 'minimal'], ['application/json;metadata=full', 'full'], ['application/json;x.metadata=full', 'minimal']].map(([value = '', metadata]) => [`Accept ${value}`, part(LINE, `Accept: ${value}\n`), { metadata }] as [string, string, object]),
-  ])('batch-wire: reads %s', (_, text, head) => {
+  ])('reads %s', (_, text, head) => {
     expect(decodePart(text)).toMatchObject({ ...plain, ...head })
   }) // prettier-ignore
 
   const faulty = (line: string): string => part(LINE, `${line}\n`)
   it.each([
-    ['F14: binary and 8bit', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
-    ['F16: two ids among the HTTP headers', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
-    ['F16: two ids in one place', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
-    ['F16: an id that is not UTF-8', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
+    ['F14: two transfer encodings', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
+    ['F16: two Content-IDs among the HTTP headers', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
+    ['F16: two Content-IDs among the MIME headers', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
+    ['F16: a Content-ID that is not UTF-8', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
     ['F18: JSON for a request line', part('{}'), 'ADP_REQUEST_LINE'],
     ['F18: nothing for a request line', `${MIME}\n\n\n`, 'ADP_REQUEST_LINE'],
     ['F18: a request line without version', part('POST AttendanceRecords\n'), 'ADP_REQUEST_LINE'],
@@ -153,20 +153,20 @@ describe('the lines of a part', () => {
     ['F15: a control character in a fold', faulty('A: b\n c\u0001'), 'ADP_HEADER'],
     ['F18: an absolute target among the headers', part(LINE, '', `${MIME}POST http://host/x HTTP/1.1\n`), 'ADP_HEADER'],
     ['F27: a long request line', part(`POST AttendanceRecords?${'x'.repeat(70_000)} HTTP/1.1\n`), 'ADP_LIMIT'],
-  ])('batch-wire: refuses %s', (_, text, code) => {
+  ])('rejects %s', (_, text, code) => {
     const { code: found, at } = faultOf(() => decodePart(text))
     expect([found, at.part]).toEqual([code, 1])
   }) // prettier-ignore
 
-  it.each(['utf-16', 'shift_jis', 'x-user-defined', 'no-such', '"'])('batch-wire F26: knows no charset %j', (charset) => {
+  it.each(['utf-16', 'shift_jis', 'x-user-defined', 'no-such', '"'])('batch-wire F26: rejects a record in the charset %j', (charset) => {
     const own = decodePart(part(LINE, `Content-Type: application/json;charset=${charset}\n`))
     expect(own?.faults?.map(({ code }) => code)).toEqual(['ADP_CHARSET'])
   }) // prettier-ignore
 })
 
-describe('the target of a part', () => {
+describe('the request target of a part', () => {
   const serviceHosts = new Set(['service.example', '::1'])
-  /** What becomes of a record that is posted to it: its first fault. */
+  /** Returns the code of the first fault of a record that is posted to this target. */
   const post = (target: string, options: DecodeOptions = { serviceHosts }): string | undefined =>
     decodePart(part(`POST ${target} HTTP/1.1\n`), options)?.faults?.[0]?.code
 
@@ -175,11 +175,11 @@ describe('the target of a part', () => {
     'http://service.example/x/AttendanceRecords', 'HTTPS://SERVICE.example:8443/x/AttendanceRecords#f', 'Attendance%52ecords', './AttendanceRecords',
     '/a..b/AttendanceRecords', '/a/AttendanceRecords/', 'http://service.example/x/AttendanceRecords/?a=b',
     'https://service.example/a@b/AttendanceRecords?c@d',
-  ])('batch-wire F21: is the collection: %j', (target) => {
+  ])('batch-wire F21: accepts %j as the collection', (target) => {
     expect(post(target)).toBe('ADP_FIELD')
   }) // prettier-ignore
 
-  it('batch-wire F22: is an entity, which nothing is posted to', () => {
+  it('batch-wire F22: refuses a POST to a single record', () => {
     expect(post('AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)')).toBe('ADP_METHOD')
   })
 
@@ -191,7 +191,7 @@ describe('the target of a part', () => {
     'http://service.example@other.example/AttendanceRecords', 'http://', 'http://service.example:x/AttendanceRecords',
     'http://service.example/a/../AttendanceRecords', 'http://service.example', 'file:///AttendanceRecords',
     'http://service.example\\..\\AttendanceRecords', 'http://service.example?x=/AttendanceRecords',
-  ])('batch-wire F21: is refused: %j', (target) => {
+  ])('batch-wire F21: rejects %j', (target) => {
     expect(faultOf(() => post(target))).toMatchObject({ code: 'ADP_TARGET', at: { part: 1 } })
   }) // prettier-ignore
 
@@ -201,14 +201,14 @@ describe('the target of a part', () => {
     'https://@service.example/AttendanceRecords',
     'https:/who:hidden@service.example/AttendanceRecords',
     'https://who:hid%40den@service.example/AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)',
-  ])('batch-wire F21: is refused for the credentials of %j, which are not repeated', (target) => {
+  ])('batch-wire F21: rejects %j without repeating its credentials', (target) => {
     for (const options of [{ serviceHosts }, {}])
       expect(() => post(target, options)).toThrow(
         /^The request line of a part has credentials in its URL(?!.*hid)/,
       )
   })
 
-  it('batch-wire F21: may have any host where none is configured, and no other path', () => {
+  it('batch-wire F21: accepts any host but no other path if no hosts are configured', () => {
     for (const target of ['https://old.example/AttendanceRecords', 'http://[::1]:4010/x/AttendanceRecords/'])
       expect(post(target, {})).toBe('ADP_FIELD')
     for (const target of ['https://old.example/Learners', 'https://old.example/../AttendanceRecords', '//old.example/AttendanceRecords'])
@@ -216,11 +216,11 @@ describe('the target of a part', () => {
   }) // prettier-ignore
 })
 
-describe('a part after another one', () => {
+describe('a part that follows another part', () => {
   const HTTP = `${LINE}Prefer: return=minimal\n`
   const withId = (id: string): string => part(HTTP, '', `${MIME}Content-ID: ${id}\n`)
   const both = (id: string, http: string): string => part(HTTP, http, `${MIME}Content-ID: ${id}\n`)
-  /** The head of the last part, or what the batch is refused for. */
+  /** Returns the head of the last part, or the code for which the batch is rejected. */
   const lastOf = (...parts: readonly string[]): unknown => {
     try {
       const { contentId, contentIdInHttp, prefersMinimal, start = 0, end = 0 } =
@@ -251,7 +251,7 @@ describe('a part after another one', () => {
     [`${MIME}\n${HTTP}`, part(HTTP, 'Accept: x\n')],
     [`${MIME}\n${HTTP}A: b\n`, part(HTTP, 'A: bc\n')],
     [`${MIME}\n${HTTP}Content-ID: 1\n`, part(HTTP, 'Content-ID: 12\nA: b\n')],
-  ])('is read as if it stood alone: %j, %j', (first, second) => {
+  ])('has the same head as it would have alone: %j, %j', (first, second) => {
     expect(lastOf(first, second)).toEqual(lastOf(second))
   }) // prettier-ignore
 })

@@ -4,10 +4,10 @@ import { AdapterError } from '../../src/errors.ts'
 import { decodeBatch, decodeBatchInSteps, decodeRecord } from '../../src/v2/index.ts'
 import { batchOf, costlyRecords, hostileBodies, LINE, MIME } from './support/hostile.ts'
 
-/** Large enough that work which grows with the square of the input cannot end within a test's time. */
+/** Large enough that work which grows with the square of the input does not end within the time of a test. */
 const SIZE = 8 * 1024 * 1024
 
-/** The number of parts with a record, or the code of the error. */
+/** Returns the number of parts, or the code of the error. */
 function outcome(text: string, boundary: string): number | string {
   try {
     return decodeBatch(Buffer.from(text), `multipart/mixed; boundary="${boundary}"`).parts.length
@@ -17,16 +17,19 @@ function outcome(text: string, boundary: string): number | string {
   }
 }
 
-describe('decodeBatch reads hostile input in linear time', () => {
-  it.each(hostileBodies(SIZE))('%s', (_, expected, text, boundary = 'b') => {
-    expect(outcome(text(), boundary)).toBe(expected)
-  })
+describe('decodeBatch with hostile input', () => {
+  it.each(hostileBodies(SIZE))(
+    'decodes or rejects %s in linear time',
+    (_, expected, text, boundary = 'b') => {
+      expect(outcome(text(), boundary)).toBe(expected)
+    },
+  )
 
   it.each(costlyRecords)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
     expect(decodeRecord(json).faults).toEqual([{ code: 'ADP_RECORD_LIMIT', message }])
   })
 
-  it('batch-wire F27: refuses a record of more bytes than one part may have, and takes the others', () => {
+  it('batch-wire F27: refuses a record that exceeds the byte limit of a part, and accepts the others', () => {
     const part = (bytes: number): string => `${MIME}\n${LINE}\n${' '.repeat(bytes - 2)}{}\n`
     const text = part(1_048_577) + part(1_048_576) + part(2)
     const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
@@ -37,7 +40,7 @@ describe('decodeBatch reads hostile input in linear time', () => {
     ])
   })
 
-  it('decodes in steps, of which a small part counts 1,024 bytes, a changeset as much', () => {
+  it('yields at least 1,024 bytes of work for each part and changeset', () => {
     const one = `${MIME}\n${LINE}\n{}\n`
     const nested = `--b\nContent-Type: multipart/mixed; boundary=c\n\n${one.replace('--b', '--c')}--c--\n`
     const bytes = Buffer.from(`${one.repeat(1_000)}${nested.repeat(1_000)}--b--`)
@@ -45,19 +48,19 @@ describe('decodeBatch reads hostile input in linear time', () => {
     expect(costs).toEqual(Array(3_000).fill(1_024))
   })
 
-  it('searches the boundary in steps', () => {
+  it('yields while it searches for the boundary', () => {
     const bytes = Buffer.from(`${'--a\n'.repeat(75_000)}--b\n${LINE}`)
     const steps = decodeBatchInSteps(bytes, 'multipart/mixed; boundary=b')
     let work = 0
     expect(() => {
       for (const cost of steps) work += cost
     }).toThrow(AdapterError)
-    // Two searches through 75,000 lines, 2,000 lines for a mebibyte.
+    // Two searches go through 75,000 lines; 2,000 lines count as one mebibyte.
     expect(work).toBeGreaterThanOrEqual(70 * 1_048_576)
   })
 
   it.each(['x--\n', '\n', '\n-', '\r\n', 'x', '--', '\n--bx', ' '])(
-    'searches lines in steps, whatever they look like: %j',
+    'yields while it searches through lines of any form: %j',
     (line) => {
       const fill = line.repeat(SIZE / line.length)
       for (const text of [fill, `${fill}\n${batchOf('{}')}`, `--b\n${fill}\n--b--`]) {
@@ -66,7 +69,7 @@ describe('decodeBatch reads hostile input in linear time', () => {
           for (const cost of decodeBatchInSteps(Buffer.from(text), 'multipart/mixed; boundary=b'))
             costs.push(cost)
         } catch (error) {
-          // What is refused for its limits was not read to its end.
+          // A body that exceeds a limit is not read to its end.
           if (
             error instanceof AdapterError &&
             ['ADP_LIMIT', 'ADP_HEADER', 'ADP_PART_TYPE'].includes(error.code)
@@ -79,7 +82,7 @@ describe('decodeBatch reads hostile input in linear time', () => {
     },
   )
 
-  it('batch-wire F27: takes the most records that a batch may hold, and no more', () => {
+  it('batch-wire F27: accepts the maximum number of records and rejects one more', () => {
     const parts = (count: number): string => `${`${MIME}\n${LINE}\n{}\n`.repeat(count)}--b--`
     expect(outcome(parts(20_000), 'b')).toBe(20_000)
     expect(outcome(parts(20_001), 'b')).toBe('ADP_TOO_LARGE')

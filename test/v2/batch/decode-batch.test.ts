@@ -32,7 +32,7 @@ function decode(text: string, options: DecodeOptions = {}, contentType = CONTENT
 }
 
 describe('decodeBatch', () => {
-  it('gives the whole batch', () => {
+  it('returns the boundary, the changesets and every part of a batch', () => {
     const text = flat(part(7), changeset('C', part(1), part(2, '{}')))
     const bytes = crlf(text)
     const body = (from: number): { start: number; end: number } => {
@@ -72,21 +72,21 @@ describe('decodeBatch', () => {
   })
 
   const shapes: [what: string, text: string, parts: [changeset: number | undefined, id: string | undefined][], changesets: string[]][] = [
-    ['F3: a BOM and blank lines first', `\ufeff\n\n${flat(part(1))}`, [[undefined, '1']], []],
-    ['F3: a BOM right before the delimiter', `\ufeff${flat(part(1))}`, [[undefined, '1']], []],
-    ['F3: preamble and epilogue of a changeset', flat(changeset('C', part(1)).replace('\n\n', '\n\npre\n') + 'epi\n'), [[1, '1']], ['C']],
-    ['F10: parts without Content-ID', flat(part(1).replace(/Content-ID.*\n/, ''), part(2)), [[undefined, undefined], [undefined, '2']], []],
-    ['F11: several changesets, one of them empty', flat(changeset('C', part(1)), changeset('D'), changeset('E', part(2), part(3))), [[1, '1'], [3, '2'], [3, '3']], ['C', 'D', 'E']],
-    ['F11: an empty batch', flat(), [], []],
-    ['F13: a part type with parameters', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
-    ['F16: the same id twice', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
-    ['F16: another id among the HTTP headers', flat(part(1).replace(LINE, `${LINE}Content-ID: 7\n`), part(2).replace(LINE, `${LINE}Content-ID: 8\n`)), [[undefined, '1'], [undefined, '2']], []],
-    ['F16: an id among the HTTP headers alone', flat(part(1).replace('Content-ID: 1\n', '').replace(LINE, `${LINE}Content-ID: 7\n`)), [[undefined, '7']], []],
-    ['F16: an id between no-break spaces', flat(part(1).replace(': 1', ':\t \u00a01\u00a0\t'), part(2).replace(': 2', ': \u00a02\u3000')), [[undefined, '\u00a01\u00a0'], [undefined, '\u00a02\u3000']], []],
-    ['F21: blanks in the target', flat(part(1).replace('POST ', 'POST \t /My  School/'), part(2).replace('POST ', 'POST http://other.example/My School/')), [[undefined, '1'], [undefined, '2']], []],
-    ['F21: empty parentheses', flat(part(1).replace('Records', 'Records()'), part(2).replace('Records', 'Records()/?a=b')), [[undefined, '1'], [undefined, '2']], []],
-    ['a changeset boundary that is used twice', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
-    ['F14: the changeset part is binary', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
+    ['F3: decodes a batch after a byte order mark and blank lines', `\ufeff\n\n${flat(part(1))}`, [[undefined, '1']], []],
+    ['F3: decodes a batch right after a byte order mark', `\ufeff${flat(part(1))}`, [[undefined, '1']], []],
+    ['F3: skips the preamble and epilogue of a changeset', flat(changeset('C', part(1)).replace('\n\n', '\n\npre\n') + 'epi\n'), [[1, '1']], ['C']],
+    ['F10: decodes parts outside a changeset and without a Content-ID', flat(part(1).replace(/Content-ID.*\n/, ''), part(2)), [[undefined, undefined], [undefined, '2']], []],
+    ['F11: decodes several changesets of which one is empty', flat(changeset('C', part(1)), changeset('D'), changeset('E', part(2), part(3))), [[1, '1'], [3, '2'], [3, '3']], ['C', 'D', 'E']],
+    ['F11: decodes an empty batch', flat(), [], []],
+    ['F13: decodes a part whose type has parameters', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
+    ['F16: decodes two parts with the same Content-ID', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
+    ['F16: prefers the Content-ID of the MIME headers', flat(part(1).replace(LINE, `${LINE}Content-ID: 7\n`), part(2).replace(LINE, `${LINE}Content-ID: 8\n`)), [[undefined, '1'], [undefined, '2']], []],
+    ['F16: uses a Content-ID among the HTTP headers if the MIME headers have none', flat(part(1).replace('Content-ID: 1\n', '').replace(LINE, `${LINE}Content-ID: 7\n`)), [[undefined, '7']], []],
+    ['F16: keeps no-break spaces around a Content-ID', flat(part(1).replace(': 1', ':\t \u00a01\u00a0\t'), part(2).replace(': 2', ': \u00a02\u3000')), [[undefined, '\u00a01\u00a0'], [undefined, '\u00a02\u3000']], []],
+    ['F21: accepts blanks in the target', flat(part(1).replace('POST ', 'POST \t /My  School/'), part(2).replace('POST ', 'POST http://other.example/My School/')), [[undefined, '1'], [undefined, '2']], []],
+    ['F21: accepts empty parentheses after the collection', flat(part(1).replace('Records', 'Records()'), part(2).replace('Records', 'Records()/?a=b')), [[undefined, '1'], [undefined, '2']], []],
+    ['F11: decodes two changesets with the same boundary', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
+    ['F32: decodes a changeset with a binary transfer encoding', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
   ] // prettier-ignore
   it.each(shapes)('batch-wire %s', (_, text, parts, changesets) => {
     const batch = decode(text)
@@ -96,7 +96,7 @@ describe('decodeBatch', () => {
   })
 
   it.each(['20bbbf', 'ef20bf', 'efbb20'])(
-    'batch-wire F3: takes the bytes %s for text, not for a BOM',
+    'batch-wire F3: treats the bytes %s as text and not as a byte order mark',
     (hex) => {
       const bytes = Buffer.concat([Buffer.from(hex, 'hex'), crlf(flat(part(1), part(2)))])
       expect(decodeBatch(bytes, CONTENT_TYPE).parts.map(({ contentId }) => contentId)).toEqual(['2'])
@@ -104,15 +104,15 @@ describe('decodeBatch', () => {
   )
 
   const partFaults: [what: string, text: Buffer, code: string][] = [
-    ['F22: GET', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
-    ['F22: post in small letters', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],
-    ['F22: POST to an entity', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
-    ['F23: JSON that ends early', crlf(flat(part(1, '{'))), 'ADP_JSON'],
-    ['F26: malformed UTF-8', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
-    ['F26: a byte that its charset has not', Buffer.from(flat(part(1, '{"Comment":"Ò"}').replace(LINE, `${LINE}Content-Type: a/b; charset=windows-1253\n`)), 'latin1'), 'ADP_CHARSET'],
-    ['F26: an unknown charset', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
+    ['F22: refuses a part with GET', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
+    ['F22: refuses a part whose method is in small letters', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],
+    ['F22: refuses a POST to a single record', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
+    ['F23: refuses a part whose JSON ends early', crlf(flat(part(1, '{'))), 'ADP_JSON'],
+    ['F26: refuses a part with malformed UTF-8', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
+    ['F26: refuses a part with a byte that its charset does not define', Buffer.from(flat(part(1, '{"Comment":"Ò"}').replace(LINE, `${LINE}Content-Type: a/b; charset=windows-1253\n`)), 'latin1'), 'ADP_CHARSET'],
+    ['F26: refuses a part with an unknown charset', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
   ] // prettier-ignore
-  it.each(partFaults)('batch-wire %s: keeps the fault in its part', (_, bytes, code) => {
+  it.each(partFaults)('batch-wire %s, without refusing the batch', (_, bytes, code) => {
     const [own] = decodeBatch(bytes, CONTENT_TYPE).parts
     expect(own?.record).toBeUndefined()
     expect(own?.faults?.map((fault) => fault.code)).toEqual([code])
@@ -124,25 +124,31 @@ describe('decodeBatch', () => {
     ['ISO-8859-15', 'e9a4', 'é€'],
     ['windows-1250', 'f8e8', 'řč'],
     ['koi8-r', 'c1c2', 'аб'],
-  ])('batch-wire F26: reads %s where the part says so, and UTF-8 beside it', (charset, hex, text) => {
-    const withComment = (comment: string): string => JSON.stringify({ ...record, Comment: comment })
-    const type = `Content-Type: application/json;charset=${charset}\n`
-    const comment = Buffer.from(hex, 'hex').toString('latin1')
-    const bytes = Buffer.concat([
-      Buffer.from(`--B\n${part(1, withComment(comment)).replace(LINE, `${LINE}${type}`)}`, 'latin1'),
-      Buffer.from(flat(part(2, withComment('é')))),
-    ])
-    expect(decodeBatch(bytes, CONTENT_TYPE).parts.map((own) => own.record?.Comment)).toEqual([text, 'é'])
-  })
+  ])(
+    'batch-wire F26: reads %s in the part that names it, and UTF-8 in the other parts',
+    (charset, hex, text) => {
+      const withComment = (comment: string): string => JSON.stringify({ ...record, Comment: comment })
+      const type = `Content-Type: application/json;charset=${charset}\n`
+      const comment = Buffer.from(hex, 'hex').toString('latin1')
+      const bytes = Buffer.concat([
+        Buffer.from(`--B\n${part(1, withComment(comment)).replace(LINE, `${LINE}${type}`)}`, 'latin1'),
+        Buffer.from(flat(part(2, withComment('é')))),
+      ])
+      expect(decodeBatch(bytes, CONTENT_TYPE).parts.map((own) => own.record?.Comment)).toEqual([text, 'é'])
+    },
+  )
 
-  it.each(['7bit', '8BIT', 'Binary'])('batch-wire F32: reads a changeset in %s', (encoding) => {
-    const text = flat(changeset('C', part(1)))
-    const encoded = text.replace('boundary=C', `boundary=C\nContent-Transfer-Encoding: ${encoding}`)
-    expect(encoded).not.toBe(text)
-    expect(decodeBatch(crlf(encoded), CONTENT_TYPE).parts).toHaveLength(1)
-  })
+  it.each(['7bit', '8BIT', 'Binary'])(
+    'batch-wire F32: decodes a changeset with the transfer encoding %s',
+    (encoding) => {
+      const text = flat(changeset('C', part(1)))
+      const encoded = text.replace('boundary=C', `boundary=C\nContent-Transfer-Encoding: ${encoding}`)
+      expect(encoded).not.toBe(text)
+      expect(decodeBatch(crlf(encoded), CONTENT_TYPE).parts).toHaveLength(1)
+    },
+  )
 
-  it('batch-wire F12, F31: frames by the batch in braces where the header names a changeset in braces', () => {
+  it('batch-wire F12, F31: frames the body by the batch if the header names a changeset and boundaries have braces', () => {
     const text = flat(changeset('C', part(1)), changeset('D', part(2)))
       .replaceAll('--B', '--batch_{1}')
       .replaceAll('--C', '--changeset_{2}')
@@ -152,41 +158,38 @@ describe('decodeBatch', () => {
   })
 
   const refused: [what: string, text: string, code: string, part: number | undefined, where: string][] = [
-    ['F8: zero bytes', '', 'ADP_TRUNCATED', undefined, ''],
-    ['F8: no closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined, ''],
-    ['F8: no closing delimiter of the changeset', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
-    ['F8: no delimiter of the changeset', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
-    ['F9: batch and changeset have one boundary', flat(changeset('B', part(1))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
-    ['F9: a changeset in a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
-    ['F5: a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
-    ['F6: a changeset without boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
-    ['F13: a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2, 'Content-Type: application/json'],
-    ['F13: a part without type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1, 'Content-Transfer-Encoding: binary'],
-    ['F13: a part whose type cannot be read', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1, 'Content-Type: application/'],
-    ['F13: a multipart part of another kind', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
-    ['F14: base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
-    ['F14: a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
-    ['F16: two ids among the MIME headers', flat(part(1).replace('Content-ID: 1', 'Content-ID: 1\nContent-ID: 2')), 'ADP_CONTENT_ID', 1, 'Content-Type: application/'],
-    ['F21: a target that ends in text behind a blank', flat(part(1).replace(' HTTP/1.1', ' x HTTP/1.1')), 'ADP_TARGET', 1, 'POST Attendance'],
-    ['F21: a tab in the target', flat(part(1).replace('POST ', 'POST My\tSchool/')), 'ADP_REQUEST_LINE', 1, 'POST My'],
-    ['F18: no blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
-    ['F18: a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
-    ['F18: a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
-    ['F21: another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1, 'POST http:'],
+    ['F8: rejects an empty body', '', 'ADP_TRUNCATED', undefined, ''],
+    ['F8: rejects a batch without a closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined, ''],
+    ['F8: rejects a changeset without a closing delimiter', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['F8: rejects a changeset without any delimiter', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['F9: rejects a changeset with the boundary of the batch', flat(changeset('B', part(1))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['F9: rejects a changeset within a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['F5: rejects a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['F6: rejects a changeset whose type has no boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['F13: rejects a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2, 'Content-Type: application/json'],
+    ['F13: rejects a part without a type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1, 'Content-Transfer-Encoding: binary'],
+    ['F13: rejects a part whose type is malformed', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1, 'Content-Type: application/'],
+    ['F13: rejects a multipart part that is not multipart/mixed', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
+    ['F14: rejects a part in base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
+    ['F32: rejects a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
+    ['F16: rejects two Content-IDs among the MIME headers', flat(part(1).replace('Content-ID: 1', 'Content-ID: 1\nContent-ID: 2')), 'ADP_CONTENT_ID', 1, 'Content-Type: application/'],
+    ['F21: rejects a target with text after a blank at its end', flat(part(1).replace(' HTTP/1.1', ' x HTTP/1.1')), 'ADP_TARGET', 1, 'POST Attendance'],
+    ['F21: rejects a tab in the target', flat(part(1).replace('POST ', 'POST My\tSchool/')), 'ADP_REQUEST_LINE', 1, 'POST My'],
+    ['F18: rejects a part without a blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
+    ['F18: rejects a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['F18: rejects a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['F21: rejects a target on another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1, 'POST http:'],
   ] // prettier-ignore
-  it.each(refused)(
-    'batch-wire %s: refuses the whole request, and says where',
-    (_, text, code, index, where) => {
-      const options = { serviceHosts: new Set(['service.example']) }
-      const fault = faultOf(() => decode(text, options))
-      expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
-      const rest = crlf(text).subarray(fault.at.offset).toString()
-      expect(where === '' ? rest : rest.slice(0, where.length)).toBe(where)
-      expect(fault.at.offset).toBeDefined()
-    },
-  )
+  it.each(refused)('batch-wire %s, and reports the offset of the fault', (_, text, code, index, where) => {
+    const options = { serviceHosts: new Set(['service.example']) }
+    const fault = faultOf(() => decode(text, options))
+    expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
+    const rest = crlf(text).subarray(fault.at.offset).toString()
+    expect(where === '' ? rest : rest.slice(0, where.length)).toBe(where)
+    expect(fault.at.offset).toBeDefined()
+  })
 
-  it('batch-wire F16: tells that only an id which counts came among the HTTP headers', () => {
+  it('batch-wire F16: reports a Content-ID among the HTTP headers only if it is the one that counts', () => {
     const both = (mime: number, http: number): string =>
       part(mime).replace(LINE, `${LINE}Content-ID: ${http}\n`)
     const text = flat(both(1, 1), both(2, 7), part(3).replace('Content-ID: 3', 'X-Id: 3'), both(4, 4))
@@ -200,19 +203,19 @@ describe('decodeBatch', () => {
   })
 
   const misencoded: [what: string, bytes: Buffer, message: RegExp][] = [
-    ['UTF-16 with a mark', Buffer.from(`\ufeff${flat(part(1))}`, 'utf16le'), /UTF-16/],
-    ['UTF-16 without a mark', Buffer.from(flat(part(1)), 'utf16le').swap16(), /UTF-16/],
-    ['CR CR LF', Buffer.from(flat(part(1)).replaceAll('\n', '\r\r\n')), /CR CR LF/],
-    ['CR CR LF in a changeset', Buffer.from(flat(changeset('C', part(1))).replaceAll('\n', '\r\r\n')), /CR CR LF/],
-    ['CR CR LF in the headers of parts', Buffer.from(flat(part(1)).replaceAll(/(?<=^[A-Z].*)\n/gm, '\r\r\n')), /CR CR LF/],
-    ['CR alone', Buffer.from(flat(part(1)).replaceAll('\n', '\r')), /CR alone/],
+    ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${flat(part(1))}`, 'utf16le'), /UTF-16/],
+    ['UTF-16 without a byte order mark', Buffer.from(flat(part(1)), 'utf16le').swap16(), /UTF-16/],
+    ['lines that end in CR CR LF', Buffer.from(flat(part(1)).replaceAll('\n', '\r\r\n')), /CR CR LF/],
+    ['lines of a changeset that end in CR CR LF', Buffer.from(flat(changeset('C', part(1))).replaceAll('\n', '\r\r\n')), /CR CR LF/],
+    ['headers of parts that end in CR CR LF', Buffer.from(flat(part(1)).replaceAll(/(?<=^[A-Z].*)\n/gm, '\r\r\n')), /CR CR LF/],
+    ['lines that end in CR alone', Buffer.from(flat(part(1)).replaceAll('\n', '\r')), /CR alone/],
   ] // prettier-ignore
-  it.each(misencoded)('batch-wire F8: names the cause of a body with %s', (_, bytes, message) => {
+  it.each(misencoded)('batch-wire F8: names the cause if the body has %s', (_, bytes, message) => {
     expect(() => decodeBatch(bytes, CONTENT_TYPE)).toThrow(message)
     expect(faultOf(() => decodeBatch(bytes, CONTENT_TYPE)).code).toBe('ADP_BODY')
   })
 
-  it('batch-wire F8: calls a body cut off, although a record of it has lines that end in CR CR LF', () => {
+  it('batch-wire F8: reports a truncated body although a record in it has lines that end in CR CR LF', () => {
     const text = flat(part(1, '{\r\n}')).replace('--B--', '')
     expect(faultOf(() => decode(text)).code).toBe('ADP_TRUNCATED')
   })
@@ -222,7 +225,7 @@ describe('decodeBatch', () => {
     'multipart/mixed, application/json; boundary=B',
     'application/json; boundary="B',
     'boundary=B',
-  ])('batch-wire F7: takes %s for another media type', (contentType) => {
+  ])('batch-wire F7: rejects %s as another media type', (contentType) => {
     expect(faultOf(() => decode(flat(part(1)), {}, contentType)).code).toBe('ADP_MEDIA_TYPE')
   })
 
@@ -232,14 +235,19 @@ describe('decodeBatch', () => {
     ['changesets', { maxParts: 2 }, flat(changeset('C'), changeset('D'), changeset('E')), 'ADP_TOO_LARGE'],
     ['header bytes', { maxPartHeaderBytes: 80 }, flat(part(1)), 'ADP_LIMIT'],
     ['header lines', { maxHeaderLines: 2 }, flat(part(1)), 'ADP_LIMIT'],
-    ['padding', { maxBoundaryPadding: 1 }, flat(part(1)).replace('--B--', '--B--  '), 'ADP_LIMIT'],
+    [
+      'blanks on a delimiter line',
+      { maxBoundaryPadding: 1 },
+      flat(part(1)).replace('--B--', '--B--  '),
+      'ADP_LIMIT',
+    ],
   ]
-  it.each(limited)('batch-wire F27: limits the %s', (_, limits, text, code) => {
+  it.each(limited)('batch-wire F27: limits the number of %s', (_, limits, text, code) => {
     expect(decode(text).boundary).toBe('B')
     expect(faultOf(() => decode(text, { limits: { ...defaultBatchLimits, ...limits } })).code).toBe(code)
   })
 
-  it('batch-wire 3: tells whether the ids of header and body agree', () => {
+  it('batch-wire 3: reports whether the ids of header and body agree', () => {
     const text = flat(changeset('C', part(1)))
     const agree = ['B', 'C', 'other'].map((boundary) => {
       const batch = decode(text, {}, `multipart/mixed; boundary=${boundary}`)
@@ -256,10 +264,10 @@ describe('decodeBatch', () => {
 const ONE = '36522ad7-fc75-4b56-8c71-56071383e77b'
 const TWO = '77162fcd-b8da-41ac-a9f8-9357efbbd621'
 
-describe('the ids of header and body', () => {
+describe('the id rule', () => {
   const rows: [what: string, header: string, delimiters: string[], agree: boolean][] = [
-    ['the batch itself', `batch_${ONE}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
-    ['a changeset itself', `changeset_${TWO}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
+    ['the batch', `batch_${ONE}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
+    ['a changeset', `changeset_${TWO}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
     [
       'the last changeset',
       `changeset_${TWO}`,
@@ -267,23 +275,26 @@ describe('the ids of header and body', () => {
       true,
     ],
     [
-      'the guid of a changeset after the other prefix',
+      'the guid of a changeset with the prefix of a batch',
       `batch_${TWO}`,
       [`batch_${ONE}`, `changeset_${TWO}`],
       true,
     ],
-    ['the guid of the batch after the other prefix', `changeset_${ONE}`, [`batch_${ONE}`], true],
-    ['a guid in another case', `batch_${ONE.toUpperCase()}`, [`batch_${ONE}`], true],
-    ['a guid without prefix', ONE, [`batch_${ONE}`], true],
+    ['the guid of the batch with the prefix of a changeset', `changeset_${ONE}`, [`batch_${ONE}`], true],
+    ['the guid of the batch in another letter case', `batch_${ONE.toUpperCase()}`, [`batch_${ONE}`], true],
+    ['the guid of the batch without a prefix', ONE, [`batch_${ONE}`], true],
     ['another guid', `batch_${TWO}`, [`batch_${ONE}`, `changeset_${ONE}`], false],
-    ['no guid, the same text', 'b', ['b'], true],
-    ['no guid, another text', 'b', ['B', 'c'], false],
-    ['no guid against a guid', 'b', [`batch_${ONE}`], false],
+    ['the same text without a guid', 'b', ['b'], true],
+    ['another text without a guid', 'b', ['B', 'c'], false],
+    ['no guid although the body has one', 'b', [`batch_${ONE}`], false],
   ]
-  it.each(rows)('batch-wire 3: the header names %s', (_, header, delimiters, agree) => {
-    const [batch = '', ...changesets] = delimiters
-    const text = flat(part(0), ...changesets.map((name, index) => changeset(name, part(index + 1))))
-    const body = text.replaceAll(/^--B/gm, `--${batch}`)
-    expect(decode(body, {}, `multipart/mixed; boundary=${header}`).idsAgree).toBe(agree)
-  })
+  it.each(rows)(
+    "batch-wire 3: compares the header's boundary with the body if the header names %s",
+    (_, header, delimiters, agree) => {
+      const [batch = '', ...changesets] = delimiters
+      const text = flat(part(0), ...changesets.map((name, index) => changeset(name, part(index + 1))))
+      const body = text.replaceAll(/^--B/gm, `--${batch}`)
+      expect(decode(body, {}, `multipart/mixed; boundary=${header}`).idsAgree).toBe(agree)
+    },
+  )
 })

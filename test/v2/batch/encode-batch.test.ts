@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createBatchEncoder, type PartReply } from '../../../src/v2/index.ts'
 
-/** Guids that can be told apart: …01, …02 and so on, in the order of their making. */
+/** Returns distinguishable guids: …01, …02 and so on, in the order in which they are created. */
 function numberedIds(): () => string {
   let count = 0
   return () => `00000000-0000-4000-8000-${String((count += 1)).padStart(12, '0')}`
@@ -19,7 +19,7 @@ const created: PartReply = {
 
 describe('createBatchEncoder', () => {
   it.each(['flat', 'nested'] as const)(
-    'protocol A8: gives created records their address, layout %s',
+    'protocol A8: writes the Location of a created record in the layout %s',
     (layout) => {
       const encoder = createBatchEncoder(
         layout,
@@ -41,7 +41,7 @@ describe('createBatchEncoder', () => {
     },
   )
 
-  it('names a status that HTTP does not know', () => {
+  it('writes a reason phrase for a status that HTTP does not define', () => {
     expect(createBatchEncoder('flat', numberedIds()).part({ ...created, status: 599 })).toContain(
       '\r\nHTTP/1.1 599 Unknown\r\n',
     )

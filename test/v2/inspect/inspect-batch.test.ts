@@ -21,7 +21,7 @@ const inspectBatch = (...batch: Parameters<typeof inspectBatchInSteps>) =>
   runAtOnce(inspectBatchInSteps(...batch))
 const guessed = (bytes: Buffer): string | undefined => runAtOnce(guessBoundary(bytes))
 
-/** The findings as severity, code and place. */
+/** Returns the severity, code and place of each finding. */
 function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unknown[] {
   return inspectBatch(bytes, contentType).findings.map(({ severity, code, offset, part }) => [
     severity,
@@ -32,7 +32,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
 }
 
 describe('inspectBatchInSteps', () => {
-  it('gives the batch, and finds nothing in one of the legacy form', () => {
+  it('returns the batch, and no findings for a batch in the legacy form', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
   })
@@ -40,22 +40,22 @@ describe('inspectBatchInSteps', () => {
   const json = crlf(BATCH).indexOf('{')
   const rows: [what: string, bytes: Buffer, contentType: string, findings: unknown[]][] = [
     ['bare line feeds', Buffer.from(BATCH), HEADER, [['warning', 'bareLf', 3, undefined]]],
-    ['line feeds inside a record only', Buffer.from(crlf(BATCH).toString().replace(',', ',\n')), HEADER, []],
-    ['a bare line feed behind the last record', Buffer.from(crlf(BATCH).toString().replace(',', ',\n').replace('--c--\r', '--c--')), HEADER, [['warning', 'bareLf', crlf(BATCH).indexOf('--c--') + 6, undefined]]],
-    ['a bare line feed first', Buffer.concat([Buffer.from('\n'), crlf(BATCH)]), HEADER, [['warning', 'bareLf', 0, undefined]]],
+    ['nothing for line feeds inside a record', Buffer.from(crlf(BATCH).toString().replace(',', ',\n')), HEADER, []],
+    ['a bare line feed after the last record', Buffer.from(crlf(BATCH).toString().replace(',', ',\n').replace('--c--\r', '--c--')), HEADER, [['warning', 'bareLf', crlf(BATCH).indexOf('--c--') + 6, undefined]]],
+    ['a bare line feed at the start of the body', Buffer.concat([Buffer.from('\n'), crlf(BATCH)]), HEADER, [['warning', 'bareLf', 0, undefined]]],
     ['a byte order mark', crlf(`\ufeff${BATCH}`), HEADER, [['note', 'byteOrderMark', 0, undefined]]],
     ['a quoted boundary', crlf(BATCH), 'multipart/mixed; Boundary = "b"', [['note', 'quotedBoundary', undefined, undefined]]],
     ['ids that differ', crlf(BATCH), 'multipart/mixed; boundary=other', [['warning', 'idsDiffer', undefined, undefined]]],
     ["the changeset's boundary in the header", crlf(BATCH), 'multipart/mixed; boundary=c', [['note', 'boundaryIsNotOuter', undefined, undefined]]],
     ['faults of a record', crlf(BATCH.replace('true', '1').replace('2b6f0cc9', 'x')), HEADER, [['error', 'ADP_FIELD', json, 1], ['error', 'ADP_FIELD', json, 1]]],
-    ['what surprises in a part', crlf(BATCH.replace('Content-ID: 1\n', '')), HEADER, [['note', 'noContentId', json - 'Content-ID: 1\r\n'.length, 1]]],
+    ['a deviation in a part', crlf(BATCH.replace('Content-ID: 1\n', '')), HEADER, [['note', 'noContentId', json - 'Content-ID: 1\r\n'.length, 1]]],
   ] // prettier-ignore
-  it.each(rows)('finds %s', (_, bytes, contentType, findings) => {
+  it.each(rows)('reports %s', (_, bytes, contentType, findings) => {
     expect(inspect(bytes, contentType)).toEqual(findings)
     expect(inspectBatch(bytes, contentType).batch?.parts).toHaveLength(1)
   })
 
-  it('tells what it found in the order of the body, the header first', () => {
+  it('sorts findings by offset after those of the header', () => {
     const bytes = Buffer.from(`\ufeff${BATCH.replace('Content-ID: 1\n', '').replace('true', '1')}`)
     expect(inspect(bytes, 'multipart/mixed; boundary="other"')).toEqual([
       ['note', 'quotedBoundary', undefined, undefined],
@@ -67,7 +67,7 @@ describe('inspectBatchInSteps', () => {
     ])
   })
 
-  it('tells a broken envelope with its place and a remedy, beside what it found before', () => {
+  it('reports the place and the remedy of a broken envelope after its other findings', () => {
     const bytes = Buffer.from(BATCH.replace('--b--', ''))
     const { batch, findings } = inspectBatch(bytes, HEADER)
     expect(batch).toBeUndefined()
@@ -87,7 +87,7 @@ describe('inspectBatchInSteps', () => {
   const messageOf = (bytes: Buffer, contentType: string, code: string): string | undefined =>
     inspectBatch(bytes, contentType).findings.find((finding) => finding.code === code)?.message
 
-  it('names both boundaries where header and body differ', () => {
+  it('names both boundaries if header and body differ', () => {
     expect(messageOf(crlf(BATCH), 'multipart/mixed; boundary=x', 'idsDiffer')).toBe(
       'Content-Type names the boundary "x"; the body has the boundary "b" and the changeset "c". ' +
         'Their ids differ, so the answer is one 200 without parts per record.',
@@ -105,7 +105,7 @@ describe('inspectBatchInSteps', () => {
     expect(messageOf(cut, HEADER, 'boundariesDiffer')).toBeUndefined()
   })
 
-  it('names a few of many changesets', () => {
+  it('names only the first of many changesets', () => {
     const changesets = [1, 2, 3, 4, 5].map((n) =>
       BATCH.slice(BATCH.indexOf('--b'), BATCH.indexOf('--b--')).replaceAll(/(=|--)c/g, `$1c${n}`),
     )
@@ -114,7 +114,7 @@ describe('inspectBatchInSteps', () => {
     ).toContain('the boundary "b" and the changesets "c1", "c2", "c3" and 2 more. Their')
   })
 
-  it('decodes within the limits and for the hosts that it is given', () => {
+  it('applies the given limits and host names', () => {
     const limits = { ...defaultBatchLimits, maxPartBytes: 10 }
     expect(inspectBatch(crlf(BATCH), HEADER, { limits }).findings).toMatchObject([
       { code: 'ADP_RECORD_LIMIT' },
@@ -129,31 +129,31 @@ describe('inspectBatchInSteps', () => {
 const PART = 'Content-Type: application/http\n\nPOST AttendanceRecords HTTP/1.1\n\n{}\n'
 
 test.each<[what: string, body: string, boundary: string | undefined]>([
-  ['the outer one of an envelope', `--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n${PART}--c--\n--b--\n`, 'b'],
-  ['one behind a byte order mark', `\ufeff--b\n${PART}--b--\n`, 'b'],
-  ['one behind a long preamble', `${'Prose.\n'.repeat(5_000)}--b\n${PART}--b--\n`, 'b'],
-  ['one behind prose that looks like a delimiter', `--note\n\n--b\n${PART}--b--\n`, 'b'],
-  ['one that is never closed', `--b\n${PART}`, 'b'],
-  ['one that is only closed', '--b--', 'b'],
-  ['none in prose', 'a -- b\n -- c\n', undefined],
-  ['none in nothing', '', undefined],
-  ['none in dashes', '--\n----\n', undefined],
-])('finds %s', (_, body, boundary) => {
+  ['the outer boundary of a nested batch', `--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n${PART}--c--\n--b--\n`, 'b'],
+  ['a boundary after a byte order mark', `\ufeff--b\n${PART}--b--\n`, 'b'],
+  ['a boundary after a long preamble', `${'Prose.\n'.repeat(5_000)}--b\n${PART}--b--\n`, 'b'],
+  ['a boundary after prose that looks like a delimiter', `--note\n\n--b\n${PART}--b--\n`, 'b'],
+  ['a boundary that is never closed', `--b\n${PART}`, 'b'],
+  ['a boundary with a closing delimiter only', '--b--', 'b'],
+  ['no boundary in prose', 'a -- b\n -- c\n', undefined],
+  ['no boundary in an empty body', '', undefined],
+  ['no boundary in lines of dashes', '--\n----\n', undefined],
+])('guesses %s', (_, body, boundary) => {
   expect(guessed(Buffer.from(body))).toBe(boundary)
 }) // prettier-ignore
 
-test('finds the boundary of the class register, also where it was cut off', async () => {
+test('guesses the boundary of the class register even if the body is truncated', async () => {
   const body = await readFile(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
   const boundary = 'batch_36522ad7-fc75-4b56-8c71-56071383e77b'
   for (const end of [body.length, 3_000, 60]) expect(guessed(body.subarray(0, end))).toBe(boundary)
 })
 
-test('reads each line once, however many look like delimiters', () => {
+test('reads each line once, however many lines look like delimiters', () => {
   expect(guessed(Buffer.from('--\u00e9\n'.repeat(1_000_000)))).toBeUndefined()
 })
 
-it('has a remedy for every error that a batch file or its request can have', () => {
-  // These come of other requests, or of the exchange.
+it('has a remedy for every error of a batch file or its request', () => {
+  // These errors belong to other requests or to the exchange.
   const others = ['ADP_FORBIDDEN', 'ADP_NOT_ACCEPTABLE', 'ADP_QUERY', 'ADP_SLOW_CLIENT']
   const needed = Object.entries(errorRules)
     .filter(([code, rule]) => (rule.class === 'request' || rule.class === 'record') && !others.includes(code))

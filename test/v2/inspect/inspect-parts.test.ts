@@ -13,7 +13,7 @@ const record = (learner: number, more = ''): string =>
 const part = (id: number, http = '', json = record(id), mime = ''): string =>
   `--c\n${MIME}Content-ID: ${id}\n${mime}\n${LINE}${http}\n${json}\n`
 
-/** The findings in a changeset of these parts. */
+/** Returns the findings about a changeset with these parts. */
 function inspect(parts: string, changesetHead = ''): readonly unknown[] {
   const bytes = crlf(
     `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,
@@ -27,16 +27,16 @@ function inspect(parts: string, changesetHead = ''): readonly unknown[] {
 }
 
 describe('inspectParts', () => {
-  it('finds nothing in parts of the legacy form', () => {
+  it('reports nothing for parts in the legacy form', () => {
     const exact = `Content-Length: ${record(2).length}\n`
     expect(inspect(part(1) + part(2, exact))).toEqual([])
   })
 
-  it('takes no apostrophe within double quotes for a quote', () => {
+  it('ignores apostrophes within double quotes', () => {
     expect(inspect(part(1, '', record(1, `,"Comment":"it's \\"so\\", isn't it"`)))).toEqual([])
   })
 
-  it('counts the bytes of a record, not those of what is around it', () => {
+  it('compares Content-Length with the bytes of the record only', () => {
     const mimeLength = 'Content-Length: 900\n'
     const exact = `Content-Length: ${record(1).length}\n`
     expect(inspect(part(1, exact, record(1), mimeLength), mimeLength)).toEqual([])
@@ -44,26 +44,26 @@ describe('inspectParts', () => {
   })
 
   const rows: [what: string, parts: string, finding: unknown[]][] = [
-    ['no Content-ID', part(1) + part(2).replace('Content-ID: 2\n', ''), ['noContentId', 'Part 2 has no Content-ID; its answer can be known by its position only.', 2]],
-    ['its own credentials', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
-    ['its own forwarding headers', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
-    ['a Content-Length in characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 'Part 1 has a Content-Length that is not the length of its body; the delimiter decides.', 1]],
-    ['single quotes', part(1) + part(2, '', record(2).replaceAll('"', "'")), ['singleQuotes', 'Part 2 has JSON strings in single quotes; they are read as the service reads them.', 2]],
-    ['single quotes in a record that is refused', part(1, '', "{'Comment':'it's'}"), ['singleQuotes', 'Part 1 has JSON strings in single quotes; they are read as the service reads them.', 1]],
-    ['both flags', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 'Part 1 is both present and absent; the service judges it.', 1]],
-    ['other members', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 'Part 1 has fields that are not of the V2 write form; by default they are left out and counted (so have 2 more).', 1]],
-    ['the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 'Parts 2 and 3 have the same Content-ID; their answers differ by position only.', 3]],
-    ['the same learner and event', part(1) + part(2, '', record(1).replace('4a"', '4A"')), ['repeatedRecord', 'Parts 1 and 2 write the same learner and event; the later one counts.', 2]],
+    ['a part without a Content-ID', part(1) + part(2).replace('Content-ID: 2\n', ''), ['noContentId', 'Part 2 has no Content-ID; its answer can be known by its position only.', 2]],
+    ['a part with credentials of its own', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
+    ['a part with forwarding headers of its own', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
+    ['a Content-Length that counts characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 'Part 1 has a Content-Length that is not the length of its body; the delimiter decides.', 1]],
+    ['strings in single quotes', part(1) + part(2, '', record(2).replaceAll('"', "'")), ['singleQuotes', 'Part 2 has JSON strings in single quotes; they are read as the service reads them.', 2]],
+    ['strings in single quotes in a record that is refused', part(1, '', "{'Comment':'it's'}"), ['singleQuotes', 'Part 1 has JSON strings in single quotes; they are read as the service reads them.', 1]],
+    ['a record that is both present and absent', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 'Part 1 is both present and absent; the service judges it.', 1]],
+    ['members outside the V2 write form', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 'Part 1 has fields that are not of the V2 write form; by default they are left out and counted (so have 2 more).', 1]],
+    ['two parts with the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 'Parts 2 and 3 have the same Content-ID; their answers differ by position only.', 3]],
+    ['two records for the same learner and event', part(1) + part(2, '', record(1).replace('4a"', '4A"')), ['repeatedRecord', 'Parts 1 and 2 write the same learner and event; the later one counts.', 2]],
   ] // prettier-ignore
-  it.each(rows)('finds %s', (_, parts, finding) => {
+  it.each(rows)('reports %s', (_, parts, finding) => {
     expect(inspect(parts)).toEqual([finding])
   })
 
-  it('finds no repetition among records that cannot be read', () => {
+  it('reports no repetition among records that cannot be read', () => {
     expect(inspect(part(1, '', '{}') + part(2, '', '{}'))).toEqual([])
   })
 
-  it('finds parts in no changeset, and a batch without parts', () => {
+  it('reports parts without a changeset, and a batch without parts', () => {
     const flat = crlf(part(1).replace('--c', '--b') + '--b--')
     const codesOf = (bytes: Buffer): string[] =>
       runAtOnce(inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b'))).map(
@@ -73,7 +73,7 @@ describe('inspectParts', () => {
     expect(codesOf(Buffer.from('--b--'))).toEqual(['emptyBatch'])
   })
 
-  it('names no value of a record', () => {
+  it('never repeats a value of a record', () => {
     const found = JSON.stringify(inspect(part(1, 'Cookie: secret\n', record(1, ',"Room":"secret"'))))
     expect(found).not.toMatch(/secret|04d6/)
   })

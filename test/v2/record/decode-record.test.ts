@@ -23,9 +23,9 @@ const written = {
 }
 const record: FlatRecord = { ...written, MinutesLate: undefined, Comment: undefined, unmapped: undefined }
 
-/** The JSON of the record with more or other members. */
+/** Returns the JSON of the record with additional or changed members. */
 const json = (members: object): string => JSON.stringify({ ...written, ...members })
-/** The JSON of the record with the text of one more member. */
+/** Returns the JSON of the record with the text of one more member. */
 const withText = (member: string): string => JSON.stringify(written).replace('}', `,${member}}`)
 
 const field = (name: string, rule: string): object => ({ code: 'ADP_FIELD', message: `${name} ${rule}.` })
@@ -37,20 +37,20 @@ const syntax = (what: string, position: number): object => ({
 describe('decodeRecord', () => {
   const accepted: [what: string, text: string, more: Partial<FlatRecord>][] = [
     ['the write form of service.md 4.2', json({ '@odata.type': FLAT_TYPE, MinutesLate: null, Comment: 'x' }), { MinutesLate: null, Comment: 'x' }],
-    ['no optional member', json({}), {}],
-    ['both true: for the service to judge', json({ Absent: true }), { Absent: true }],
+    ['a record without optional members', json({}), {}],
+    ['a record that is both present and absent', json({ Absent: true }), { Absent: true }],
     ['the largest int32', json({ MinutesLate: 2147483647 }), { MinutesLate: 2147483647 }],
     ['the smallest int32', json({ MinutesLate: -2147483648 }), { MinutesLate: -2147483648 }],
-    ['minus zero', withText('"MinutesLate":-0'), { MinutesLate: 0 }],
+    ['minus zero as 0', withText('"MinutesLate":-0'), { MinutesLate: 0 }],
     ['a null comment', json({ Comment: null }), { Comment: null }],
     ['an empty comment', json({ Comment: '' }), { Comment: '' }],
     ['escaped member names', json({}).replace('"Learner"', '"\\u004cearner"'), {}],
-    ['F20: pretty-printed, BOM, CRLF behind', `\ufeff${JSON.stringify(written, null, 2).replaceAll('\n', '\r\n\r\n')}\r\n`, {}],
+    ['F20: pretty-printed JSON after a byte order mark', `\ufeff${JSON.stringify(written, null, 2).replaceAll('\n', '\r\n\r\n')}\r\n`, {}],
     ['F30: single quotes', json({ Comment: 'x' }).replaceAll('"', "'"), { Comment: 'x' }],
-    ['other members, their text kept', withText('"Z":1.50,"a":{"b":[1]},"@odata.type":"#Other","":null'), {
+    ['unmapped members with their original text', withText('"Z":1.50,"a":{"b":[1]},"@odata.type":"#Other","":null'), {
       unmapped: [{ name: 'Z', raw: '1.50' }, { name: 'a', raw: '{"b":[1]}' }, { name: '@odata.type', raw: '"#Other"' }, { name: '', raw: 'null' }],
     }],
-    ['names that differ in case', json({ learner: 1 }), { unmapped: [{ name: 'learner', raw: '1' }] }],
+    ['a name that differs in letter case as unmapped', json({ learner: 1 }), { unmapped: [{ name: 'learner', raw: '1' }] }],
   ] // prettier-ignore
   it.each(accepted)('batch-wire 4: accepts %s', (_, text, more) => {
     expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
@@ -59,82 +59,82 @@ describe('decodeRecord', () => {
   const refused: [what: string, text: string, faults: object[]][] = [
     ['a missing member', JSON.stringify({ ...written, Learner: undefined }), [field('Learner', 'is required')]],
     ['an empty object', ' {} ', ['Present', 'Absent', 'Learner', 'AttendableEvent', 'SchoolAttendanceCode'].map((name) => field(name, 'is required'))],
-    ['several faults at once', json({ Present: 1, Learner: 'x', MinutesLate: 'y', Comment: [] }), [
+    ['several faults together', json({ Present: 1, Learner: 'x', MinutesLate: 'y', Comment: [] }), [
       field('Present', 'must be true or false'), field('Learner', 'must be a guid'), field('MinutesLate', 'must be an int32 or null'), field('Comment', 'must be a string or null'),
     ]],
-    ['a null flag', json({ Absent: null }), [field('Absent', 'must be true or false')]],
-    ['a number for a flag', json({ Absent: 0 }), [field('Absent', 'must be true or false')]],
+    ['a flag that is null', json({ Absent: null }), [field('Absent', 'must be true or false')]],
+    ['a flag that is a number', json({ Absent: 0 }), [field('Absent', 'must be true or false')]],
     ['a flag as the text of a number', json({ Absent: '1' }), [field('Absent', 'must be true or false')]],
     ['an empty flag', json({ Absent: '' }), [field('Absent', 'must be true or false')]],
     ['an empty guid', json({ Learner: ' ' }), [field('Learner', 'must be a guid')]],
     ['a guid in brackets', json({ Learner: `[${LEARNER}]` }), [field('Learner', 'must be a guid')]],
-    ['a guid in unlike brackets', json({ Learner: `{${LEARNER})` }), [field('Learner', 'must be a guid')]],
+    ['a guid in brackets that do not match', json({ Learner: `{${LEARNER})` }), [field('Learner', 'must be a guid')]],
     ['a guid in two braces', json({ Learner: `{{${LEARNER}}}` }), [field('Learner', 'must be a guid')]],
     ['a guid in braces without hyphens', json({ Learner: `{${DIGITS}}` }), [field('Learner', 'must be a guid')]],
     ['a guid with blanks inside its braces', json({ Learner: `{ ${LEARNER} }` }), [field('Learner', 'must be a guid')]],
-    ['a guid with hyphens elsewhere', json({ Learner: LEARNER.replace('0c', '0-c') }), [field('Learner', 'must be a guid')]],
-    ['a digit too few', json({ Learner: DIGITS.slice(1) }), [field('Learner', 'must be a guid')]],
+    ['a guid with misplaced hyphens', json({ Learner: LEARNER.replace('0c', '0-c') }), [field('Learner', 'must be a guid')]],
+    ['a guid with a digit too few', json({ Learner: DIGITS.slice(1) }), [field('Learner', 'must be a guid')]],
     ['minutes as an empty text', json({ MinutesLate: '' }), [field('MinutesLate', 'must be an int32 or null')]],
-    ['minutes as the text null', json({ MinutesLate: 'null' }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes as the text "null"', json({ MinutesLate: 'null' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes as the text of a fraction', json({ MinutesLate: '5.0' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes as the text of an int64', json({ MinutesLate: '2147483648' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes as hexadecimal text', json({ MinutesLate: '0x5' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes as text with an exponent', json({ MinutesLate: '5e0' }), [field('MinutesLate', 'must be an int32 or null')]],
     ['a null guid', json({ AttendableEvent: null }), [field('AttendableEvent', 'must be a guid')]],
-    ['minutes over int32', json({ MinutesLate: 2147483648 }), [field('MinutesLate', 'must be an int32 or null')]],
-    ['minutes far over int32', json({ MinutesLate: 4294967297 }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes beyond int32', json({ MinutesLate: 2147483648 }), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes beyond twice the range of int32', json({ MinutesLate: 4294967297 }), [field('MinutesLate', 'must be an int32 or null')]],
     ['a fraction of minutes', withText('"MinutesLate":5.0'), [field('MinutesLate', 'must be an int32 or null')]],
-    ['minutes with exponent', withText('"MinutesLate":5e0'), [field('MinutesLate', 'must be an int32 or null')]],
+    ['minutes with an exponent', withText('"MinutesLate":5e0'), [field('MinutesLate', 'must be an int32 or null')]],
     ['F23: an empty body', ' \r\n', [syntax('the body is empty', 3)]],
     ['F23: an array', '[]', [syntax('the body is not an object', 0)]],
     ['F23: a string', '"x"', [syntax('the body is not an object', 0)]],
-    ['F23: text behind the object', '{}x', [syntax('text follows the object', 2)]],
-    ['F23: an object that is not closed', '{"a":1', [syntax('a comma or the end of the object is expected', 6)]],
-    ['F23: a comma too many', '{"a":1,}', [syntax('a string is expected', 7)]],
-    ['F23: no colon', '{"Learner"}', [syntax('a colon is expected', 10)]],
-    ['F23: no value', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
-    ['F23: a guid that is cut off', '{"Learner":"2b6f', [syntax('a string is never closed', 11)]],
+    ['F23: text after the object', '{}x', [syntax('text follows the object', 2)]],
+    ['F23: an unclosed object', '{"a":1', [syntax('a comma or the end of the object is expected', 6)]],
+    ['F23: a trailing comma', '{"a":1,}', [syntax('a string is expected', 7)]],
+    ['F23: a member without a colon', '{"Learner"}', [syntax('a colon is expected', 10)]],
+    ['F23: a member without a value', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
+    ['F23: a truncated guid', '{"Learner":"2b6f', [syntax('a string is never closed', 11)]],
     ['F23: a comment with a raw line end', '{"Comment":"a\nb"}', [syntax('a control character stands in a string', 13)]],
-    ['F23: a word for a flag', '{"Present":yes}', [syntax('a value is expected', 11)]],
-    ['a name twice', withText('"Present":true'), [syntax('a name stands twice', withText('"Present":true').lastIndexOf(':'))]],
-    ['a name twice, escaped differently', withText('"\\u0050resent":true'), [syntax('a name stands twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
-    ['another name twice', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name stands twice', 21)]],
-    ['@odata.type twice', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name stands twice', 79)]],
+    ['F23: a flag that is a bare word', '{"Present":yes}', [syntax('a value is expected', 11)]],
+    ['a repeated name', withText('"Present":true'), [syntax('a name stands twice', withText('"Present":true').lastIndexOf(':'))]],
+    ['a repeated name that is escaped differently', withText('"\\u0050resent":true'), [syntax('a name stands twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
+    ['a repeated name of an unmapped member', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name stands twice', 21)]],
+    ['a repeated @odata.type', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name stands twice', 79)]],
   ] // prettier-ignore
   it.each(refused)('batch-wire 4: refuses %s', (_, text, faults) => {
     expect(decodeRecord(text)).toEqual({ record: undefined, faults })
   })
 
-  // .NET's Guid, Boolean.Parse and Int32.Parse, by which V2's parser reads a text.
+  // V2's parser reads text with .NET's Guid, Boolean.Parse and Int32.Parse.
   const converted: [what: string, text: string, more: Partial<FlatRecord>][] = [
-    ['flags as text in any case', json({ Present: 'TRUE', Absent: ' false ' }), { converted: 2 }],
+    ['flags as text in any letter case', json({ Present: 'TRUE', Absent: ' false ' }), { converted: 2 }],
     ['minutes as text', json({ MinutesLate: '12' }), { MinutesLate: 12, converted: 1 }],
     ['minutes as text with a sign, zeros and blanks', json({ MinutesLate: ' +007 ' }), { MinutesLate: 7, converted: 1 }],
     ['the smallest int32 as text', json({ MinutesLate: '-2147483648' }), { MinutesLate: -2147483648, converted: 1 }],
     ['a guid in braces', json({ Learner: `{${LEARNER}}` }), { converted: 1 }],
     ['a guid in parentheses', json({ Learner: `(${LEARNER})` }), { converted: 1 }],
     ['a guid without hyphens', json({ Learner: DIGITS }), { converted: 1 }],
-    ['guids with blanks around', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
+    ['guids with surrounding blanks', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
     ['a guid without hyphens in capitals', json({ AttendableEvent: EVENT.replaceAll('-', '') }), { converted: 1 }],
   ] // prettier-ignore
-  it.each(converted)('batch-wire 4: reads as V2 does, and counts: %s', (_, text, more) => {
+  it.each(converted)('batch-wire 4: converts and counts %s', (_, text, more) => {
     expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
   })
 
-  it('refuses a long text of blanks in one pass', () => {
+  it('refuses a long text of blanks in linear time', () => {
     const text = `${' '.repeat(1_000_000)}x`
     const { faults } = decodeRecord(json({ Learner: text, Present: text, MinutesLate: text }), noBatchLimits)
     expect(faults).toHaveLength(3)
   })
 
-  it('names no value in a fault', () => {
+  it('never repeats a value in a fault', () => {
     const { faults } = decodeRecord(
       json({ Present: 'secret', Learner: 'secret', MinutesLate: 'secret', Comment: 7 }),
     )
     expect(JSON.stringify(faults)).not.toContain('secret')
   })
 
-  it('reads 200,000 other members in one pass', () => {
+  it('reads 200,000 unmapped members in linear time', () => {
     const members = Array.from({ length: 200_000 }, (_, n) => `"a${n}":${n}`)
     const read = (texts: readonly string[]): RecordResult =>
       decodeRecord(withText(texts.join(',')), noBatchLimits)
@@ -142,7 +142,7 @@ describe('decodeRecord', () => {
     expect(read([...members, '"a7":0']).faults).toMatchObject([{ code: 'ADP_JSON' }])
   })
 
-  it('decode(encode(x)) = x, whatever the quotes, escapes and blanks', () => {
+  it('decodes what was encoded, whatever the quotes, escapes and blanks', () => {
     const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))
     const unmapped = fc.dictionary(
       fc.string({ minLength: 1 }).map((name) => `x${name}`),
@@ -181,7 +181,7 @@ describe('decodeRecord', () => {
 
 type Style = 'plain' | 'pretty' | 'single' | 'escaped'
 
-/** JSON text in one of the styles that senders use. */
+/** Returns JSON text in one of the styles that clients use. */
 function write(value: unknown, style: Style): string {
   const text = JSON.stringify(value, null, style === 'pretty' ? 2 : undefined)
   if (style === 'escaped') return text.replaceAll(/[^\u0000-\u007e]/g, escape)

@@ -30,7 +30,7 @@ const CONTEXT = 'http://adapter.example/V2/Attendance/$metadata#AttendanceRecord
 
 describe('encodeFlatReply', () => {
   it.each([reply, nothing])(
-    'batch-wire A4: is one line of JSON with the members in the order of the service',
+    'batch-wire A4: writes one line of JSON with the members in the order of the service',
     (flat) => {
       const text = encodeFlatReply(flat, CONTEXT, 'minimal')
       expect(text).not.toMatch(/[\r\n]/)
@@ -38,7 +38,7 @@ describe('encodeFlatReply', () => {
     },
   )
 
-  it('annotates as the record asked', () => {
+  it('writes the metadata that the record requested', () => {
     const keys = (level: 'none' | 'minimal' | 'full'): string[] =>
       Object.keys(JSON.parse(encodeFlatReply(reply, CONTEXT, level)) as object)
     expect(keys('none')[0]).toBe('ExternalID')
@@ -53,7 +53,7 @@ describe('encodeFlatReply', () => {
 const row = flatMark({ MinutesLate: 5, Comment: 'a "b"' })
 
 describe('createRowEncoder', () => {
-  it('writes all fields as a single record has them', () => {
+  it('writes all fields in the form of a single record', () => {
     expect(createRowEncoder(undefined, 'minimal')(row)).toBe(encodeFlatReply(row, '', 'none'))
     expect(createRowEncoder(undefined, 'full')(row)).toBe(encodeFlatReply(row, '', 'full'))
   })
@@ -62,12 +62,15 @@ describe('createRowEncoder', () => {
     [['Comment', 'Present'], 'minimal', '{"Present":true,"Comment":"a \\"b\\""}'],
     [['AttendanceHistorys', 'MinutesLate'], 'none', '{"MinutesLate":5,"AttendanceHistorys":[]}'],
     [['Learner'], 'full', '{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Learner":"l"}'],
-  ] as const)('writes the selected %j in the order of the service, metadata %s', (select, level, json) => {
-    expect(createRowEncoder(new Set(select), level)(row)).toBe(json)
-  })
+  ] as const)(
+    'writes the selected fields %j in the order of the service with metadata %s',
+    (select, level, json) => {
+      expect(createRowEncoder(new Set(select), level)(row)).toBe(json)
+    },
+  )
 })
 
-it('writes the states of a mark without states of their own', () => {
+it('writes the histories of a mark without histories of their own', () => {
   const state = { ...row, ExternalID: 's', Comment: null }
   const json = createRowEncoder(
     new Set(['Learner', 'AttendanceHistorys']),
@@ -93,15 +96,15 @@ describe('encodeFlatPage', () => {
   } as const
   it.each([
     ['rows', page, '{"@odata.context":"c","value":[{},{}]}'],
-    ['count and link', { ...page, count: 0, next: 'n' }, '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}'],
-    ['no metadata, no rows', { ...page, metadata: 'none', rows: [] }, '{"value":[]}'],
+    ['rows with a count and a link', { ...page, count: 0, next: 'n' }, '{"@odata.context":"c","@odata.count":0,"value":[{},{}],"@odata.nextLink":"n"}'],
+    ['an empty page without metadata', { ...page, metadata: 'none', rows: [] }, '{"value":[]}'],
     ['rows in an envelope', { ...page, dataEnvelope: true }, '{"d":{"@odata.context":"c","results":[{},{}]}}'],
-    ['count and link in an envelope', { ...page, metadata: 'none', count: 7, next: 'n', dataEnvelope: true }, '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}'],
-  ] as const)('%s', (_name, own, json) => {
+    ['rows with a count and a link in an envelope', { ...page, metadata: 'none', count: 7, next: 'n', dataEnvelope: true }, '{"d":{"__count":"7","results":[{},{}],"__next":"n"}}'],
+  ] as const)('writes %s', (_name, own, json) => {
     expect(encodeFlatPage(own)).toEqual([json])
   }) // prettier-ignore
 
-  it('cuts a long page into pieces between its rows', () => {
+  it('splits a long page into pieces between its rows', () => {
     const rows = Array.from({ length: 500 }, (_, index) => JSON.stringify({ index, text: 'x'.repeat(400) }))
     const pieces = encodeFlatPage({ ...page, rows, next: 'n' })
     expect(pieces).toHaveLength(4)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { JsonReader } from '../../../src/v2/record/json-reader.ts'
 
-/** The raw text of the first value, or the fault. */
+/** Returns the raw text of the first value, or the fault. */
 function readRaw(text: string): unknown {
   const reader = new JsonReader(text)
   return reader.readRaw() ?? reader.fault
@@ -21,7 +21,7 @@ describe('JsonReader', () => {
     '0', '-0', '1.50', '-1e+10', '12E-3', '123456789012345678901', 'true', 'false', 'null', '""', "''", '"a\\u0041"', '[]', '{}',
     '[1, [2 ,{"a" : [ ] }],"x"]', '{"a":1,"b":{"a":2}}', "{'a':'b'}", deep(64), '{"A":1,"a":2}',
   ] // prettier-ignore
-  it.each(values)('passes over %s and keeps its text', (text) => {
+  it.each(values)('skips %s and returns its text', (text) => {
     expect(readRaw(` \t\r\n${text} ,`)).toBe(text)
   })
 
@@ -80,13 +80,13 @@ describe('JsonReader', () => {
     expect(readRaw(text)).toBe('{}')
   })
 
-  it('keeps the first fault', () => {
+  it('keeps only the first fault', () => {
     const reader = new JsonReader('x')
     expect([reader.fail('one'), reader.fail('two', 1)]).toEqual([false, false])
     expect(reader.fault).toEqual({ message: 'one', position: 0 })
   })
 
-  it('agrees with JSON.parse on every JSON text', () => {
+  it('accepts every text that JSON.parse accepts', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom('', ' ', '\n\t'), (json, blank) => {
         expect(readRaw(blank + json)).toBe(json)
@@ -94,7 +94,7 @@ describe('JsonReader', () => {
     )
   })
 
-  it('agrees with JSON.parse on what is not JSON, single quotes aside', () => {
+  it('rejects what JSON.parse rejects, except for single quotes', () => {
     const text = fc.string({
       unit: fc.constantFrom(...Array.from('[]{},:"\\u0123eE+-.truefalsn \n')),
       maxLength: 12,
@@ -110,7 +110,7 @@ describe('JsonReader', () => {
   })
 })
 
-/** True where JSON.parse takes the text and no object in it names a member twice. */
+/** Returns true if JSON.parse accepts the text and no object in it repeats a name. */
 function isJson(text: string): boolean {
   try {
     return JSON.stringify(JSON.parse(text)).length > 0 && !/"([^"]*)"\s*:.*"\1"\s*:/s.test(text)

@@ -5,7 +5,7 @@ import type { BatchModel, ChangesetModel, PartModel } from './batch-model.ts'
 
 const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))
 
-/** Comments that look like framing, beside every other text. */
+/** Comments that look like framing, and any other text. */
 const comment = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 30 }),
   fc.constantFrom(
@@ -63,7 +63,7 @@ export const arbitraryPart: fc.Arbitrary<PartModel> = fc
   })
   .map(({ pretty, ...part }) => ({ ...part, json: JSON.stringify(part.record, null, pretty ? 2 : 0) }))
 
-/** Parts as senders write them: mostly alike, so that the reader's memory of the last head is used. */
+/** Parts as clients write them: mostly alike, so that the decoder reuses the previous head. */
 const parts = fc
   .tuple(arbitraryPart, fc.array(fc.tuple(arbitraryPart, fc.boolean()), { maxLength: 4 }))
   .map(([first, others]): PartModel[] => [
@@ -73,7 +73,7 @@ const parts = fc
     ),
   ])
 
-// Boundaries that are prefixes of each other; none is another one with two dashes behind.
+// Boundaries that are prefixes of each other. None is another one followed by two dashes.
 const boundaries = fc.shuffledSubarray(
   ['b', 'bb', 'b-b', 'B', "b'()+_,-./:=?b", 'batch_1', 'batch_12', 'c'.repeat(70), 'c c'],
   {
@@ -95,7 +95,7 @@ const shapes = fc.array(
   { maxLength: 4 },
 )
 
-/** Any batch that batch-wire accepts, in any of the forms that it names. */
+/** Any batch that batch-wire accepts, in any form that it names. */
 export const arbitraryBatch: fc.Arbitrary<BatchModel> = fc
   .record({
     names: boundaries,

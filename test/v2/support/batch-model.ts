@@ -1,21 +1,21 @@
 import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 
-/** How a header line is written. */
+/** The spelling of a header line. */
 export interface HeaderStyle {
   readonly name: 'canonical' | 'lower' | 'upper'
   readonly separator: ':' | ': ' | ':\t' | ':  ' | ':\n '
 }
 
-/** One posted record, what is around it, and how it is written. */
+/** A posted record, the headers around it and their form. */
 export interface PartModel {
   readonly contentId: string
   readonly idPlace: 'none' | 'mime' | 'http' | 'both'
   readonly partType: string
-  /** With `Content-Transfer-Encoding: binary`. */
+  /** True if the part has `Content-Transfer-Encoding: binary`. */
   readonly declaresBinary: boolean
   readonly target: string
   readonly prefersMinimal: boolean
-  /** HTTP headers beyond those that the other members tell. */
+  /** The HTTP headers that no other member describes. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly reversed: boolean
   readonly style: HeaderStyle
@@ -35,7 +35,7 @@ export interface ChangesetModel {
   readonly parts: readonly PartModel[]
 }
 
-/** A batch and how it is written. Texts have LF; `lineEnds` tells in turn which of them become CRLF. */
+/** A batch and its form. Texts have LF; `lineEnds` says in turn which of them become CRLF. */
 export interface BatchModel {
   readonly boundary: string
   readonly quoted: boolean
@@ -51,7 +51,7 @@ export function isChangeset(item: PartModel | ChangesetModel): item is Changeset
   return 'parts' in item
 }
 
-/** The parts of a batch in order, with the position of their changesets. */
+/** Returns the parts of a batch in order, with the position of their changesets. */
 export function partsOf(batch: BatchModel): { part: PartModel; changeset: number | undefined }[] {
   let changesets = 0
   return batch.items.flatMap((item): { part: PartModel; changeset: number | undefined }[] => {
@@ -62,7 +62,7 @@ export function partsOf(batch: BatchModel): { part: PartModel; changeset: number
   })
 }
 
-/** The text of a batch, with LF, up to and with the closing delimiter; the epilogue is not in it. */
+/** Returns the text of a batch with LF, up to the closing delimiter and without the epilogue. */
 export function writeEnvelope(batch: BatchModel): string {
   const { boundary, padding } = batch
   const items = batch.items.map((item) => {
@@ -72,7 +72,7 @@ export function writeEnvelope(batch: BatchModel): string {
   return `${batch.bom ? '\ufeff' : ''}${batch.preamble}${items.join('')}--${boundary}--`
 }
 
-/** The bytes of a text with the line ends of the batch. */
+/** Returns the bytes of a text with the line ends of the batch. */
 export function toBytes(text: string, lineEnds: readonly boolean[]): Buffer {
   let count = 0
   return Buffer.from(
@@ -83,7 +83,6 @@ export function toBytes(text: string, lineEnds: readonly boolean[]): Buffer {
   )
 }
 
-/** The whole body. */
 export function writeBatch(batch: BatchModel): Buffer {
   return toBytes(`${writeEnvelope(batch)}${batch.padding}${batch.epilogue}`, batch.lineEnds)
 }
@@ -94,7 +93,7 @@ function writeChangeset(changeset: ChangesetModel, padding: string): string {
   return `Content-Type: multipart/mixed; boundary="${boundary}"\n\n${preamble}${body}--${boundary}--${padding}${epilogue}`
 }
 
-/** The headers and content of one part. */
+/** Returns the headers and the content of one part. */
 export function writePart(part: PartModel): string {
   const id: [string, string][] = [['Content-ID', part.contentId]]
   const mime: [string, string][] = [

@@ -1,12 +1,12 @@
 import { AdapterError, type ErrorLocation } from '../../../src/errors.ts'
 
-/** What a test compares of an error: the code and where it lies. */
+/** The properties of an error that tests compare: its code and location. */
 export interface Fault {
   readonly code: string
   readonly at: ErrorLocation
 }
 
-/** The fault that `run` throws. Any other error, or none, fails the test. */
+/** Returns the fault that `run` throws. Any other error, or none, fails the test. */
 export function faultOf(run: () => unknown): Fault {
   try {
     run()

@@ -1,12 +1,12 @@
-/** One part of a multipart body: its headers as written, and what follows them. */
+/** One part of a multipart body: its headers as written, and its content. */
 export interface WrittenPart {
   readonly headers: Readonly<Record<string, string>>
   readonly content: string
 }
 
 /**
- * Reads a well-formed multipart body with CRLF (RFC 2046 5.1.1) and nothing else: any deviation throws. It shares no code
- * with the codec, so that the two can be set against each other.
+ * Reads a well-formed multipart body with CRLF (RFC 2046 5.1.1). Any deviation throws. The reader shares no code with the codec, so that
+ * each checks the other.
  */
 export function readMultipart(body: string, boundary: string): WrittenPart[] {
   const close = body.startsWith(`--${boundary}--`) ? body : body.split(`\r\n--${boundary}--`)[0]
