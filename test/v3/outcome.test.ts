@@ -30,29 +30,29 @@ describe('readUpstreamError', () => {
 
   const rows: [name: string, body: unknown, form: UpstreamError['form'], entries: UpstreamError['entries'], outer?: UpstreamError['outer']][] = [
     ['OData', { error: { code: 'a', message: 'b', target: 'c' } }, 'odata', [entry('a', 'b', 'c')]],
-    ['OData with nothing in it', { error: {} }, 'odata', [entry(undefined, '')]],
-    ['OData with members of other types', { error: { code: 1, message: [], target: {}, details: 'x' } }, 'odata', [entry(undefined, '')]],
-    ['OData with nulls', { error: { code: null, message: 'b', target: null, details: null } }, 'odata', [entry(undefined, 'b')]],
-    ['OData with empty details', { error: { code: 'a', message: 'b', details: [] } }, 'odata', [entry('a', 'b')]],
-    ['OData with details', { error: { code: 'a', message: 'b', details: [{ code: 'd', message: 'e' }, { message: 'f', target: 'g' }] } }, 'odata', [entry('d', 'e'), entry(undefined, 'f', 'g')], entry('a', 'b')],
-    ['the gateway', { statusCode: 401, message: 'denied' }, 'gateway', [entry(undefined, 'denied')]],
-    ['the V2 array', [{ Message: 'm', ErrorCode: 'c', ResourceIdentifier: '', SequenceID: 's' }, {}], 'array', [entry('c', 'm', ''), entry(undefined, '')]],
-    ['an error that is text', { error: 'invalid_token' }, 'unreadable', []],
-    ['an empty array', [], 'unreadable', []],
-    ['another array', [1], 'unreadable', []],
-    ['another object', { Message: 'm' }, 'unreadable', []],
+    ['an empty OData error', { error: {} }, 'odata', [entry(undefined, '')]],
+    ['an OData error with members of other types', { error: { code: 1, message: [], target: {}, details: 'x' } }, 'odata', [entry(undefined, '')]],
+    ['an OData error with nulls', { error: { code: null, message: 'b', target: null, details: null } }, 'odata', [entry(undefined, 'b')]],
+    ['an OData error with empty details', { error: { code: 'a', message: 'b', details: [] } }, 'odata', [entry('a', 'b')]],
+    ['an OData error with details', { error: { code: 'a', message: 'b', details: [{ code: 'd', message: 'e' }, { message: 'f', target: 'g' }] } }, 'odata', [entry('d', 'e'), entry(undefined, 'f', 'g')], entry('a', 'b')],
+    ['an error of the gateway', { statusCode: 401, message: 'denied' }, 'gateway', [entry(undefined, 'denied')]],
+    ['a V2 array', [{ Message: 'm', ErrorCode: 'c', ResourceIdentifier: '', SequenceID: 's' }, {}], 'array', [entry('c', 'm', ''), entry(undefined, '')]],
+    ['an error that is text as unreadable', { error: 'invalid_token' }, 'unreadable', []],
+    ['an empty array as unreadable', [], 'unreadable', []],
+    ['an array of other values as unreadable', [1], 'unreadable', []],
+    ['another object as unreadable', { Message: 'm' }, 'unreadable', []],
     ['null', null, 'unreadable', []],
   ] // prettier-ignore
   it.each(rows)('reads %s', (_name, body, form, entries, outer) => {
     expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries, outer })
   })
 
-  it('reads no body that is longer than any error', () => {
+  it('does not read a body that is longer than any error', () => {
     const body = JSON.stringify({ error: { code: 'a', message: 'b'.repeat(70_000) } })
     expect(readUpstreamError(400, body)).toEqual({ status: 400, form: 'unreadable', entries: [] })
   })
 
-  it.each(['', '<html>', '{"error":', '\u0000', '[{]'])('takes %j for unreadable', (body) => {
+  it.each(['', '<html>', '{"error":', '\u0000', '[{]'])('reports %j as unreadable', (body) => {
     expect(readUpstreamError(422, body)).toEqual({ status: 422, form: 'unreadable', entries: [] })
   })
 })
@@ -87,11 +87,11 @@ describe('parsePostReply', () => {
     [500, reply, serverError], [501, reply, refused(501)], [502, '', serverError], [504, '', serverError], [599, '', serverError],
     [600, '', serverError], [999, reply, serverError], [100, '', serverError], [0, '', serverError],
   ] // prettier-ignore
-  it.each(rows)('%i with %j', (status, body, outcome) => {
+  it.each(rows)('reads the outcome of %i with %j', (status, body, outcome) => {
     expect(parsePostReply(status, body, undefined, now)).toEqual(outcome)
   })
 
-  it('no status above 499 but 501, or below 200, is ever told as accepted or refused', () => {
+  it('never reports a status below 200 or above 499, except 501, as accepted or refused', () => {
     for (const status of Array.from({ length: 1_000 }, (_, index) => index)) {
       const { kind } = parsePostReply(status, reply, undefined, now)
       const known = status >= 200 && status < 300 ? 'accepted' : 'refused'
@@ -115,7 +115,7 @@ describe('readRetryAfter', () => {
     ['soon', '', undefined],
     ['-1x', '', undefined],
   ]
-  it.each(rows)('header %j, body %j', (header, body, waitMs) => {
+  it.each(rows)('reads the wait from the header %j and the body %j', (header, body, waitMs) => {
     expect(readRetryAfter(header, body, now)).toBe(waitMs)
   })
 })

@@ -7,7 +7,7 @@ import { encodeRecord, isV3Reply, type V3Record, ZERO_GUID } from '../../src/v3/
 const id = 'ABCDEF01-0000-4000-8000-000000000001'
 
 describe('isV3Reply', () => {
-  it('takes the reply of service.md 4, and more than that', () => {
+  it('accepts the reply of service.md 4 with further members, or with an id alone', () => {
     const reply = {
       ExternalID: id,
       Present: true,
@@ -25,7 +25,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ExternalID: id })).toBe(true)
   })
 
-  it('service.md 2: takes null for every member but the id, and a reference of nulls', () => {
+  it('service.md 2: accepts null for every member but the id, and a reference of nulls', () => {
     const none = { ExternalID: null, Type: null }
     const names = ['Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart']
     const references = ['RecordedBy', 'Attendee', 'Event', 'AttendanceCode']
@@ -35,7 +35,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ...nulls, ExternalID: null })).toBe(false)
   })
 
-  it('agrees with a schema on whatever members a reply has', () => {
+  it('agrees with a schema on any members of a reply', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
     const reference = z.object({ ExternalID: guid.nullish(), Type: z.string().nullish() })
     const schema = z.object({
@@ -104,7 +104,7 @@ const whole: V3Record = {
 }
 
 describe('encodeRecord', () => {
-  it('service.md 2.10: writes the full body, members in the order of the service', () => {
+  it('service.md 2.10: writes the full body with the members in the order of the service', () => {
     expect(encodeRecord(whole, 'full')).toBe(JSON.stringify(whole))
   })
 
@@ -135,7 +135,7 @@ describe('encodeRecord', () => {
     ['MinutesLate alone', { Qualifier: { MinutesLate: 2_147_483_647, Comment: undefined } }],
     ['Comment alone', { Qualifier: { MinutesLate: undefined, Comment: '' } }],
   ] // prettier-ignore
-  it.each(changes)('keeps null and missing apart: %s', (_name, change) => {
+  it.each(changes)('keeps null and missing members apart: %s', (_name, change) => {
     const record = { ...whole, ...change }
     expect(encodeRecord(record, 'full')).toBe(JSON.stringify(record))
   })

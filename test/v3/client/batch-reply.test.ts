@@ -17,7 +17,7 @@ function http({ id, status = 201, n }: Part): string {
   return `Content-Type: application/http\r\n${contentId}\r\nHTTP/1.1 ${status} Told\r\nContent-Type: application/json\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
 }
 
-/** A multipart reply; parts in an array are those of one changeset. */
+/** Returns a multipart reply. Parts in a nested array are those of one changeset. */
 function multipart(parts: readonly (Part | Part[])[]): UpstreamReply {
   const text = parts.map((part) =>
     Array.isArray(part)
@@ -37,7 +37,7 @@ function json(responses: unknown): UpstreamReply {
 
 const told = ({ id, status = 201, n }: Part): object => ({ id, status, headers: { 'RETRY-after': '3' }, body: JSON.parse(record(n)) as unknown }) // prettier-ignore
 
-/** One word for each record: the number in the id of its record, its status, or why it is unknown. */
+/** Returns one word for each record: the number in the id of its record, its status, or the reason why it is unknown. */
 function outcomes(
   own: UpstreamReply,
   count: number,
@@ -57,22 +57,22 @@ const lost = 'unreadableReply'
 describe('readBatchReply', () => {
   const rows: [name: string, parts: (Part | Part[])[], words: (string | number)[], sound: boolean][] = [
     ['by id', [{ id: '1', n: 1 }, { id: '2', n: 2 }, { id: '3', n: 3 }], [1, 2, 3], true],
-    ['by id when reordered', [{ id: '3', n: 3 }, { id: '1', n: 1 }, { id: '2', n: 2 }], [1, 2, 3], true],
-    ['by position without ids', [{ n: 1 }, { n: 2, status: 400 }, { n: 3 }], [1, 'refused 400', 3], true],
-    ['with a record for itself in a 429', [{ id: '1', n: 1 }, { id: '2', n: 2, status: 429 }, { id: '3', n: 3 }], [1, 'throttled 3000', 3], true],
-    ['in changesets', [[{ id: '1', n: 1 }], [{ id: '2', n: 2 }, { id: '3', n: 3 }]], [1, 2, 3], true],
-    ['with a changeset that failed as one part', [[{ id: '1', n: 1 }], { id: '2', n: 2, status: 409 }, [{ id: '3', n: 3 }]], [1, 'refused 409', 3], true],
-    ['with one part for all', [{ id: '1', n: 1, status: 400 }], ['refused 400', lost, lost], false],
-    ['with one part without id for all', [{ n: 1, status: 400 }], [lost, lost, lost], false],
-    ['with a missing part', [{ id: '1', n: 1 }, { id: '3', n: 3 }], [1, lost, 3], false],
-    ['with fewer parts and no ids', [{ n: 1 }, { n: 3 }], [lost, lost, lost], false],
-    ['with more parts and no ids', [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }], [lost, lost, lost], false],
-    ['with one id twice', [{ id: '1', n: 1 }, { id: '1', n: 2 }, { id: '3', n: 3 }], [lost, lost, 3], false],
-    ['with an id that nobody sent', [{ id: '1', n: 1 }, { id: '9', n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
-    ['with ids on some parts only', [{ id: '1', n: 1 }, { n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
-    ['with a 500 inside', [{ id: '1', n: 1, status: 500 }, { id: '2', n: 2 }, { id: '3', n: 3 }], ['serverError', 2, 3], true],
+    ['by id if the parts are reordered', [{ id: '3', n: 3 }, { id: '1', n: 1 }, { id: '2', n: 2 }], [1, 2, 3], true],
+    ['by position if no part has an id', [{ n: 1 }, { n: 2, status: 400 }, { n: 3 }], [1, 'refused 400', 3], true],
+    ['if one answer is a 429', [{ id: '1', n: 1 }, { id: '2', n: 2, status: 429 }, { id: '3', n: 3 }], [1, 'throttled 3000', 3], true],
+    ['if the parts are in changesets', [[{ id: '1', n: 1 }], [{ id: '2', n: 2 }, { id: '3', n: 3 }]], [1, 2, 3], true],
+    ['if a changeset failed as one part', [[{ id: '1', n: 1 }], { id: '2', n: 2, status: 409 }, [{ id: '3', n: 3 }]], [1, 'refused 409', 3], true],
+    ['if one part answers all records', [{ id: '1', n: 1, status: 400 }], ['refused 400', lost, lost], false],
+    ['if one part without an id answers all records', [{ n: 1, status: 400 }], [lost, lost, lost], false],
+    ['if a part is missing', [{ id: '1', n: 1 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['if there are fewer parts than records and no ids', [{ n: 1 }, { n: 3 }], [lost, lost, lost], false],
+    ['if there are more parts than records and no ids', [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }], [lost, lost, lost], false],
+    ['if two parts have the same id', [{ id: '1', n: 1 }, { id: '1', n: 2 }, { id: '3', n: 3 }], [lost, lost, 3], false],
+    ['if a part has an id that was not sent', [{ id: '1', n: 1 }, { id: '9', n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['if only some parts have ids', [{ id: '1', n: 1 }, { n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
+    ['if one answer is a 500', [{ id: '1', n: 1, status: 500 }, { id: '2', n: 2 }, { id: '3', n: 3 }], ['serverError', 2, 3], true],
   ] // prettier-ignore
-  it.each(rows)('gives each record its answer: %s', (_name, parts, words, sound) => {
+  it.each(rows)('assigns an answer to each record %s', (_name, parts, words, sound) => {
     expect(outcomes(multipart(parts), 3)).toEqual({ words, sound })
     const flat = parts.flat()
     // In JSON every answer has an id.
@@ -86,25 +86,25 @@ describe('readBatchReply', () => {
     ['415', reply('{"error":{}}', 'application/json', 415), 'unsupported'],
     ['501', reply('', undefined, 501), 'unsupported'],
     ['413', reply('', undefined, 413), 'tooLong'],
-    ['429 that names no time', reply('{"error":{"code":"429","message":"BATCH_TOO_MANY_REQ"}}', 'application/json', 429), 'tooLong'],
-    ['429 that names a time', reply('{"statusCode":429,"message":"Rate limit is exceeded. Try again in 2 seconds."}', 'application/json', 429), { words: ['throttled 2000', 'throttled 2000'], sound: true }],
+    ['429 without a time', reply('{"error":{"code":"429","message":"BATCH_TOO_MANY_REQ"}}', 'application/json', 429), 'tooLong'],
+    ['429 with a time', reply('{"statusCode":429,"message":"Rate limit is exceeded. Try again in 2 seconds."}', 'application/json', 429), { words: ['throttled 2000', 'throttled 2000'], sound: true }],
     ['401', reply('', undefined, 401), { words: ['refused 401', 'refused 401'], sound: true }],
     ['503', reply('', undefined, 503), { words: ['unavailable undefined', 'unavailable undefined'], sound: true }],
     ['302', reply('', undefined, 302), { words: ['redirected undefined', 'redirected undefined'], sound: true }],
     ['500', reply('', undefined, 500), { words: ['serverError', 'serverError'], sound: false }],
     ['202', reply('{"responses":[]}', 'application/json', 202), { words: [lost, lost], sound: false }],
     ['HTML', reply('<html>', 'text/html'), { words: [lost, lost], sound: false }],
-    ['nothing', reply('', undefined), { words: [lost, lost], sound: false }],
+    ['an empty body', reply('', undefined), { words: [lost, lost], sound: false }],
     ['broken JSON', reply('{"responses":[', 'application/json'), { words: [lost, lost], sound: false }],
     ['JSON of another form', json([{ id: 1, status: '201' }]), { words: [lost, lost], sound: false }],
-    ['a multipart without boundary', reply('--b--', 'multipart/mixed'), { words: [lost, lost], sound: false }],
-    ['parts that are no HTTP', reply('--b\r\n\r\nx\r\n--b\r\nContent-ID: 2\r\n\r\n\r\n--b--', 'multipart/mixed; boundary=b'), { words: [lost, lost], sound: false }],
+    ['multipart without a boundary', reply('--b--', 'multipart/mixed'), { words: [lost, lost], sound: false }],
+    ['parts without an HTTP response', reply('--b\r\n\r\nx\r\n--b\r\nContent-ID: 2\r\n\r\n\r\n--b--', 'multipart/mixed; boundary=b'), { words: [lost, lost], sound: false }],
   ] // prettier-ignore
-  it.each(whole)('of a batch as a whole: %s', (_name, own, expected) => {
+  it.each(whole)('reads the reply to a whole batch: %s', (_name, own, expected) => {
     expect(outcomes(own, 2)).toEqual(expected)
   })
 
-  it('reads a part whose fields are repeated, and gives no record an answer with two ids', () => {
+  it('reads a part with repeated fields, and assigns no answer that has two ids', () => {
     const part = (ids: string, n: number): string =>
       `--b\r\nContent-Type: application/http\r\n${ids}\r\nHTTP/1.1 429 Told\r\nRetry-After: 3\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
     const parts = [part('Content-ID: 1\r\n', 1), part('Content-ID: 2\r\nContent-ID: 3\r\n', 2)]
@@ -117,13 +117,13 @@ describe('readBatchReply', () => {
     expect(outcomes(json(answers), 2)).toEqual({ words: ['throttled 3000', 2], sound: true })
   })
 
-  it('reads nothing from JSON that is nested deeper than any answer is', () => {
+  it('reads nothing from JSON that is nested deeper than any answer', () => {
     const deep = '['.repeat(5_000) + ']'.repeat(5_000)
     const body = `{"responses":[{"id":"1","status":201,"headers":{},"body":${deep}},{"id":"2","status":201,"body":${record(2)}}]}`
     expect(outcomes(reply(body, 'application/json'), 2)).toEqual({ words: [lost, lost], sound: false })
   })
 
-  it('counts the parts that a delimiter closes where the reply broke off, and says nothing of batches', () => {
+  it('reads the closed parts of a reply that broke off, and reports nothing about batch support', () => {
     const { body, contentType } = multipart([{ id: '1', n: 1 }, { id: '2', n: 2 }, { id: '3', n: 3 }]) // prettier-ignore
     const cut = { kind: 'unknown', reason: 'connectionLost' } as const
     const end = body.indexOf('--b\r\n', body.lastIndexOf('--b\r\n')) + '--b\r\n'.length
@@ -131,7 +131,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 3)).toEqual({ words: [1, 2, 'connectionLost'], sound: undefined })
   })
 
-  it('takes nothing from a part that is torn, wherever the reply ends', () => {
+  it('reads nothing from a torn part, wherever the reply ends', () => {
     const { body } = multipart([{ id: '1', n: 1 }, [{ id: '2', n: 2 }], { id: '3', n: 3 }])
     fc.assert(
       fc.property(fc.nat(body.length), (end) => {

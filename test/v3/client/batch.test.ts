@@ -10,7 +10,7 @@ const inBatch = named('serverError')
 const alone = named('otherRecord')
 const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: 'x' } }
 
-/** Posts records in one turn; `answer` is what each batch gets. */
+/** Starts a post function. `answer` returns the result of each batch. */
 function start(choice: Partial<BatchChoice>, answer: (count: number, records: string) => BatchResult) {
   const clock = createManualClock()
   const calls: string[] = []
@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('auto: posts one by one what a service without batch refused, and asks again after ten minutes with one batch', async () => {
+  it('auto: posts single records after the service refused a batch, and tries one batch again after ten minutes', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -44,12 +44,12 @@ describe('createBatchPost', () => {
     expect(calls.filter((call) => !call.startsWith('[')).sort()).toEqual(Array.from('abcdefghij'))
   })
 
-  it('auto: repeats nothing of a batch whose answers cannot be told apart, and sends no further one', async () => {
+  it('auto: retries nothing and sends no further batch if the answers of a batch cannot be told apart', async () => {
     const { calls, postAll } = start({}, answered(false))
     const outcomes = await postAll('abc')
     const together = { records: 3 }
     expect(outcomes).toEqual(Array(3).fill({ ...inBatch, together }))
-    // One object for all of them: what is seen of one is seen of the batch.
+    // All records share one object, because what is seen of one is seen of the batch.
     expect(new Set(outcomes.map((outcome) => outcome.kind === 'unknown' && outcome.together)).size).toBe(1)
     expect(await postAll('de')).toEqual([alone, alone])
     expect(calls).toEqual(['[abc]', 'd', 'e'])
@@ -57,7 +57,7 @@ describe('createBatchPost', () => {
 
   const taken = (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(accepted), sound: true }) // prettier-ignore
 
-  it('halves a batch that is too long, and sends no longer one than passed for ten minutes', async () => {
+  it('halves a batch that is too long, and for ten minutes sends none longer than the longest that passed', async () => {
     const short = (count: number): BatchResult =>
       count > 3 ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { clock, calls, postAll } = start({ maxRecords: 8 }, short)
@@ -68,17 +68,17 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcdefgh]', '[abcd]', '[ab]', '[cd]', '[ef]', '[gh]', '[ij]', '[kl]', 'm', '[nopq]', '[no]', '[pq]']) // prettier-ignore
   })
 
-  it('finds the one record that makes a batch too long, and goes on with batches of the size that passed', async () => {
+  it('isolates the one record that makes a batch too long, and keeps the batch size that passed', async () => {
     const large = (count: number, records: string): BatchResult =>
       records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { calls, postAll } = start({ maxRecords: 8 }, large)
-    // What the upstream says of that record alone is its outcome.
+    // The upstream's answer to that record alone is its outcome.
     expect(await postAll('abcdefgX')).toEqual([...Array<PostOutcome>(6).fill(accepted), alone, alone])
     await postAll('ijklmnop')
     expect(calls).toEqual(['[abcdefgX]', '[abcd]', '[efgX]', '[ef]', '[gX]', 'g', 'X', '[ijkl]', '[mnop]'])
   })
 
-  it('tells the records of a throttled batch so, and joins fewer of them the next time', async () => {
+  it('reports the records of a throttled batch as throttled, and sends smaller batches next time', async () => {
     const throttled: PostOutcome = { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
     const limited = (count: number): BatchResult =>
       count > 2 ? { kind: 'tooLong', throttled } : taken(count)
@@ -88,14 +88,14 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcd]', '[ab]', '[cd]'])
   })
 
-  it('batch: tells every record of a refused batch as not applied, and goes on with batches', async () => {
+  it('batch: reports every record of a refused batch as not applied, and continues with batches', async () => {
     const { calls, postAll } = start({ mode: 'batch' }, unsupported)
     const refused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
     expect([await postAll('ab'), await postAll('cd')]).toEqual([[refused, refused], [refused, refused]]) // prettier-ignore
     expect(calls).toEqual(['[ab]', '[cd]'])
   })
 
-  it('gives every record of a batch an unknown outcome where its call fails in a way that nobody foresaw', async () => {
+  it('reports an unknown outcome for every record if the call of a batch fails unexpectedly', async () => {
     const { postAll } = start({}, () => {
       throw new RangeError('Maximum call stack size exceeded')
     })
@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('stays open once a batch worked', async () => {
+  it('allows further batches without a probe once a batch has worked', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()

@@ -9,7 +9,7 @@ import { drip, startRawUpstream } from '../../support/raw-upstream.ts'
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
 const BUDGET_MS = 400
 
-/** A service that does with each connection what the test says once a request has begun; `closed`: the client closed one. */
+/** Starts a service that serves each connection with `serve` once a request begins. `closed` resolves when the client closes one. */
 async function startRaw(serve: (socket: Socket) => void): Promise<{ url: URL; closed: Promise<undefined> }> {
   const { promise: closed, resolve } = Promise.withResolvers<undefined>()
   const { url } = await startRawUpstream((socket, seen, piece) => {
@@ -45,41 +45,44 @@ async function post(url: URL): Promise<PostOutcome> {
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-describe('a service that never comes to an end', () => {
+describe('the client of a service whose reply never ends', () => {
   const ways: [what: string, first: string, again: string][] = [
-    ['one byte of the body after another', HEAD, '1\r\n \r\n'],
-    ['one interim response after another', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'],
-    ['one byte of the headers after another', 'HTTP/1.1 200 OK\r\nX: ', 'x'],
-    ['one byte of a trailer after another', `${HEAD}2\r\n{}\r\n0\r\nX: `, 'x'],
+    ['the body byte by byte without end', HEAD, '1\r\n \r\n'],
+    ['endless interim responses', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'],
+    ['the headers byte by byte without end', 'HTTP/1.1 200 OK\r\nX: ', 'x'],
+    ['a trailer byte by byte without end', `${HEAD}2\r\n{}\r\n0\r\nX: `, 'x'],
   ]
-  it.each(ways)('sends %s: a read and a write end with their budget', async (_, first, again) => {
-    const serve = (socket: Socket): void => {
-      socket.write(first)
-      drip(socket, again)
-    }
-    const forRead = await startRaw(serve)
-    expect(await read(forRead.url, BUDGET_MS)).toEqual({ kind: 'overdue' })
-    await forRead.closed
-    const forWrite = await startRaw(serve)
-    expect(await post(forWrite.url)).toEqual({ kind: 'unknown', reason: 'timeout' })
-    await forWrite.closed
-  })
+  it.each(ways)(
+    'ends a read and a write with their budget if the service sends %s',
+    async (_, first, again) => {
+      const serve = (socket: Socket): void => {
+        socket.write(first)
+        drip(socket, again)
+      }
+      const forRead = await startRaw(serve)
+      expect(await read(forRead.url, BUDGET_MS)).toEqual({ kind: 'overdue' })
+      await forRead.closed
+      const forWrite = await startRaw(serve)
+      expect(await post(forWrite.url)).toEqual({ kind: 'unknown', reason: 'timeout' })
+      await forWrite.closed
+    },
+  )
 })
 
-describe('a service that repeats a field', () => {
+describe('the client of a service that repeats a header field', () => {
   const reply = (status: string, fields: string): string =>
     `HTTP/1.1 ${status}\r\n${fields}Content-Length: 2\r\n\r\n{}`
   const answer = async (text: string): Promise<URL> =>
     (await startRaw((socket) => void socket.write(text))).url
 
-  it('gets its wait: a write and a read that it refuses for a while', async () => {
+  it('reads a repeated Retry-After with one value for a write and a read', async () => {
     const url = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
     expect(await read(url, 20_000)).toEqual({ kind: 'unavailable', reason: 'throttled', retryAfterMs: 7_000 })
     const other = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
     expect(await post(other)).toEqual({ kind: 'notApplied', reason: 'throttled', retryAfterMs: 7_000 })
   })
 
-  it('names no wait with two that differ', async () => {
+  it('ignores Retry-After fields whose values differ', async () => {
     const url = await answer(reply('503 Busy', 'Retry-After: 7\r\nRetry-After: 8\r\n'))
     expect(await read(url, 20_000)).toEqual({
       kind: 'unavailable',
@@ -89,11 +92,11 @@ describe('a service that repeats a field', () => {
   })
 })
 
-describe('a service whose reply is large', () => {
-  /** `count` bytes of JSON, each in a chunk of its own. */
+describe('the client of a service with a large reply', () => {
+  /** Returns `count` bytes of JSON, each in its own chunk. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
 
-  it('is not a page beyond 4 MiB, and the connection is closed', async () => {
+  it('closes the connection and reports a broken page beyond 4 MiB', async () => {
     const service = await startRaw((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 31000000\r\n\r\n${' '.repeat(5_000_000)}`)
     })
@@ -101,7 +104,7 @@ describe('a service whose reply is large', () => {
     await service.closed
   })
 
-  it('is read in a turn of the event loop of its own', async () => {
+  it('reads a large reply in a separate turn of the event loop', async () => {
     const body = `{"ExternalID":"x"${' '.repeat(40_000)}}`
     const service = await startRaw((socket) => {
       socket.write(`HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
@@ -121,7 +124,7 @@ describe('a service whose reply is large', () => {
     expect(await outcome).toMatchObject({ kind: expect.stringMatching(/accepted|unknown/) as string })
   })
 
-  it('costs memory by its bytes, also where each is a chunk of its own', async () => {
+  it('uses memory in proportion to the bytes of a reply even if each byte is a chunk', async () => {
     const service = await startRaw((socket) => {
       socket.write(inBytes(400_000))
     })
@@ -135,7 +138,7 @@ describe('a service whose reply is large', () => {
     const outcome = await read(service.url, 28_000)
     clearInterval(timer)
     expect(outcome).toEqual({ kind: 'read', json: {} })
-    // The service's own text is 2.4 MB of it, and garbage of earlier tests counts too.
+    // The text of the service accounts for 2.4 MB, and garbage of earlier tests counts too.
     expect(most).toBeLessThan(80_000_000)
   })
 })

@@ -37,22 +37,22 @@ function post(v3: V3Client, budgetMs = 2_500, own = credentials): Promise<PostOu
   return postWith(v3.openWrites(own, { budgetMs }))
 }
 
-/** Writes the begin of a reply and nothing more. */
+/** Writes the beginning of a reply and nothing more. */
 const begin =
   (text: string): Answer =>
   (_seen, response) =>
     void response.socket?.write(text)
 
-describe('one post', () => {
+describe('a single post', () => {
   const failures: [name: string, answer: Answer, outcome: PostOutcome][] = [
     ['a 500 that stalls', begin('HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\n{'), unknown('serverError')],
-    ['a 429 with a wait that stalls', begin('HTTP/1.1 429 X\r\nRetry-After: 3\r\nContent-Length: 9\r\n\r\n{'), { kind: 'notApplied', reason: 'throttled', retryAfterMs: 3_000 }],
+    ['a 429 with Retry-After that stalls', begin('HTTP/1.1 429 X\r\nRetry-After: 3\r\nContent-Length: 9\r\n\r\n{'), { kind: 'notApplied', reason: 'throttled', retryAfterMs: 3_000 }],
     ['a refusal that stalls', begin('HTTP/1.1 422 X\r\nContent-Length: 9\r\n\r\n{'), { kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }],
     ['an early hint and then silence', begin('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n'), unknown('timeout')],
     ['an early hint and then a refusal', begin('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 422 X\r\nContent-Length: 0\r\n\r\n'), { kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }],
   ] // prettier-ignore
-  it('tells what became of it', async () => {
-    // Side by side: most of them wait for a time limit.
+  it('reports the outcome of each kind of failure', async () => {
+    // The posts run side by side because most of them wait for a timeout.
     const outcomes = failures.map(async ([name, answer]) => {
       const upstream = await startUpstream(answer)
       return [name, await post(client(upstream.url, { headersMs: 200, bodyMs: 200 }))]
@@ -60,7 +60,7 @@ describe('one post', () => {
     expect(await Promise.all(outcomes)).toEqual(failures.map(([name, , outcome]) => [name, outcome]))
   })
 
-  it('was not applied when nobody listens, or when a header cannot be sent', async () => {
+  it('is not applied if no server listens or a header is invalid', async () => {
     const upstream = await startUpstream()
     const v3 = client(upstream.url)
     expect(await post(v3, 1_000, { ...credentials, subscriptionKey: 'a\nb' })).toEqual(notConnected)
@@ -69,7 +69,7 @@ describe('one post', () => {
     expect(upstream.seen).toEqual([])
   })
 
-  it('was not applied after the client was closed', async () => {
+  it('is not applied after the client was closed', async () => {
     const upstream = await startUpstream()
     const v3 = createV3Client({
       baseUrl: new URL(upstream.url),
@@ -83,10 +83,10 @@ describe('one post', () => {
   })
 })
 
-describe('a post that was stopped at its socket', () => {
+describe('a post whose permission to send is refused at the socket', () => {
   it.each<[string, boolean[], string, number]>([
-    ['is sent once it may be', [true, true], 'accepted', 1],
-    ['is not sent where it may not', [false], 'notApplied', 0],
+    ['is sent once the permission is renewed', [true, true], 'accepted', 1],
+    ['is not sent if the permission is not renewed', [false], 'notApplied', 0],
   ])('%s', async (_what, renewals, kind, posts) => {
     const upstream = await startUpstream()
     let asked = 0
@@ -102,8 +102,8 @@ describe('a post that was stopped at its socket', () => {
   })
 })
 
-describe('the budget', () => {
-  it('tells a sent record as unknown, a queued one as not applied, and a later one too', async () => {
+describe('the budget of a batch', () => {
+  it('makes a sent record unknown and a queued or later record not applied when it ends', async () => {
     const upstream = await startUpstream(() => undefined)
     const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, { budgetMs: 200 })
     const outcomes = await Promise.all([postWith(writes), postWith(writes)])
@@ -112,7 +112,7 @@ describe('the budget', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('keeps a status that has come, when only the explanation is missing', async () => {
+  it('keeps a received status if only the explanation is missing when it ends', async () => {
     const upstream = await startUpstream(begin('HTTP/1.1 403 X\r\nContent-Length: 9\r\n\r\n{'))
     expect(await post(client(upstream.url), 200)).toEqual({
       kind: 'refused',
@@ -120,7 +120,7 @@ describe('the budget', () => {
     })
   })
 
-  it('costs the batches of others no connection', async () => {
+  it('takes no connection from other batches when it ends', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.index < 2) held.push(() => void echoRecord(seen, response))
@@ -143,7 +143,7 @@ describe('the budget', () => {
   })
 })
 
-it('tells of every call that left, with its status or without', async () => {
+it('reports every call that left, with its status or without one', async () => {
   const told: [kind: string, status: number | undefined][] = []
   const upstream = await startUpstream((seen, response) =>
     seen.index === 0

@@ -31,7 +31,7 @@ const broken = (status: number): ReadOutcome => ({ kind: 'broken', status })
 const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 7 seconds.' }
 
 describe('createV3Reader', () => {
-  it('asks below the base address, with key, query and the two headers', async () => {
+  it('sends the path below the base address, the query, the key and the headers', async () => {
     const upstream = await startUpstream(replyWith(200, { value: [] }))
     const v3 = reader(`${upstream.url}/base/`)
     const { signal } = new AbortController()
@@ -61,45 +61,45 @@ describe('createV3Reader', () => {
     void response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"value"')
   const rows: [name: string, answer: Answer, outcome: ReadOutcome][] = [
     ['200', replyWith(200, { value: [1] }), { kind: 'read', json: { value: [1] } }],
-    ['200 that is not JSON', replyWith(200, '<html>'), broken(200)],
-    ['200 that is torn', torn, broken(200)],
+    ['a 200 that is not JSON', replyWith(200, '<html>'), broken(200)],
+    ['a 200 that is cut off', torn, broken(200)],
     ['302', replyWith(302, '', { Location: '/elsewhere' }), broken(302)],
     ['500', replyWith(500, 'oops'), broken(500)],
     ['404', replyWith(404, { error: { code: 'X', message: 'none' } }), { kind: 'refused', error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] } }],
-    ['429 of the gateway', replyWith(429, tooMany), unavailable('throttled', 7_000)],
-    ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '2' }), unavailable('throttled', 2_000)],
-    ['429 without a time', replyWith(429), unavailable('throttled')],
-    ['503 until a date', replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }), unavailable('unavailable', 3_000)],
+    ['a 429 of the gateway', replyWith(429, tooMany), unavailable('throttled', 7_000)],
+    ['a 429 with Retry-After', replyWith(429, '', { 'Retry-After': '2' }), unavailable('throttled', 2_000)],
+    ['a 429 without a time', replyWith(429), unavailable('throttled')],
+    ['a 503 with a date', replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }), unavailable('unavailable', 3_000)],
     ['503', replyWith(503), unavailable('unavailable')],
     ['408', replyWith(408), unavailable('unavailable')],
     ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), unavailable('notConnected')],
     ['silence', () => undefined, unavailable('notConnected')],
     ['a body that stops', (_seen, response) => void response.write('{"value"'), broken(200)],
   ] // prettier-ignore
-  it.each(rows)('tells what %s means', async (_name, answer, outcome) => {
+  it.each(rows)('reports the meaning of %s', async (_name, answer, outcome) => {
     const upstream = await startUpstream(answer)
     expect(await get(reader(upstream.url, { headersMs: 150, bodyMs: 150 }))).toEqual(outcome)
   })
 
-  it('tells that nobody listens', async () => {
+  it('reports that no server listens', async () => {
     expect(await get(reader('http://127.0.0.1:1'))).toEqual(unavailable('notConnected'))
   })
 
   it.each([
     ['members', `{"value":[{${Array.from({ length: 140_000 }, (_, n) => `"${n}":1`).join()}}]}`],
     ['brackets', `{"value":[${'['.repeat(140_000)}${']'.repeat(140_000)}]}`],
-  ])('takes no page with more %s than any page has', async (_what, page) => {
+  ])('rejects a page with more %s than any page has', async (_what, page) => {
     const upstream = await startUpstream(replyWith(200, page))
     expect(await get(reader(upstream.url))).toEqual(broken(200))
   })
 
-  it('takes a page however many commas are in its strings, and after a byte order mark', async () => {
+  it('accepts a page with many commas in strings and a byte order mark', async () => {
     const page = { value: [{ Comment: ',[{'.repeat(100_000) }] }
     const upstream = await startUpstream(replyWith(200, `\ufeff${JSON.stringify(page)}`))
     expect(await get(reader(upstream.url))).toEqual({ kind: 'read', json: page })
   })
 
-  it('takes no page of more than 32 MiB', async () => {
+  it('rejects a page of more than 32 MiB', async () => {
     const block = '9'.repeat(1_048_576)
     const upstream = await startUpstream((_seen, response) => {
       response.writeHead(200)
@@ -109,7 +109,7 @@ describe('createV3Reader', () => {
     expect(await get(reader(upstream.url))).toEqual(broken(200))
   })
 
-  it('ends with the request of the client', async () => {
+  it("ends when the client's request is aborted", async () => {
     const upstream = await startUpstream(() => undefined)
     const gone = new AbortController()
     const asked = get(reader(upstream.url), gone.signal)
@@ -118,7 +118,7 @@ describe('createV3Reader', () => {
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('keeps pages apart that arrive at the same time, and beside reads that are ended half way', async () => {
+  it('keeps concurrent pages apart, even from reads that are aborted halfway', async () => {
     const rowsOf = (index: number): string[] =>
       Array<string>(2_000 + 500 * (index % 8)).fill(`${index} ${'x'.repeat(250)}`)
     const ended = new Map([3, 6, 9].map((index) => [index, new AbortController()]))
@@ -133,7 +133,7 @@ describe('createV3Reader', () => {
     })
     const v3 = reader(upstream.url)
     const outcomes: unknown[] = []
-    // Each begins when the one before has arrived, so that the place of its request is known; four are under way at a time.
+    // Each read starts after the previous request has arrived, so that its index is known. Four reads are in flight at a time.
     for (let index = 0; index < 24; index += 1) {
       outcomes.push(get(v3, ended.get(index)?.signal).catch(() => 'ended'))
       await upstream.arrived(index + 1)
@@ -147,7 +147,7 @@ describe('createV3Reader', () => {
 })
 
 describe('parsePage', () => {
-  it('parses a large page in turns of the event loop, more of them for more rows', async () => {
+  it('parses a large page in several turns of the event loop, and in more turns for more rows', async () => {
     const slotsOf = async (rows: number): Promise<number> => {
       const row = { Attendee: { ExternalID: 'x,[{'.repeat(4) }, Qualifier: { Comment: 'y'.repeat(60) } }
       const page = { '@odata.nextLink': 'z?a', value: Array.from({ length: rows }, () => row) }
@@ -164,15 +164,15 @@ describe('parsePage', () => {
     expect(await slotsOf(20_000)).toBeGreaterThanOrEqual(8)
   })
 
-  it('gives what JSON.parse gives where it cuts the rows into pieces', async () => {
-    // Where a cut may be guessed wrong: in a string, in a list within a row, after a member of the same name.
+  it('returns the result of JSON.parse for a page that it cuts into pieces', async () => {
+    // Texts in which a cut may be wrong: in a string, in a list within a row, after a member of the same name.
     const text = fc.constantFrom('},{', '},{"', '}]', '"value":[', '"value"', '\\', '[', 'é', '')
     const row = fc.oneof(
       fc.record({ text, list: fc.array(fc.record({ text, n: fc.nat() }), { minLength: 2, maxLength: 3 }) }),
       fc.record({ value: fc.array(fc.record({ text })) }),
       text,
     )
-    // Rows of filling, of which the first shifts the others: some 130 KB with few values, so that there are cuts.
+    // Filler rows, of which the first shifts the others. They add about 130 KB with few values, so that the page is cut.
     const rows = fc.tuple(fc.array(row, { minLength: 1, maxLength: 4 }), fc.nat(200)).map(([own, shift]) => {
       const fill = (length: number): object => ({ filling: 'x'.repeat(length) })
       const part = (): unknown[] => [fill(200), ...own]
@@ -192,7 +192,7 @@ describe('parsePage', () => {
     )
   })
 
-  it.each(['"v\\u0061lue":[]', '"value":[]'])('takes %s after the rows in their place', async (later) => {
+  it.each(['"v\\u0061lue":[]', '"value":[]'])('lets %s after the rows replace them', async (later) => {
     const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
     const json = `{"value":${JSON.stringify(rows)},${later}}`
     expect(await parsePage(Buffer.from(json))).toEqual({ value: [] })
@@ -205,10 +205,13 @@ describe('parsePage', () => {
     ['brackets in a row', `{"value":[${'['.repeat(40_000)}${']'.repeat(40_000)}]}`],
     ['members before the rows', `{${names(40_000)},"value":[{"a":1}]}`],
     ['members after the rows', `{"value":[{"a":1}],${names(40_000)}}`],
-    ['members of all rows', `{"value":[${`{"a":[${'1,'.repeat(300)}1]},`.repeat(500)}{"a":1}]}`],
-    ['rows that cannot be cut apart', `{"value": [${'{"a": 1}, '.repeat(20_000)}{"a": 1}]}`],
-    ['rows that are cut within', `{"value":[{"a":[${'{"b":1},'.repeat(40_000)}{"b":1}]}]}`],
-  ])('refuses more %s than any page has', async (_what, text) => {
+    ['values in all rows', `{"value":[${`{"a":[${'1,'.repeat(300)}1]},`.repeat(500)}{"a":1}]}`],
+    ['values in rows that cannot be cut apart', `{"value": [${'{"a": 1}, '.repeat(20_000)}{"a": 1}]}`],
+    [
+      'values in rows that are cut in the wrong place',
+      `{"value":[{"a":[${'{"b":1},'.repeat(40_000)}{"b":1}]}]}`,
+    ],
+  ])('rejects more %s than any page has', async (_what, text) => {
     expect(JSON.parse(text)).toBeDefined()
     expect(await parsePage(Buffer.from(text), (act) => act())).toBeUndefined()
   })
@@ -218,7 +221,7 @@ describe('parsePage', () => {
     '{"value":[1',
     `{"value":[{"a":1}]${' '.repeat(70_000)}`,
     `{"value":[{"a":1}${' '.repeat(70_000)}}]}`,
-  ])('gives nothing for a text that is not JSON', async (text) => {
+  ])('returns undefined for text that is not JSON', async (text) => {
     expect(await parsePage(Buffer.from(text))).toBeUndefined()
   })
 })

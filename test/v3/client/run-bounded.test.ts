@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { runBounded } from '../../../src/v3/index.ts'
 
-/** What a run did: the order of starts and ends, and how many tasks ran at once. */
+/** What a run did: the order of starts and ends, and the most tasks that ran at the same time. */
 interface Trace {
   readonly started: number[]
   readonly ended: number[]
@@ -12,8 +12,8 @@ interface Trace {
 }
 
 /**
- * Runs tasks that end when the test says so: after each turn of the queue, one of the running tasks (chosen by `choices`)
- * ends. No clock takes part. `stopAfter` tasks have ended when `stopped` turns true.
+ * Runs tasks that end when the test says so. After each turn of the queue, one of the running tasks (chosen by `choices`) ends. No clock is
+ * involved. `stopped` turns true when `stopAfter` tasks have ended.
  */
 async function run(
   keys: readonly string[],
@@ -57,7 +57,7 @@ const keys = fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), { maxLength
 const choices = fc.array(fc.nat(50), { minLength: 1, maxLength: 60 })
 const concurrency = fc.integer({ min: 1, max: 9 })
 
-/** For each key the indexes in the order given. */
+/** Groups the indexes by key, in the given order. */
 function byKey(all: readonly string[], indexes: readonly number[]): Map<string | undefined, number[]> {
   return Map.groupBy(indexes, (index) => all[index])
 }
@@ -65,7 +65,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('runBounded', () => {
-  it('runs every task once, never too many at once, and a key in order, whatever ends when; once stopped it starts no other', async () => {
+  it('runs each task once, within the concurrency and in order for each key, and starts none once stopped', async () => {
     const stop = fc.option(fc.nat(40), { nil: Infinity })
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, stop, async (all, most, order, stopAfter) => {
@@ -75,7 +75,7 @@ describe('runBounded', () => {
         expect(atOnce).toBeLessThanOrEqual(most)
         expect(ended.length).toBeLessThanOrEqual(stopAfter + most)
         if (stopAfter === Infinity) expect(started.length).toBe(all.length)
-        // No gap within a key, and its tasks in their order.
+        // The tasks of a key run in order and without a gap.
         const ofKey = byKey(all, [...all.keys()])
         for (const indexes of [byKey(all, started), byKey(all, ended)])
           for (const [key, own] of indexes) expect(own).toEqual(ofKey.get(key)?.slice(0, own.length))
@@ -84,7 +84,7 @@ describe('runBounded', () => {
     )
   })
 
-  it('keeps as many tasks under way as it may', async () => {
+  it('runs as many tasks at the same time as allowed', async () => {
     const distinct = Array.from({ length: 30 }, (_, index) => String(index))
     expect((await run(distinct, 4, [0])).most).toBe(4)
     expect((await run(distinct, 100, [3])).most).toBe(30)
@@ -93,7 +93,7 @@ describe('runBounded', () => {
     expect((await run(distinct, 4, [0], 0)).started).toEqual([])
   })
 
-  it('starts no task during a pause, and goes on after it whatever has ended meanwhile', async () => {
+  it('starts no task during a pause, and continues after it whatever ended in the meantime', async () => {
     const started: number[] = []
     const ends = Array.from({ length: 4 }, () => Promise.withResolvers<undefined>())
     const pauses: (() => void)[] = []
@@ -120,7 +120,7 @@ describe('runBounded', () => {
     await whole
   })
 
-  it('starts nothing more once a task fails, and fails when those under way have ended', async () => {
+  it('starts no task after a failure, and rejects once the running tasks have ended', async () => {
     const started: number[] = []
     const last = Promise.withResolvers<undefined>()
     let isOver = false
@@ -141,7 +141,7 @@ describe('runBounded', () => {
   })
 
   it.each([['holdOf'], ['pause']] as const)(
-    'fails, and does not wait for ever, where %s rejects',
+    'rejects instead of waiting forever if %s rejects',
     async (what) => {
       const started: number[] = []
       const whole = runBounded({
