@@ -1,7 +1,7 @@
 /**
- * The fields of service.md 2.1 to 2.10 in its own notation, written out where that says "as" or "same fields", with
- * `nav` before every navigation property, and the additions of service-facts 7 and 17. Names that several types share a
- * line with are separated by commas; an indented line continues the one above.
+ * The fields of service.md 2.1 to 2.10 in its own notation. Where that says "as" or "same fields", the fields are written out; every
+ * navigation property has `nav`; the additions of service-facts 7 and 17 are included. Types with the same line are separated by commas. An
+ * indented line continues the line above.
  */
 export const documentedFields = `
 CurrentGroupRef: Description string; ExternalID guid (required); Type string

@@ -11,10 +11,10 @@ const edmNames: Readonly<Record<string, string>> = {
   decimal: 'Edm.Decimal',
 }
 
-/** The shape of every field of a type: `Edm.Guid required`, `nav Collection(Svc.PreviousName)`. */
+/** The shape of every field of a type, such as `Edm.Guid required` or `nav Collection(Svc.PreviousName)`. */
 export type FieldTable = Readonly<Record<string, string>>
 
-/** One entry of the notation: `nav? A, B type-or-[type] (required|contained)?`. */
+/** Matches one entry of the notation: `nav? A, B type-or-[type] (required|contained)?`. */
 const entryPattern = /^(nav )?([\w, ]+?) (\[?)(\w+)\]?(?: \((required|contained)\))?$/
 
 function readEntry(entry: string): readonly (readonly [name: string, shape: string])[] {
@@ -28,7 +28,7 @@ function readEntry(entry: string): readonly (readonly [name: string, shape: stri
     .map((name) => [name, `${navigation}${shape}${mark === 'required' ? ' required' : ''}`])
 }
 
-/** The table as `type -> field -> shape`. */
+/** Returns the table as `type -> field -> shape`. */
 function readTable(table: string): ReadonlyMap<string, FieldTable> {
   const lines = table
     .trim()

@@ -11,7 +11,7 @@ const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
 
 describe('the service model', () => {
-  test('has keys as stated: ExternalID, and two properties where section 2.2 says so', () => {
+  test('has the keys of section 2.2: ExternalID, and a second property where the section says so', () => {
     const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
       entityTypes.map(({ name, key }) => [name, key] as const),
     )
@@ -42,7 +42,7 @@ describe('the service model', () => {
     )
   })
 
-  test('knows the group types of service-facts 15 under the alias of the service', () => {
+  test('has the group types of service-facts 15 under the alias of the service', () => {
     const type = createModelIndex(serviceModel).findType('SIMS.GroupTypeEnum')
     expect(type?.kind === 'enum' && [...type.valueByMember.keys()]).toEqual([
       'YearGroup',
@@ -52,7 +52,7 @@ describe('the service model', () => {
   })
 })
 
-test('the V2 attendance set is flat, with ids as guids, in the order of its replies', () => {
+test('declares the V2 attendance set with flat records, guids as ids and the property order of its replies', () => {
   const record = attendanceV2Model.schemas[0]?.entityTypes[0]
   expect(attendanceV2Model.schemas[0]?.namespace).toBe('AttendanceService.Models.OData')
   expect(record?.name).toBe('AttendanceRecord')
@@ -73,14 +73,14 @@ test('the V2 attendance set is flat, with ids as guids, in the order of its repl
   ])
 })
 
-/** Rules of CSDL XML 4.01 that a reader of `$metadata` may insist on. */
+/** Rules of CSDL XML 4.01 that a reader of `$metadata` may enforce. */
 describe.each([
   ['V3', serviceModel],
   ['V2', attendanceV2Model],
 ] as const)('the %s model is valid CSDL', (_name, model) => {
   const types = declared(model)
 
-  test('every name in a schema is given once', () => {
+  test('declares each name in a schema once', () => {
     for (const { enumTypes, complexTypes, entityTypes, functions } of model.schemas) {
       const names = [...enumTypes, ...complexTypes, ...entityTypes].map(({ name }) => name)
       expect(names.filter((name, position) => names.indexOf(name) !== position)).toEqual([])
@@ -90,7 +90,7 @@ describe.each([
     expect(new Set(sets).size).toBe(sets.length)
   })
 
-  test('members are unique and none is named as its type', () => {
+  test('declares unique members, none of which has the name of its type', () => {
     for (const { name, properties, navigation } of types) {
       const members = [...properties, ...navigation].map((member) => member.name)
       expect(new Set(members).size, name).toBe(members.length)

@@ -13,7 +13,7 @@ import { nestedRecord } from '../writes/planned-record.ts'
 
 const postedOn = '2026-06-10T10:00:31.254Z'
 
-/** An echo of a mark; `own` has the posted values and what else differs. */
+/** Returns the echo of a mark. `own` holds the posted values and any other difference. */
 function echo(
   shown: Echo['shown'],
   {
@@ -41,38 +41,38 @@ describe('learnEcho', () => {
   it.each<[what: string, echoes: readonly Echo[], learned: Partial<EchoProfile>]>([
     ['nothing from the posted time', [time(postedOn)], {}],
     ['nothing from the posted comment', [comment('a comment', 'a comment')], {}],
-    ['no other clock from a time cut to seconds', [time('2026-06-10T10:00:31Z')], {}],
-    ['no other clock from a time rounded by SQL', [time('2026-06-10T10:00:31.253Z')], {}],
-    ['no other clock from a time cut to minutes', [time('2026-06-10T10:00:00Z')], {}],
-    ['no other clock from a time rounded to minutes', [time('2026-06-10T10:01:00Z')], {}],
-    ['no clock from a time that is none', [time('yesterday')], {}],
-    ['no clock from a mark that was read back', [time('2026-06-10T09:00:31.290Z', { nowMs: undefined })], {}],
-    ['how far the clock is off', [behind], { clockOffMs: 3_600_010 }],
-    ['how far the clock is off at most', [behind, time('2026-06-10T10:00:40.300Z')], { clockOffMs: 3_600_010 }],
-    ['how far the clock is off, ahead or behind', [behind, time('2026-06-10T12:00:31.300Z')], { clockOffMs: 7_200_000 }],
-    ['that from marks posted without a time', [time('2026-06-10T10:00:32.300Z', { postedOn: undefined })], { clockOffMs: 1_000 }],
-    ['nothing from no qualifier', [echo({ Qualifier: null })], {}],
-    ['nothing from no values', [echo({})], {}],
-    ['nothing from an empty comment shown as none', [comment('', null)], {}],
+    ['no clock difference from a time that is cut to seconds', [time('2026-06-10T10:00:31Z')], {}],
+    ['no clock difference from a time that SQL rounded', [time('2026-06-10T10:00:31.253Z')], {}],
+    ['no clock difference from a time that is cut to minutes', [time('2026-06-10T10:00:00Z')], {}],
+    ['no clock difference from a time that is rounded to minutes', [time('2026-06-10T10:01:00Z')], {}],
+    ['no clock difference from an invalid time', [time('yesterday')], {}],
+    ['no clock difference from a mark that was read back', [time('2026-06-10T09:00:31.290Z', { nowMs: undefined })], {}],
+    ['the clock difference', [behind], { clockOffMs: 3_600_010 }],
+    ['the largest clock difference of two marks', [behind, time('2026-06-10T10:00:40.300Z')], { clockOffMs: 3_600_010 }],
+    ['the largest clock difference whether the clock is ahead or behind', [behind, time('2026-06-10T12:00:31.300Z')], { clockOffMs: 7_200_000 }],
+    ['the clock difference from a mark that was posted without a time', [time('2026-06-10T10:00:32.300Z', { postedOn: undefined })], { clockOffMs: 1_000 }],
+    ['nothing from a null qualifier', [echo({ Qualifier: null })], {}],
+    ['nothing from missing values', [echo({})], {}],
+    ['nothing from an empty comment that is shown as null', [comment('', null)], {}],
     ['that a comment was stored whole', [whole], { wholeLength: 30, nullKept: true }],
-    ['where comments are cut', [cut], { commentsShown: true, cutLength: 7 }],
+    ['the length at which comments are cut', [cut], { commentsShown: true, cutLength: 7 }],
     ['the longest cut', [cut, comment('abcdefghijkl', 'abcdefgh')], { commentsShown: true, cutLength: 8 }],
     ['nothing from a shorter cut', [cut, comment('abcdefgh ijkl', 'abcd')], { commentsShown: true, cutLength: 7 }],
     ['that short comments are stored whole', [cut, comment('short', 'short')], { commentsShown: true, cutLength: 7, wholeLength: 5 }],
-    ['no cut from trimmed blanks', [comment(' a\r\n', 'a')], { commentsShown: true }],
-    ['where comments are cut from a mark that was read back', [readCut], { cutLength: 7, nullKept: true }],
+    ['no cut length from trimmed blanks', [comment(' a\r\n', 'a')], { commentsShown: true }],
+    ['the length at which comments are cut from a mark that was read back', [readCut], { cutLength: 7, nullKept: true }],
     ['nothing more from a reply that repeats a longer comment', [readCut, comment('one two three', 'one two three')], { cutLength: 7, nullKept: true }],
     ['that an unknown rule changes comments', [comment('a & b', 'a &amp; b')], { commentsShown: true, commentsOpaque: true }],
     ['that an unknown rule changes minutes', [minutes(7, 5)], { minutesOpaque: true }],
-    ['nothing from missing minutes that an answer repeats', [minutes(null, null)], {}],
+    ['nothing from missing minutes that a reply repeats', [minutes(null, null)], {}],
     ['nothing from missing minutes shown as 0', [minutes(null, 0)], {}],
     ['that missing minutes are kept', [minutes(null, null, true)], { nullKept: true }],
-    ['that 0 minutes are kept, which says nothing of missing ones', [minutes(0, 0, true)], { zeroKept: true }],
-    ['that missing minutes are kept where 0 becomes missing', [minutes(null, null, true), minutes(0, null, true)], { nullKept: true }],
-    ['anew where a whole comment is cut', [whole, comment('x'.repeat(30), 'x'.repeat(20))], { epoch: 1, commentsShown: true, cutLength: 20, nullKept: true }],
-    ['anew where a longer comment is stored whole', [cut, comment('one two three', 'one two three')], { epoch: 1, commentsShown: true, wholeLength: 13 }],
-    ['anew where missing minutes become 0', [minutes(null, null, true), minutes(null, 0, true)], { epoch: 1 }],
-  ])('learns %s, and the same again changes nothing', (_what, echoes, learned) => {
+    ['that 0 minutes are kept, and nothing about missing ones', [minutes(0, 0, true)], { zeroKept: true }],
+    ['that missing minutes are kept although 0 becomes missing', [minutes(null, null, true), minutes(0, null, true)], { nullKept: true }],
+    ['a new epoch if a comment of a length once stored whole is cut', [whole, comment('x'.repeat(30), 'x'.repeat(20))], { epoch: 1, commentsShown: true, cutLength: 20, nullKept: true }],
+    ['a new epoch if a comment beyond the cut length is stored whole', [cut, comment('one two three', 'one two three')], { epoch: 1, commentsShown: true, wholeLength: 13 }],
+    ['a new epoch if missing minutes become 0 after they were kept', [minutes(null, null, true), minutes(null, 0, true)], { epoch: 1 }],
+  ])('learns %s, and nothing more from the same echo', (_what, echoes, learned) => {
     const profile = learn(...echoes)
     expect(profile).toEqual({ ...freshProfile, qualifierShown: profile.qualifierShown, ...learned })
     expect(echoes.slice(-1).reduce(learnEcho, profile)).toBe(profile)
@@ -81,18 +81,18 @@ describe('learnEcho', () => {
   it.each<[what: string, shown: Echo, isShown: boolean]>([
     ['a comment', comment('x', 'x'), true],
     ['minutes', minutes(0, 0), true],
-    ['nulls', minutes(5, null), false],
-    ['no qualifier', echo({ Qualifier: null }), false],
-    ['no values', echo({}), false],
-  ])('learns whether the service shows minutes and comments: %s', (_what, shown, isShown) => {
+    ['a qualifier of nulls', minutes(5, null), false],
+    ['a null qualifier', echo({ Qualifier: null }), false],
+    ['missing values', echo({}), false],
+  ])('learns whether the service shows minutes and comments from %s', (_what, shown, isShown) => {
     expect(learn(shown).qualifierShown).toBe(isShown)
   })
 })
 
-describe('a profile of several instances', () => {
+describe('joinProfiles, formatProfile and parseProfile', () => {
   const [own, other] = [learn(behind), learn(cut)]
 
-  it('holds what each of them learned', () => {
+  it('joins what several instances learned', () => {
     const joined = joinProfiles(own, other)
     expect(joined).toEqual({
       ...freshProfile,
@@ -107,13 +107,13 @@ describe('a profile of several instances', () => {
     expect(joinProfiles(other, { ...other, cutLength: 9 })).toMatchObject({ cutLength: 9 })
   })
 
-  it('survives its text', () => {
+  it('parses the text of a profile back to the same profile', () => {
     for (const profile of [freshProfile, own, other])
       expect(parseProfile(formatProfile(profile))).toEqual(profile)
   })
 
   it.each(['', '5', 'null', '[]', '{}', '{"epoch":0,"clockOffMs":1,"wholeLength":0,"known":[]}'])(
-    'is not read from %j',
+    'does not parse %j',
     (text) => {
       expect(parseProfile(text)).toBeUndefined()
     },

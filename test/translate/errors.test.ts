@@ -46,11 +46,11 @@ describe('toV2Refusal', () => {
     [{ code: '', message: 'odd' }, 'ADP_UPSTREAM_REFUSED'],
     [{}, 'ADP_UPSTREAM_REFUSED'],
   ]
-  it.each(rows)('service.md 7: %j becomes %s', (entry, code) => {
+  it.each(rows)('service.md 7: maps %j to %s', (entry, code) => {
     expect(codesOf([entry])).toEqual([code])
   })
 
-  it('keeps what fits into 4,096 characters of a part, and says how many errors it left out', () => {
+  it('limits the errors of a part to 4,096 characters and counts those that it omits', () => {
     const entryOf = (message: string): UpstreamErrorEntry => ({ code: 'E', message, target: undefined })
     const long = Array.from({ length: 5 }, (_, n) => entryOf(`${n}${'x'.repeat(3_000)}`))
     const { errors } = toV2Refusal({ status: 400, form: 'odata', entries: long, omitted: 7 }, v2ErrorRules)
@@ -65,7 +65,7 @@ describe('toV2Refusal', () => {
     ])
   })
 
-  it('takes the first rule whose every condition holds', () => {
+  it('applies the first rule whose conditions all hold', () => {
     const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
     const mapping: ErrorMappingRule[] = [
       { status: 409, code: /A/, message: /B/, target: /C/, to: to('all') },
@@ -87,7 +87,7 @@ describe('toV2Refusal', () => {
     expect(codesOf([{ code: 'Z' }, { code: 'Y', target: 'x' }], mapping)).toEqual(['noTarget', 'Y'])
   })
 
-  it('tells the same error once, and bounds what it repeats', () => {
+  it('reports each error once and shortens long codes and messages', () => {
     expect(
       codesOf([{ code: 'ATT_VAL_2' }, { target: 'Event', message: 'unknown' }, { code: 'ATT_VAL_3' }]),
     ).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
@@ -109,7 +109,7 @@ describe('toV2Refusal', () => {
     [404, 400],
     [409, 400],
     [422, 400],
-  ])('status %i becomes %i, also without entries', (status, expected) => {
+  ])('maps the status %i to %i if the reply has no entries', (status, expected) => {
     expect(toV2Refusal({ status, form: 'unreadable', entries: [] }, v2ErrorRules)).toEqual({
       status: expected,
       errors: [{ code: 'ADP_UPSTREAM_REFUSED', message: `The service answered ${status}.` }],
@@ -117,12 +117,12 @@ describe('toV2Refusal', () => {
   })
 })
 
-describe('an error with details', () => {
+describe('toV2Refusal for an error with details', () => {
   const codes = (outer: Partial<UpstreamErrorEntry>, ...details: Partial<UpstreamErrorEntry>[]): string[] => {
     const error = readUpstreamError(400, JSON.stringify({ error: { message: 'm', ...outer, details } }))
     return toV2Refusal(error, v2ErrorRules).errors.map(({ code }) => code)
   }
-  it('counts as well where a rule fits it, once', () => {
+  it('also reports the outer error once if a rule fits it', () => {
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
@@ -134,7 +134,7 @@ describe('an error with details', () => {
     ])
   })
 
-  it('is left out where it is only the heading of its details', () => {
+  it('drops the outer error if no rule fits it', () => {
     expect(codes({ code: 'MULTIPLE_ERRORS' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
       'ATT_VAL_3',
@@ -149,7 +149,7 @@ it.each([
   ['Syntax error at line 1, column 55 of the filter', 'Syntax error of the filter'],
   ["Syntax error: character 'x' is not valid at position: 8", "Syntax error: character 'x' is not valid"],
   ['5 rows at most, 90 days', '5 rows at most, 90 days'],
-])('leaves out places in a query that the client has not written: %s', (message, expected) => {
+])('removes positions that refer to a query that the client did not write: %s', (message, expected) => {
   expect(withoutPlaces(message)).toBe(expected)
 })
 
@@ -173,7 +173,7 @@ describe('toV2Failure', () => {
     [{ kind: 'unknown', reason: 'otherRecord' }, 504, 'ADP_OUTCOME_UNKNOWN'],
     [{ kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }, 400, 'ADP_UPSTREAM_REFUSED'],
   ] // prettier-ignore
-  it.each(rows)('product 3: %j is told as %i %s', (outcome, status, code) => {
+  it.each(rows)('product 3: maps %j to %i %s', (outcome, status, code) => {
     const failure = toV2Failure(outcome, v2ErrorRules)
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors

@@ -5,7 +5,7 @@ import type { FlatReply } from '../../src/v2/index.ts'
 import { guid } from '../support/batch-request.ts'
 import { flatMark } from '../support/flat-mark.ts'
 
-/** The mark of one learner for one session. */
+/** Returns the mark of one learner for one session. */
 const mark = (learner: number, event: number): FlatReply =>
   flatMark({
     ExternalID: guid(learner * 1_000 + event),
@@ -15,7 +15,7 @@ const mark = (learner: number, event: number): FlatReply =>
   })
 
 describe('toHistoryQueries', () => {
-  it('asks for the changes of each mark by learner and session', () => {
+  it('selects the changes of each mark by learner and session', () => {
     const one = `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(2)}`
     const other = `Attendee/ExternalID eq ${guid(3)} and Event/ExternalID eq ${guid(4)}`
     const texts = (marks: FlatReply[]): string[] => toHistoryQueries(marks).map(decodeURIComponent)
@@ -24,7 +24,7 @@ describe('toHistoryQueries', () => {
     expect(texts([mark(1, 2), mark(3, 4)])).toEqual([`$filter=${one} or ${other}`])
   })
 
-  it('asks for a page of 1000 in 25 queries, none over 8 KiB', () => {
+  it('splits a page of 1,000 marks into 25 queries of at most 8 KiB', () => {
     const queries = toHistoryQueries(Array.from({ length: 1_000 }, (_, n) => mark(n, n % 3)))
     expect(queries.length).toBe(25)
     expect(Math.max(...queries.map((query) => query.length))).toBeLessThan(8_192)
@@ -43,14 +43,14 @@ describe('toHistory', () => {
     Qualifier: { MinutesLate: 3, Comment: 'c' },
   }
 
-  it('is a flat state of the mark, also one that nobody recorded', () => {
+  it('converts a row into a flat state of the mark, even if nobody recorded it', () => {
     const state = { ...mark(1, 2), ExternalID: guid(5), Present: false, Absent: true, SchoolAttendanceCode: guid(8), MinutesLate: 3, Comment: 'c' } // prettier-ignore
     expect(toHistory(row)).toEqual(state)
     expect(historyKey(state)).toBe(historyKey({ ...mark(1, 2), Learner: guid(1).toUpperCase() }))
   })
 
   it.each([null, 'x', {}, { ...row, AttendanceCode: null }, { ...row, Attendee: null }])(
-    '%j is none',
+    'rejects the row %j',
     (value) => {
       expect(toHistory(value)).toBe(undefined)
     },

@@ -14,7 +14,7 @@ const plan = (query: string, own: Partial<ReadRules> = {}) => planner.plan(query
 const filtered = (filter: string, own: Partial<ReadRules> = {}) =>
   decoded(plan(`$filter=${encodeURIComponent(filter)}`, own).queries)
 
-describe('the V3 query of a V2 read', () => {
+describe('createReadPlanner', () => {
   it.each([
     [`Learner eq ${guid}`, `Attendee/ExternalID eq ${guid}`],
     [`AttendableEvent ne ${guid}`, `Event/ExternalID ne ${guid}`],
@@ -38,7 +38,7 @@ describe('the V3 query of a V2 read', () => {
     ['isof(AttendanceService.Models.OData.AttendanceRecord) and isof($it,AttendanceService.Models.OData.AttendanceRecord)', 'true and true'],
     ['isof($it,Edm.String) or isof(Edm.String)', 'false or false'],
     ['RecordedBy ne null and (Present or not Absent)', 'RecordedBy/ExternalID ne null and (Present eq true or Absent eq false)'],
-    // V3 refuses a date alone (service-facts 8).
+    // V3 rejects a date in place of a time (service-facts 8).
     ['AttendableEventStart ge 2026-03-02 and 2026-03-09 gt AttendableEventStart', 'AttendableEventStart ge 2026-03-02T00:00:00Z and 2026-03-09T00:00:00Z gt AttendableEventStart'],
     [
       "RecordedOn add duration'P1D' lt 2026-03-02 or RecordedOn in (2026-03-02,2026-03-03T09:00:00Z)",
@@ -46,11 +46,11 @@ describe('the V3 query of a V2 read', () => {
     ],
     ['date(RecordedOn) eq 2026-03-02 and date(RecordedOn) in (2026-03-02)', 'date(RecordedOn) eq 2026-03-02 and date(RecordedOn) in (2026-03-02)'],
     ["2026-03-02 add duration'P1D' gt date(RecordedOn) and cast(Comment,Edm.Date) le 2026-03-02", "2026-03-02 add duration'P1D' gt date(RecordedOn) and cast(Qualifier/Comment,Edm.Date) le 2026-03-02"],
-  ])('%s', (v2, v3) => {
+  ])('translates %s', (v2, v3) => {
     expect(filtered(v2)).toEqual([`$filter=${v3}`])
   }) // prettier-ignore
 
-  it('orders by nested paths, takes options without $, and keeps what is not for V3', () => {
+  it('orders by nested paths, accepts options without $, and leaves the other options to the adapter', () => {
     const { queries, ...rest } = plan(
       'filter=true&OrderBy=Learner desc,MinutesLate&top=5&skip=2&count=true&select=Learner,Comment&x=1',
     )
@@ -68,23 +68,23 @@ describe('the V3 query of a V2 read', () => {
   })
 
   it.each([
-    ['the value of each', `Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`, `Attendee/ExternalID eq ${guid} and Present eq true`],
-    ['a field alone as a comparison', 'Present and @p&@p=not Absent', 'Present eq true and Absent eq false'],
-    ['the value through another one', "@a eq 'x'&@a=@b&@b=Comment", "Qualifier/Comment eq 'x'"],
-    ['a date as a time', 'AttendableEventStart ge @day&@day=2026-03-02', 'AttendableEventStart ge 2026-03-02T00:00:00Z'],
+    ['their values', `Learner eq @who and @ok&@who=${guid}&@ok=Present eq true`, `Attendee/ExternalID eq ${guid} and Present eq true`],
+    ['a field alone, as a comparison', 'Present and @p&@p=not Absent', 'Present eq true and Absent eq false'],
+    ['the value of another alias', "@a eq 'x'&@a=@b&@b=Comment", "Qualifier/Comment eq 'x'"],
+    ['a date, as a time', 'AttendableEventStart ge @day&@day=2026-03-02', 'AttendableEventStart ge 2026-03-02T00:00:00Z'],
     // OData URL conventions 5.3
-    ['null for one without a value', 'RecordedBy eq @nobody and @some&@some=@none eq 1', 'RecordedBy/ExternalID eq null and null eq 1'],
-  ])('puts in the place of aliases %s', (_what, v2, v3) => {
+    ['null if they have no value', 'RecordedBy eq @nobody and @some&@some=@none eq 1', 'RecordedBy/ExternalID eq null and null eq 1'],
+  ])('replaces aliases by %s', (_what, v2, v3) => {
     expect(decoded(plan(`$filter=${v2}`).queries)).toEqual([`$filter=${v3}`])
   }) // prettier-ignore
 
-  it('asks V3 to leave out rows without a mark', () => {
+  it('makes V3 filter out rows without a mark', () => {
     expect(filtered('Present or Absent', { needsRecordedBy: true, unmarkedCodes: [guid] })).toEqual([
       `$filter=(Present eq true or Absent eq true) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
     ])
   })
 
-  it('cuts a range over 90 days into windows that touch and do not overlap', () => {
+  it('splits a range of more than 90 days into windows that touch but do not overlap', () => {
     const wide =
       'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
     const window = (from: string, to: string): string =>
@@ -102,11 +102,11 @@ describe('the V3 query of a V2 read', () => {
   it.each([
     ['exactly 90 days', 'AttendableEventStart ge 2026-01-01T00:00:00Z and 2026-04-01T00:00:00Z ge AttendableEventStart', 1],
     ['either of two days', 'AttendableEventStart eq 2026-01-01T00:00:00Z or AttendableEventStart eq 2026-06-01T00:00:00Z', 2],
-    ['a list of days, which is not a range', 'AttendableEventStart in (2026-01-01T00:00:00Z,2026-06-01T00:00:00Z)', 1],
-    ['days without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
-    ['one end only', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
-    ['a negation, which bounds nothing', 'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)', 1],
-  ])('windows for %s', (_name, filter, count) => {
+    ['a list of days', 'AttendableEventStart in (2026-01-01T00:00:00Z,2026-06-01T00:00:00Z)', 1],
+    ['dates without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
+    ['a range with one end', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
+    ['a negated range', 'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)', 1],
+  ])('counts the windows of a filter on %s', (_name, filter, count) => {
     expect(filtered(filter)).toHaveLength(count)
   }) // prettier-ignore
 
@@ -125,7 +125,7 @@ describe('the V3 query of a V2 read', () => {
     ['Learner/ExternalID eq null', 'Edm.Guid has no members', 8],
     ['Mood eq 1', 'has no property Mood', 0],
     ['$it eq null', '$it has no counterpart in V3', 0],
-  ])('refuses %s by name and place', (filter, what, position) => {
+  ])('rejects %s with its name and position', (filter, what, position) => {
     expect(() => plan(`$filter=${filter}`)).toThrow(`${what} ($filter, character ${position})`)
   }) // prettier-ignore
 
@@ -137,21 +137,21 @@ describe('the V3 query of a V2 read', () => {
     ['$filter=true&$compute=Present as P', '$compute'],
     [`${wide}&$orderby=Learner`, 'AttendableEventStart first only ($orderby, character 0)'],
     ['$filter=AttendableEventStart ge 1900-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z', 'more than 3780 days'],
-  ])('refuses %s', (query, message) => {
+  ])('rejects %s', (query, message) => {
     expect(() => plan(query)).toThrow(message)
   }) // prettier-ignore
 })
 
-describe('the other queries', () => {
-  it('a next link is its token alone', () => {
+describe('createReadPlanner for next links and reads by key', () => {
+  it('accepts a next link only without further options', () => {
     expect([planner.tokenOf('%24skiptoken=abc'), planner.tokenOf('$filter=true')]).toEqual(['abc', undefined])
-    // ABNF skiptoken: never without "$".
+    // By the ABNF of skiptoken the option always begins with "$".
     expect(planner.tokenOf('skiptoken=abc')).toBeUndefined()
     expect(() => planner.plan('skiptoken=abc', rules)).toThrow('needs a $filter')
     expect(() => planner.tokenOf('$skiptoken=abc&$top=5')).toThrow('($top, character 0)')
   })
 
-  it('a key takes $select only', () => {
+  it('accepts only $select in a read by key', () => {
     expect(planner.selectOf('select=Learner')).toEqual(new Map([['Learner', 'all']]))
     expect([planner.selectOf(''), planner.selectOf('$select=*')]).toEqual([undefined, undefined])
     expect(() => planner.selectOf('$filter=true')).toThrow('$filter')

@@ -54,7 +54,7 @@ const rules = fc
   })
   .map((rules) => valueRulesSchema.parse(rules))
 
-/** What the stand-in service stores of a record under some rules. */
+/** Returns what the sandbox stores of a record under some rules. */
 function store(posted: V3Record, ruled: ValueRules, latencyMs: number) {
   const recordedOn = Date.parse(posted.RecordedOn ?? '')
   const { MinutesLate = null, Comment = null } = posted.Qualifier
@@ -91,7 +91,7 @@ const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: num
 }
 
 describe('decideReadBack', () => {
-  it('recognises every mark in what a service made of it, before and after it learned', () => {
+  it('recognises every stored form of a mark, before and after it learned the rules of the service', () => {
     fc.assert(
       fc.property(record, record, rules, fc.integer({ min: 0, max: 100_000 }), (posted, other, ruled, ms) => {
         const row = store(posted, ruled, ms)
@@ -101,7 +101,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('recognises a comment that was cut, before and after it learned where', () => {
+  it('recognises a comment that was cut, before and after it learned the length', () => {
     const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
     const text = long.map((tail) => `w${tail}z`)
     fc.assert(
@@ -118,7 +118,7 @@ describe('decideReadBack', () => {
             Qualifier: { ...posted.Qualifier, Comment },
           })
           const row = store(withText(one), cutting, 5)
-          // Nobody knows yet that it cuts, nor how its clock goes: it is not posted again.
+          // The limit and the clock of the service are not known yet. The record must not be posted again.
           expect(['applied', 'unclear']).toContain(kindOf(withText(one), row))
           const known = learned(withText(two), store(withText(two), cutting, 5), 5)
           expect(kindOf(withText(one), row, known)).toBe('applied')
@@ -127,7 +127,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('keeps different intents apart', () => {
+  it('does not take a mark with other values for the posted one', () => {
     const words = fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,3}$/)
     fc.assert(
       fc.property(record, words, words, rules, (posted, one, two, ruled) => {
@@ -144,23 +144,23 @@ describe('decideReadBack', () => {
     )
   })
 
-  describe('of a mark after an older one of its learner and event, which was confirmed', () => {
+  describe('for a mark that follows a confirmed mark of the same learner and event', () => {
     const long = 'a long comment that many services would cut somewhere '
     const text = fc.constantFrom(null, '', 'late', 'late bus', `${long}1`, `${long}2`, ' late ', 'LATE')
     const two = fc.record({
       texts: fc.tuple(text, text),
       minutes: fc.tuple(fc.constantFrom(null, 0, 5), fc.constantFrom(null, 0, 5)),
       sameCode: fc.boolean(),
-      /** From the receipt of the older one to that of the newer one; records of one batch have one time. */
+      /** The time between the receipts of the two records. The records of one batch have the same time. */
       gapMs: fc.constantFrom(0, 40, 400, 1_000, 3_000, 61_000, 900_000, 3_600_000),
       atMs: fc.integer({ min: receivedMs, max: receivedMs + 3_600_000 }),
       latencyMs: fc.integer({ min: 0, max: 900 }),
       cut: fc.option(fc.constantFrom(10, 64)),
       echo: fc.constantFrom('stored', 'posted'),
-      /** A mark keeps its id when it is replaced, or gets a new one. */
+      /** A mark that is replaced keeps its id or gets a new one. */
       newIds: fc.boolean(),
       keepsAll: fc.boolean(),
-      /** How the service treats times since the older one. */
+      /** How the service treats times since the older mark. */
       since: fc.option(rules),
     })
 
@@ -222,7 +222,7 @@ describe('decideReadBack', () => {
       return { kind: decideReadBack(newer, readMarks(newer, { value: marks }) ?? [], facts).kind, isSame }
     }
 
-    it('never posts it again where it was applied', () => {
+    it('never posts an applied mark again', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
           expect(['applied', 'unclear']).toContain(play(drawn, ruled, true).kind)
@@ -231,10 +231,10 @@ describe('decideReadBack', () => {
       )
     })
 
-    it('never accepts it where it was not applied, except where the older one is the same', () => {
+    it('never accepts a mark that was not applied, unless the older mark has the same values', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
-          // What such a service shows may have the posted time by chance.
+          // Such a service may show the posted time by chance.
           fc.pre(drawn.echo === 'stored' || ruled.clock === 'client')
           const { kind, isSame } = play(drawn, ruled, false)
           if (!isSame) expect(kind).not.toBe('applied')

@@ -12,7 +12,7 @@ import { readBackRules } from '../../src/translate/read-back.ts'
 import { guid } from '../support/batch-request.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 
-/** Received at 10:00:00.123, sent half a minute later. */
+/** A record that was received at 10:00:00.123 and sent half a minute later. */
 const posted = {
   ...nestedRecord(1),
   RecordedOn: '2026-06-10T10:00:00.123Z',
@@ -27,10 +27,10 @@ const facts: ReadBackFacts = {
   newer: 'none',
   byV2: false,
 }
-/** The row that V3 has once the record was applied. */
+/** The row that V3 has after it applied the record. */
 const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
 const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
-/** Its comment may be cut, by a rule that was not seen yet. */
+/** The comment of this row may be cut by a rule that was not observed yet. */
 const alike = { Qualifier: { MinutesLate: null, Comment: 'a long' } }
 
 const daysBefore = { RecordedOn: '2026-06-08T10:00:00.5Z' }
@@ -39,14 +39,14 @@ const whileSent = { RecordedOn: '2026-06-10T10:00:30.7Z' }
 const minuteAfter = { RecordedOn: '2026-06-10T10:01:30.5Z' }
 const withoutTime = { RecordedOn: null }
 
-/** The journal knows the mark of an older record, with this time. */
+/** The journal knows this mark, with this time, from an older record. */
 const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => ({
   confirmedAt: (externalId) => (externalId === row.ExternalID ? times.map((time) => Date.parse(time)) : []),
 })
 const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
   confirmedAt(mark.RecordedOn)
 
-/** Older records that were posted with these values, and lost. */
+/** Older records that were posted with these values and have an unknown outcome. */
 const lostOlder = (...values: object[]): Pick<ReadBackFacts, 'lost'> => ({
   lost: values.map((own) => ({ ...posted, ...own })),
 })
@@ -57,10 +57,10 @@ function decide(value: readonly unknown[], own: Partial<ReadBackFacts> = {}): Re
 
 type Cell = readonly [what: string, mark: object | undefined, own: Partial<ReadBackFacts>, kind: string]
 
-/** Each cell of the table in docs/decisions/012-read-back.md. */
+/** One entry for each cell of the table in docs/decisions/012-read-back.md. */
 const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
   ['no mark', [
-    ['nothing stands', undefined, {}, 'absent'],
+    ['no mark was read', undefined, {}, 'absent'],
     ['a newer record waits', undefined, { newer: 'open' }, 'absent'],
     ['a newer record was confirmed', undefined, { newer: 'confirmed' }, 'superseded'],
     ['a default mark of the system', { ...otherCode, RecordedBy: null, RecordedOn: null }, {}, 'absent'],
@@ -84,8 +84,8 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
   ['its id with another time', [
     ['from before', { ...otherCode, ...daysBefore }, known(minuteBefore), 'absent'],
     ['from the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore), 'absent'],
-    ['from the moment of the call, where V2 was sent it', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }, 'unclear'],
-    ['from after the call: edited, perhaps', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
+    ['from the moment of the call, and V2 may have applied the record', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }, 'unclear'],
+    ['from after the call, so possibly edited', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['alike, from after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
     ['equal content', minuteAfter, known(minuteBefore), 'applied'],
   ]],
@@ -93,9 +93,9 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['by a clock that is ahead', { ...otherCode, ...minuteAfter }, lostOlder(otherCode), 'absent'],
     ['from the moment of the call', { ...otherCode, ...whileSent }, lostOlder(otherCode), 'absent'],
     ['without a time', { ...otherCode, ...withoutTime }, lostOlder({}, otherCode), 'absent'],
-    ['its comment cut, perhaps', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode), 'absent'],
-    ['its values edited since', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode), 'overwritten'],
-    ['and of this one too', minuteAfter, lostOlder({}), 'applied'],
+    ['its comment possibly cut', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode), 'absent'],
+    ['its values edited in the meantime', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode), 'overwritten'],
+    ['and equal to the posted content', minuteAfter, lostOlder({}), 'applied'],
     ['that may be the posted one too', { ...alike, ...minuteBefore }, lostOlder({}), 'unclear'],
     ['with an id that the journal knows, from after the call', { ...otherCode, ...minuteAfter }, { ...known(minuteBefore), ...lostOlder(otherCode) }, 'absent'],
     ['and a newer record waits', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'open' }, 'absent'],
@@ -116,7 +116,7 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['from the moment of the call', { ...alike, ...whileSent }, {}, 'applied'],
     ['from before, by a clock that may be behind', { ...alike, ...minuteBefore }, {}, 'unclear'],
     ['from days before', { ...alike, ...daysBefore }, {}, 'absent'],
-    ['from days before, where V2 may have applied it', { ...alike, ...daysBefore }, { byV2: true }, 'unclear'],
+    ['from days before, and V2 may have applied the record', { ...alike, ...daysBefore }, { byV2: true }, 'unclear'],
     ['from days before, and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open' }, 'superseded'],
   ]],
   ['other content, and the journal knows a newer record', [
@@ -126,16 +126,16 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
   ['other content, unknown to the journal, later than the call', [
     ['plainly', { ...otherCode, ...minuteAfter }, {}, 'overwritten'],
     ['within what the clock was seen to be off', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
-    ['than the receipt only', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}, 'absent'],
+    ['later than the receipt but not than the call', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}, 'absent'],
   ]],
   ['other content, unknown to the journal, older than the call', [
     ['plainly', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['within what the clock was seen to be off', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
-    ['within the minute to which the service cuts', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}, 'unclear'],
+    ['within the minute to which the service cuts times', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}, 'unclear'],
   ]],
-  ['V3 may still be executing its batch', [
-    ['nothing stands', undefined, { executing: true }, 'unclear'],
-    ['nothing stands, and a newer record was confirmed', undefined, { executing: true, newer: 'confirmed' }, 'unclear'],
+  ['a batch that V3 may still be executing', [
+    ['no mark was read', undefined, { executing: true }, 'unclear'],
+    ['no mark was read, and a newer record was confirmed', undefined, { executing: true, newer: 'confirmed' }, 'unclear'],
     ['other content of an older record', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), executing: true }, 'unclear'],
     ['other content of an older lost record', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), executing: true }, 'unclear'],
     ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { newer: 'open', executing: true }, 'unclear'],
@@ -148,30 +148,30 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['equal content, with the posted time', {}, { executing: true }, 'applied'],
     ['equal content, from after the call', minuteAfter, { executing: true }, 'applied'],
     ['equal content, with the posted time, in place of an older mark', {}, { ...known(minuteBefore), executing: true }, 'applied'],
-    ['equal content, perhaps of before', whileSent, { executing: true }, 'unclear'],
+    ['equal content, from the moment of the call', whileSent, { executing: true }, 'unclear'],
     ['equal content of an older record', minuteBefore, { ...known(minuteBefore), executing: true }, 'unclear'],
   ]],
-  ['all else', [
+  ['other content, with a time that decides nothing', [
     ['from the moment of the call', { ...otherCode, ...whileSent }, {}, 'unclear'],
     ['without a time', { ...otherCode, ...withoutTime }, {}, 'unclear'],
     ['with a time that cannot be read', { ...otherCode, RecordedOn: 'yesterday' }, {}, 'unclear'],
   ]],
 ] // prettier-ignore
 
-describe('the read-back decides by identity, content and order, and by time last', () => {
+describe('decideReadBack: by identity, content and order, and by time last', () => {
   describe.each(cells)('%s', (_row, own) => {
-    it.each(own)('%s', (_what, mark, knowledge, kind) => {
+    it.each(own)('decides the outcome: %s', (_what, mark, knowledge, kind) => {
       expect(decide(mark === undefined ? [] : [{ ...row, ...mark }], knowledge).kind).toBe(kind)
     })
   })
 
-  it('each rule decides some cell, and the last one decides what no other does', () => {
+  it('reaches every decision in some cell, and leaves the rest unclear by the last rule', () => {
     expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
     const kinds = new Set(cells.flatMap(([, own]) => own.map(([, , , kind]) => kind)))
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
   })
 
-  it('never posts by time alone: what equals the posted mark is accepted at any time', () => {
+  it('accepts a mark with the posted values at any time, so that nothing is posted by time alone', () => {
     for (const time of [daysBefore, minuteBefore, whileSent, minuteAfter, withoutTime])
       for (const newer of ['none', 'open', 'confirmed'] as const)
         for (const own of [{}, known(minuteBefore)])
@@ -179,18 +179,18 @@ describe('the read-back decides by identity, content and order, and by time last
   })
 })
 
-describe('the mark that stands', () => {
+describe('the choice of the current mark', () => {
   const another = { ...row, ...otherCode, ExternalID: guid(78) }
 
   it.each<[string, readonly object[], Partial<ReadBackFacts>, string]>([
-    ['is the newest', [{ ...another, ...minuteAfter }, { ...another, ...daysBefore }], {}, 'overwritten'],
-    ['is the newest in any order', [{ ...another, ...daysBefore }, { ...another, ...minuteAfter }], {}, 'overwritten'],
-    ['is the posted one below one that the journal knows, whatever the times say', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], { confirmedAt: (id) => (id === another.ExternalID ? [Date.parse(minuteAfter.RecordedOn)] : []) }, 'applied'],
-    ['is the posted one below one that only V2 knows', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], {}, 'applied'],
-    ['is not one of days before that equals the posted one', [{ ...another, ...minuteBefore }, { ...row, ...daysBefore }], {}, 'absent'],
-    ['is known where all of them are', [{ ...row, ...otherCode, ...minuteAfter }], known(minuteAfter), 'absent'],
-    ['is about the learner', [{ ...row, Attendee: { ExternalID: guid(2) } }], {}, 'absent'],
-    ['has a code, or was made by nobody', [{ ...row, AttendanceCode: null, RecordedBy: null, RecordedOn: null }], {}, 'absent'],
+    ['chooses the newest mark', [{ ...another, ...minuteAfter }, { ...another, ...daysBefore }], {}, 'overwritten'],
+    ['chooses the newest mark in any order', [{ ...another, ...daysBefore }, { ...another, ...minuteAfter }], {}, 'overwritten'],
+    ['chooses the posted mark among marks that the journal knows, whatever their times', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], { confirmedAt: (id) => (id === another.ExternalID ? [Date.parse(minuteAfter.RecordedOn)] : []) }, 'applied'],
+    ['chooses the posted mark among others that only V2 knows', [{ ...another, ...minuteAfter }, { ...row, ...minuteBefore }], {}, 'applied'],
+    ['does not choose an equal mark from days before', [{ ...another, ...minuteBefore }, { ...row, ...daysBefore }], {}, 'absent'],
+    ['chooses a mark that the journal knows if all marks are known', [{ ...row, ...otherCode, ...minuteAfter }], known(minuteAfter), 'absent'],
+    ['ignores marks of other learners', [{ ...row, Attendee: { ExternalID: guid(2) } }], {}, 'absent'],
+    ['ignores a row without a code, author and time', [{ ...row, AttendanceCode: null, RecordedBy: null, RecordedOn: null }], {}, 'absent'],
   ])('%s', (_what, value, own, kind) => {
     expect(decide(value, own).kind).toBe(kind)
   }) // prettier-ignore
@@ -205,11 +205,11 @@ describe('the mark that stands', () => {
     [{ value: [row], '@odata.nextLink': 'x' }],
     [{ value: [{ ...row, AttendanceCode: null, RecordedOn: null }] }],
     [{ value: [{ ...row, AttendanceCode: { ExternalID: null, Type: null }, RecordedBy: null }] }],
-  ])('cannot be read from %j', (answer) => {
+  ])('cannot read marks from %j', (answer) => {
     expect(readMarks(posted, answer)).toBeUndefined()
   })
 
-  // As in the pages of reads (`readCollection`).
+  // The pages of reads (`readCollection`) follow the same rule.
   it('reads the only page of a service that writes its next link as null', () => {
     expect(readMarks(posted, { value: [row], '@odata.nextLink': null })).toHaveLength(1)
   })
@@ -220,11 +220,11 @@ describe('the mark that stands', () => {
     ['from before, so that a read may be stale', minuteBefore, {}, false],
     ['from about the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
-  ])('is certain without a later read: %s', (_what, mark, own, certain) => {
+  ])('decides whether an equal mark is certain without a later read: %s', (_what, mark, own, certain) => {
     expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
   })
 
-  it("gives the service's own id and times, and proves the stored form by the posted millisecond", () => {
+  it('returns the id and the times of the service, and takes the posted millisecond as proof of the stored form', () => {
     expect(decide([row])).toEqual({
       kind: 'applied',
       certain: true,
@@ -244,8 +244,8 @@ describe('the mark that stands', () => {
   })
 })
 
-// service.md 2: every field but the key may be null, which says nothing of what was stored.
-describe('a mark with null members', () => {
+// service.md 2: every field but the key may be null, which does not show what was stored.
+describe('decideReadBack for a mark with null members', () => {
   const full = { ...posted, Qualifier: { MinutesLate: 5, Comment: 'a long comment' } }
   const none = { ExternalID: null, Type: null }
   const nulls = { ...row, Present: null, Absent: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: none, Qualifier: null } // prettier-ignore
@@ -260,15 +260,15 @@ describe('a mark with null members', () => {
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
     ['of another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['of a service that shows minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('is not taken for another one: %s', (_what, mark, own, kind) => {
+  ])('compares only the members that are not null: %s', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 
-  it('is accepted without author and time where nothing but these is missing', () => {
+  it('accepts a mark without author and time if nothing else is missing', () => {
     expect(decideFull({ ...nulls, RecordedOn: null, Qualifier: full.Qualifier }).kind).toBe('applied')
   })
 
-  it('is told as it was posted where the service shows null, and as the service says else', () => {
+  it("reports the posted value of a null member and the service's value of any other", () => {
     expect(decideFull({ ...nulls, Absent: true })).toMatchObject({
       reply: { Present: full.Present, Absent: true },
     })
@@ -278,26 +278,37 @@ describe('a mark with null members', () => {
 it.each([
   ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
   ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
-  ['no minutes as none, where they are kept', { nullKept: true }, { MinutesLate: 0 }, 'overwritten'],
-  ['no minutes as 0, where that may be', {}, { MinutesLate: 0 }, 'applied'],
   [
-    '0 minutes as 0, where it is kept',
+    'posted missing minutes with 0 if the service keeps missing ones',
+    { nullKept: true },
+    { MinutesLate: 0 },
+    'overwritten',
+  ],
+  ['posted missing minutes with 0 if the service may change them', {}, { MinutesLate: 0 }, 'applied'],
+  [
+    'posted 0 minutes with missing ones if the service keeps 0',
     { zeroKept: true, qualifierShown: true },
     { MinutesLate: null },
     'overwritten',
     0,
   ],
-  ['0 minutes as none, where missing ones are kept', { nullKept: true }, { MinutesLate: null }, 'applied', 0],
-  ['other minutes', {}, { MinutesLate: 5 }, 'overwritten'],
-  ['another comment', {}, { Comment: 'x' }, 'overwritten'],
-] as const)('reads %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
+  [
+    'posted 0 minutes with missing ones if the service keeps only missing ones',
+    { nullKept: true },
+    { MinutesLate: null },
+    'applied',
+    0,
+  ],
+  ['different minutes', {}, { MinutesLate: 5 }, 'overwritten'],
+  ['different comments', {}, { Comment: 'x' }, 'overwritten'],
+] as const)('compares %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
   const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
   const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
   const marks = readMarks(plain, { value }) ?? []
   expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
 })
 
-it('asks for the learner and the event', () => {
+it('filters by the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
   )

@@ -37,18 +37,18 @@ const flat = {
 
 describe('createRowReader', () => {
   it.each([
-    ['a recorded mark', row, {}, flat],
-    ['a mark without a qualifier', { ...row, Qualifier: null }, {}, { ...flat, MinutesLate: null, Comment: null }],
-    ['a mark neither present nor absent', { ...row, Present: false }, {}, { ...flat, Present: false }],
-    ['a row that nobody recorded', { ...row, RecordedBy: null }, {}, 'unmarked'],
-    ['such a row where that does not count', { ...row, RecordedBy: null }, { needsRecordedBy: false }, { ...flat, RecordedBy: null }],
-    ['a row without a code', { ...row, AttendanceCode: null }, { needsRecordedBy: false }, 'unmarked'],
-    ['a code that means no mark', row, { unmarkedCodes: ['C'] }, 'unmarked'],
-    ['a row without a learner', { ...row, Attendee: null }, {}, 'unreadable'],
-    ['a row without an event', { ...row, Event: {} }, {}, 'unreadable'],
-    ['a row without an id', { ...row, ExternalID: 5 }, {}, 'unreadable'],
-    ['no object', [], {}, 'unreadable'],
-  ])('%s', (_name, v3, own, expected) => {
+    ['a recorded mark as a flat record', row, {}, flat],
+    ['a mark without a qualifier as a flat record with nulls', { ...row, Qualifier: null }, {}, { ...flat, MinutesLate: null, Comment: null }],
+    ['a mark that is neither present nor absent as it is', { ...row, Present: false }, {}, { ...flat, Present: false }],
+    ['a row that nobody recorded as unmarked', { ...row, RecordedBy: null }, {}, 'unmarked'],
+    ['a row that nobody recorded as a mark if RecordedBy is not needed', { ...row, RecordedBy: null }, { needsRecordedBy: false }, { ...flat, RecordedBy: null }],
+    ['a row without a code as unmarked', { ...row, AttendanceCode: null }, { needsRecordedBy: false }, 'unmarked'],
+    ['a row whose code means no mark as unmarked', row, { unmarkedCodes: ['C'] }, 'unmarked'],
+    ['a row without a learner as unreadable', { ...row, Attendee: null }, {}, 'unreadable'],
+    ['a row without an event as unreadable', { ...row, Event: {} }, {}, 'unreadable'],
+    ['a row without an id as unreadable', { ...row, ExternalID: 5 }, {}, 'unreadable'],
+    ['a row that is not an object as unreadable', [], {}, 'unreadable'],
+  ])('reads %s', (_name, v3, own, expected) => {
     expect(createRowReader({ ...rules, ...own })(v3)).toEqual(expected)
   }) // prettier-ignore
 })

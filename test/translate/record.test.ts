@@ -50,7 +50,7 @@ const nested: V3Record = {
 }
 
 const int32 = fc.integer({ min: -2_147_483_648, max: 2_147_483_647 })
-/** Any text: unpaired surrogates, line separators, controls. */
+/** Any text, including unpaired surrogates, line separators and control characters. */
 const anyText = fc.string({
   unit: fc.oneof(
     fc.constantFrom('\ud800', '\udfff', '\u2028', '\u2029', '\r', '\n', '\u0000', '"', '\\', '\u{1f600}'),
@@ -77,7 +77,7 @@ function translate(record: FlatRecord): V3Record {
   return translated
 }
 
-/** What a client sees of a flat record that the service echoed whole; a missing member is null there. */
+/** Returns what a client sees of a flat record that the service echoed whole. A missing member is null there. */
 function replyTo(record: FlatRecord, id: string): FlatReply {
   return {
     ExternalID: id,
@@ -96,20 +96,20 @@ function replyTo(record: FlatRecord, id: string): FlatReply {
 }
 
 describe('toV3Record', () => {
-  it('service.md 9 (3): puts the flat members into their places', () => {
+  it('service.md 9 (3): translates every flat member to its place in V3', () => {
     expect(toV3Record(flat, mapping, at)).toEqual({ record: nested, faults: undefined, unmapped: [] })
   })
 
   it.each([
     ['nulls', { MinutesLate: null, Comment: null }],
     ['missing members', { MinutesLate: undefined, Comment: undefined }],
-    ['neither present nor absent', { Present: false, Absent: false }],
-    ['both present and absent', { Present: true, Absent: true }],
-  ])('repairs nothing: %s', (_name, change) => {
+    ['neither Present nor Absent', { Present: false, Absent: false }],
+    ['both Present and Absent', { Present: true, Absent: true }],
+  ])('repairs nothing in a record with %s', (_name, change) => {
     expect(toFlatRecord(translate({ ...flat, ...change }))).toStrictEqual({ ...flat, ...change })
   })
 
-  it('product 1: there and back is the identity over every flat record', () => {
+  it('product 1: restores every flat record from its V3 form', () => {
     fc.assert(
       fc.property(anyFlat, (record) => {
         expect(toFlatRecord(translate(record))).toStrictEqual(record)
@@ -119,7 +119,7 @@ describe('toV3Record', () => {
   })
 
   it.each(['full', 'minimal'] as const)(
-    'product 1: over the %s JSON, echoed, every value comes back',
+    'product 1: restores every value from the echo of the %s JSON',
     (profile) => {
       fc.assert(
         fc.property(anyFlat, anyGuid, (record, id) => {
@@ -130,7 +130,7 @@ describe('toV3Record', () => {
           expect(isReplyTo(posted, reply)).toBe(true)
           const back = toFlatReply(posted, reply)
           expect(back).toStrictEqual(replyTo(record, id))
-          // And what the client reads is a record that says the same again.
+          // The record that the client reads has the same content.
           const again = decodeRecord(encodeFlatReply(back, 'c', 'none')).record
           expect({ ...again, unmapped: undefined, converted: undefined }).toStrictEqual({
             converted: undefined,
@@ -145,7 +145,7 @@ describe('toV3Record', () => {
   )
 })
 
-describe('members that no rule consumes', () => {
+describe('unmappedFields', () => {
   const unmapped = [
     { name: 'RecordedOn', raw: '"2014-02-13T13:00:00Z"' },
     { name: 'RecordedBy', raw: `"${D}"` },
@@ -155,12 +155,12 @@ describe('members that no rule consumes', () => {
   ]
   const record = { ...flat, unmapped }
 
-  it('strict names twenty at most', () => {
+  it('strict: names at most 20 members', () => {
     const many = { ...record, unmapped: Array.from({ length: 900 }, (_, n) => ({ name: `a${n}`, raw: '1' })) }
     expect(toV3Record(many, { ...mapping, unmappedFields: 'strict' }, at).faults).toHaveLength(20)
   })
 
-  it('strict refuses the part and names each', () => {
+  it('strict: refuses the record and names each member', () => {
     const { record: none, faults } = toV3Record(record, { ...mapping, unmappedFields: 'strict' }, at)
     expect(none).toBe(undefined)
     expect(faults).toEqual(
@@ -172,7 +172,7 @@ describe('members that no rule consumes', () => {
   })
 
   it.each(['', ' ', 'a b', 'x'.repeat(65), '1st', 'caf\u00e9', '<script>'])(
-    'strict does not repeat the odd name %j',
+    'strict: does not repeat the unusual name %j',
     (name) => {
       const odd = { ...flat, unmapped: [{ name, raw: '1' }] }
       expect(toV3Record(odd, { ...mapping, unmappedFields: 'strict' }, at).faults).toEqual([
@@ -181,7 +181,7 @@ describe('members that no rule consumes', () => {
     },
   )
 
-  it('pass hands on what V3 has a place for and reports the rest', () => {
+  it('pass: forwards the members that V3 has and reports the others', () => {
     expect(toV3Record(record, { ...mapping, unmappedFields: 'pass' }, at)).toEqual({
       record: {
         ...nested,
@@ -195,7 +195,7 @@ describe('members that no rule consumes', () => {
     })
   })
 
-  it('report leaves all out and names each', () => {
+  it('report: drops all members and names each', () => {
     expect(toV3Record(record, mapping, at)).toEqual({
       record: nested,
       faults: undefined,
@@ -203,7 +203,7 @@ describe('members that no rule consumes', () => {
     })
   })
 
-  it('product 1: none is ever lost in silence', () => {
+  it('product 1: never drops a member without reporting it', () => {
     const value = fc.oneof(fc.json(), fc.constantFrom('null', '"2014-02-13T13:00:00Z"', `"${D}"`, '"Own"'))
     const name = fc.oneof(
       fc.constantFrom(...unmapped.map((field) => field.name), '@odata.type', 'recordedon', '__proto__'),
@@ -239,14 +239,14 @@ describe('members that no rule consumes', () => {
 
 describe('toFlatReply', () => {
   const id = D
-  it('tells what was posted where the service echoed nothing', () => {
+  it('returns the posted values if the service echoed none', () => {
     expect(toFlatReply(nested, { ExternalID: id })).toEqual({
       ExternalID: id, Present: true, Absent: false, RecordedOn: at, ChangeProcessName: 'Acme', AttendableEventStart: null,
       RecordedBy: null, Learner: A, AttendableEvent: B, SchoolAttendanceCode: C, MinutesLate: 5, Comment: 'late bus',
     }) // prettier-ignore
   })
 
-  it("tells the service's values where it echoed some", () => {
+  it('returns the values that the service echoed', () => {
     expect(
       toFlatReply(nested, {
         ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',
@@ -265,19 +265,19 @@ describe('toFlatReply', () => {
   it.each<[string, Omit<V3Reply, 'ExternalID'>]>([
     ['every member', { RecordedBy: null, Attendee: null, Event: null, AttendanceCode: null, Qualifier: null }],
     ['the members of objects', { RecordedBy: none, Attendee: none, Event: none, AttendanceCode: none, Qualifier: { MinutesLate: null, Comment: null } }],
-  ])('tells what was posted where the service shows null: %s', (_name, inner) => {
+  ])('returns the posted values if the service shows null for %s', (_name, inner) => {
     const reply = { ExternalID: id, ...nulls, ...inner }
     expect(toFlatReply(posted, reply)).toEqual(toFlatReply(posted, { ExternalID: id }))
     expect(isReplyTo(posted, reply)).toBe(true)
   }) // prettier-ignore
 
-  it('gives the client its ids as it wrote them', () => {
+  it('returns ids in the letter case in which the client wrote them', () => {
     const upper = { ...nested, Attendee: { ExternalID: A.toUpperCase() }, RecordedBy: { ExternalID: B.toUpperCase() } }
     const reply = { ExternalID: id, Attendee: { ExternalID: A }, RecordedBy: { ExternalID: B } }
     expect(toFlatReply(upper, reply)).toMatchObject({ Learner: A.toUpperCase(), RecordedBy: B.toUpperCase() })
   }) // prettier-ignore
 
-  it('fills a qualifier that was echoed in part', () => {
+  it('completes a qualifier that the service echoed in part', () => {
     expect(toFlatReply(posted, { ExternalID: id, Qualifier: { MinutesLate: 9 } })).toMatchObject({
       MinutesLate: 9,
       Comment: 'late bus',
@@ -298,14 +298,14 @@ describe('isReplyTo', () => {
     [{ Event: { ExternalID: A } }, false],
     [{ Attendee: { ExternalID: A }, Event: { ExternalID: D } }, false],
     [{ AttendanceCode: { ExternalID: D } }, true],
-  ])('%j: %s', (reply, expected) => {
+  ])('compares the learner and the event of %j: %s', (reply, expected) => {
     expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
   })
 })
 
 const id = 'ABCDEF01-0000-4000-8000-000000000001'
 
-describe('a member that V3 has a place for', () => {
+describe('unmappedFields: pass', () => {
   const pass = (name: string, raw: string) =>
     toV3Record({ ...flat, unmapped: [{ name, raw }] }, { ...mapping, unmappedFields: 'pass' }, at)
 
@@ -318,7 +318,7 @@ describe('a member that V3 has a place for', () => {
     ['RecordedBy', `"${id}"`, { RecordedBy: { ExternalID: id, Type: 'AuthorisedUser' } }],
     ['RecordedBy', 'null', { RecordedBy: null }],
   ] // prettier-ignore
-  it.each(read)('hands on %s: %s', (name, raw, expected) => {
+  it.each(read)('forwards %s: %s', (name, raw, expected) => {
     expect(pass(name, raw)).toEqual({ record: { ...nested, ...expected }, faults: undefined, unmapped: [] })
   })
 
@@ -339,7 +339,7 @@ describe('a member that V3 has a place for', () => {
   })
 
   it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(
-    'is none of %j',
+    'reports %j, which V3 does not have',
     (name) => {
       expect(pass(name, '"x"')).toEqual({ record: nested, faults: undefined, unmapped: [name] })
     },
