@@ -92,7 +92,7 @@ const MAX_TEXT = 4_096
 const MAX_MESSAGE = 2_000
 
 function toCut(omitted: number): V2Error {
-  const message = `The service gave ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record, which are left out. Nothing of the record was applied; correct it by the errors above.`
+  const message = `The service reported ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record. The record was not applied. Correct it by the errors above.`
   return { code: 'ADP_UPSTREAM_REFUSED', message }
 }
 
@@ -146,39 +146,41 @@ const notAppliedCodes: Readonly<Record<NotAppliedReason, ErrorCode>> = {
 }
 
 const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
-  notConnected: 'The service cannot be reached. The record was not sent; send it again later.',
+  notConnected: 'The service cannot be reached. The record was not sent. Send it again later.',
   throttled:
-    'The service has refused the call because of its rate limit (429). The record was not applied; send it again later.',
-  unavailable: 'The service is not available. The record was not applied; send it again later.',
+    'The service refused the call because of its rate limit (429). The record was not applied. Send it again later.',
+  unavailable: 'The service is not available. The record was not applied. Send it again later.',
   leaseLost:
-    'The journal did not confirm in time that this instance may send. The record was not sent; send it again later.',
-  stopped: 'The record was not sent, because the service refused the credentials of this batch.',
+    'The journal did not confirm in time that this instance may send. The record was not sent. Send it again later.',
+  stopped:
+    'The service refused the credentials of this batch. The record was not sent. Send it again with valid credentials.',
   ownCredentials:
-    'The service denied the key or the client of the adapter. The record was not applied; the operator of the adapter has to mend that.',
-  redirected: 'The service answered with a redirect. The record was not applied; check the base address.',
+    'The service refused the key or the client credentials of the adapter. The record was not applied. Ask the operator of the adapter to correct them.',
+  redirected:
+    'The service answered with a redirect. The record was not applied. Ask the operator of the adapter to check the base address.',
   batchRefused:
-    'The service does not accept batches of this format. The record was not applied; check writeMode and batchFormat.',
-  queueFull: 'The queue of calls is full. The record was not sent; send it again later.',
-  budget: 'The time for this batch was over before the record was sent. Send it again in a smaller batch.',
+    'The service does not accept batches in this format. The record was not applied. Ask the operator of the adapter to check writeMode and batchFormat.',
+  queueFull: 'The queue of calls is full. The record was not sent. Send it again later.',
+  budget: 'The time for this batch ran out. The record was not sent. Send it again in a smaller batch.',
 }
 
 /** The advice of docs/replies.md for an unknown outcome. A record that was posted alone has no id by which a resend is recognised. */
 const RESEND =
-  'It may have been applied. Send the same batch again later for the answer; look the mark up if the record was posted on its own.'
+  'The record may have been applied. Send the same batch again later to get the result, or look the mark up if the record was posted alone.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {
   connectionLost: `The connection was lost after the record was sent. ${RESEND}`,
-  timeout: `No answer came in time after the record was sent. ${RESEND}`,
-  unreadableReply: `The answer to the record cannot be read. ${RESEND}`,
-  serverError: `The service failed while it handled the record. ${RESEND}`,
-  otherRecord: `The answer is about another record. ${RESEND}`,
-  overwritten: `No answer came, and another client has written a newer mark since. ${RESEND}`,
+  timeout: `No reply arrived in time after the record was sent. ${RESEND}`,
+  unreadableReply: `The reply to the record cannot be read. ${RESEND}`,
+  serverError: `The service failed while it processed the record. ${RESEND}`,
+  otherRecord: `The reply is about another record. ${RESEND}`,
+  overwritten: `No reply arrived, and another client has since written a newer mark. ${RESEND}`,
   notReadBack:
-    'The record was sent before, and there was no time to find out whether it was applied: send the same batch again for the answer.',
+    'There was no time to find out whether an earlier attempt applied the record. The record may have been applied. Send the same batch again to get the result.',
   stillTried:
-    'The record is not applied yet, and the adapter is still retrying: send the same batch again later for the answer.',
-  stillExecuting: `No answer came in time, and the service may still be applying the records that were sent with this one. ${RESEND}`,
+    'The record is not applied yet, and the adapter is still retrying it. Send the same batch again later to get the result.',
+  stillExecuting: `No reply arrived in time, and the service may still be applying the records that were sent with this one. ${RESEND}`,
   superseded:
-    'A newer mark of this learner and event was taken since. Whether this one was applied before is not known; it is not sent again.',
+    'A newer mark for this learner and event replaced this record. This record may have been applied before, and will not be sent again. No action is needed.',
 }
 
 function own(code: ErrorCode, message: string): V2Failure {

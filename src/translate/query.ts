@@ -69,7 +69,7 @@ function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOption
   for (const name of names)
     if (options[name] !== undefined)
       throw new QueryError(
-        'The option applies to collections only, and the path names one entity or value: leave it out, or read the collection',
+        'The option applies to collections only, and the path names one entity or value. Omit the option, or read the collection',
         0,
         `$${name}`,
       )
@@ -147,7 +147,7 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   if (first === undefined) return windows
   if (!isStart(first.expression))
     throw new QueryError(
-      `A range of more than ${MAX_WINDOW_DAYS} days can be ordered by AttendableEventStart first only`,
+      `A range of more than ${MAX_WINDOW_DAYS} days can only be ordered by AttendableEventStart first`,
       first.expression.position,
       '$orderby',
     )

@@ -75,7 +75,7 @@ export const exceptions: readonly Exception[] = [
     example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$orderby', 'Comment']),
     settle: (pair) =>
       pair.wide !== undefined &&
-      messageOf(pair.adapter).includes('can be ordered by AttendableEventStart first only')
+      messageOf(pair.adapter).includes('can only be ordered by AttendableEventStart first')
         ? agreed(pair)
         : undefined,
   },

@@ -57,11 +57,7 @@ describe('toV2Refusal', () => {
     expect(errors).toEqual([
       { code: 'E', message: `0${'x'.repeat(1_998)}…` },
       { code: 'E', message: `1${'x'.repeat(1_998)}…` },
-      {
-        code: 'ADP_UPSTREAM_REFUSED',
-        message:
-          'The service gave 10 more errors for this record, which are left out. Nothing of the record was applied; correct it by the errors above.',
-      },
+      { code: 'ADP_UPSTREAM_REFUSED', message: expect.stringMatching(/\b10 more/) as unknown },
     ])
   })
 
@@ -177,8 +173,7 @@ describe('toV2Failure', () => {
     const failure = toV2Failure(outcome, v2ErrorRules)
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors
-    if (outcome.kind === 'unknown')
-      expect(error?.message).toMatch(/Send the same batch again later for the answer/)
+    if (outcome.kind === 'unknown') expect(error?.message).toMatch(/Send the same batch again/)
     if (outcome.kind === 'notApplied')
       expect(error?.message).toMatch(/not (sent|applied)|before the record was sent/)
   })

@@ -135,7 +135,7 @@ describe('createReadPlanner', () => {
     ['$filter=true&$orderby=Learner,AttendanceHistorys/$count', '($orderby, character 8)'],
     ['$filter=true&$expand=x', 'has no navigation property x ($expand, character 0)'],
     ['$filter=true&$compute=Present as P', '$compute'],
-    [`${wide}&$orderby=Learner`, 'AttendableEventStart first only ($orderby, character 0)'],
+    [`${wide}&$orderby=Learner`, '($orderby, character 0)'],
     ['$filter=AttendableEventStart ge 1900-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z', 'more than 3780 days'],
   ])('rejects %s', (query, message) => {
     expect(() => plan(query)).toThrow(message)

@@ -34,7 +34,7 @@ describe('decodeBatch with hostile input', () => {
     const text = part(1_048_577) + part(1_048_576) + part(2)
     const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
     expect(parts.map(({ faults }) => faults?.[0])).toEqual([
-      { code: 'ADP_RECORD_LIMIT', message: 'Part 1 has a record of 1.1 MiB; the limit is 1 MiB.' },
+      { code: 'ADP_RECORD_LIMIT', message: expect.stringMatching(/1\.1 MiB.* 1 MiB/) as unknown },
       { code: 'ADP_FIELD', message: 'Present is required.' },
       { code: 'ADP_FIELD', message: 'Present is required.' },
     ])

@@ -173,13 +173,16 @@ class BatchDecoder {
       return undefined
     }
     if (changeset !== undefined) {
-      const message = 'A changeset holds another changeset. Put both into the batch.'
+      const message =
+        'A changeset contains another changeset. Nothing was posted. Put both directly into the batch.'
       throw new AdapterError('ADP_NESTING', message, { at })
     }
     checkTransferEncoding(lines, multipartEncodings, at)
     const boundary = boundaryOf(media, at)
     if (boundary === batchBoundary) {
-      throw new AdapterError('ADP_NESTING', 'Batch and changeset have the same boundary. Use two.', { at })
+      const message =
+        'The batch and a changeset have the same boundary. Nothing was posted. Use two different boundaries.'
+      throw new AdapterError('ADP_NESTING', message, { at })
     }
     // An empty changeset costs as much as a record, so it has the same limit.
     if (this.changesets.length === limits.maxParts) throw tooMany('changesets', limits, at)
@@ -207,7 +210,9 @@ class BatchDecoder {
 
   private readRecord(head: PartHead, part: number, end: number): RecordResult {
     if (head.method !== 'POST' || head.target === 'entity') {
-      return refused({ code: 'ADP_METHOD', message: 'Only POST to AttendanceRecords is served in a batch.' })
+      const message =
+        'A batch accepts only POST to AttendanceRecords. This part was not sent. Send it outside the batch.'
+      return refused({ code: 'ADP_METHOD', message })
     }
     const bytes = end - head.bodyStart
     if (bytes > this.limits.maxPartBytes) return refused(tooLong(part, bytes, this.limits.maxPartBytes))
@@ -239,7 +244,7 @@ function mediaTypeOf(contentType: string | undefined, at: ErrorLocation): MediaT
   if (media?.type === RECORD_PART.type || media?.type === 'multipart/mixed') return media
   throw new AdapterError(
     'ADP_PART_TYPE',
-    'The Content-Type of a part must be application/http, or multipart/mixed for a changeset.',
+    'The Content-Type of a part is neither application/http nor multipart/mixed. Nothing was posted. Send one of these types.',
     { at },
   )
 }
@@ -249,7 +254,9 @@ function parsePartType(contentType: string, at: ErrorLocation): MediaType {
   try {
     return parseMediaType(contentType)
   } catch (cause) {
-    throw new AdapterError('ADP_PART_TYPE', 'The Content-Type of a part cannot be read.', { at, cause })
+    const message =
+      'The Content-Type of a part is malformed. Nothing was posted. Send application/http, or multipart/mixed for a changeset.'
+    throw new AdapterError('ADP_PART_TYPE', message, { at, cause })
   }
 }
 
@@ -258,20 +265,19 @@ function refused(fault: RecordFault): RecordResult {
 }
 
 function tooLong(part: number, bytes: number, limit: number): RecordFault {
-  const message = `Part ${part} has a record of ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}.`
+  const message = `The record of part ${part} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}. It was not posted.`
   return { code: 'ADP_RECORD_LIMIT', message }
 }
 
 function tooMany(what: string, limits: BatchLimits, at: ErrorLocation): AdapterError {
-  return new AdapterError('ADP_TOO_LARGE', `The batch has more than ${limits.maxParts} ${what}, the limit.`, {
-    at,
-  })
+  const message = `The batch exceeds the limit of ${limits.maxParts} ${what}. Nothing was posted. Send smaller batches.`
+  return new AdapterError('ADP_TOO_LARGE', message, { at })
 }
 
 function noBlankLine(at: ErrorLocation): AdapterError {
   return new AdapterError(
     'ADP_HEADER',
-    'A part has no blank line after its MIME headers. Send one, then the request line.',
+    'A part has no blank line after its MIME headers. Nothing was posted. Send a blank line, then the request line.',
     { at },
   )
 }

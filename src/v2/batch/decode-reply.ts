@@ -126,7 +126,7 @@ class ReplyDecoder implements ReplyDecoding {
       const part = next === undefined ? this.takeWhole() : yield* this.takePart(next)
       if (part !== undefined) this.parts.push(part)
       if (this.parts.length > defaultBatchLimits.maxParts)
-        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
+        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch can have.')
       if (next === undefined) return
       this.pass(next)
       yield this.position - from + STEP_WORK
@@ -135,7 +135,8 @@ class ReplyDecoder implements ReplyDecoding {
 
   private expectEnd(): void {
     if (this.boundaries.length === 0) return
-    const message = 'The reply has no closing delimiter: it is cut off or its boundary is another.'
+    const message =
+      'The reply has no closing delimiter. It is truncated, or its header names another boundary.'
     throw new AdapterError('ADP_TRUNCATED', message)
   }
 
@@ -170,7 +171,7 @@ class ReplyDecoder implements ReplyDecoding {
     if (!/^multipart\//i.test(type)) return false
     // The reply comes from another program, so its depth is bounded like the depth of a request.
     if (this.boundaries.length > 1)
-      throw new AdapterError('ADP_NESTING', 'A changeset of the reply holds another one.')
+      throw new AdapterError('ADP_NESTING', 'A changeset of the reply contains another changeset.')
     this.boundaries.push(readBoundary(type, at))
     this.changesets += 1
     this.part = undefined
@@ -251,10 +252,7 @@ class ReplyDecoder implements ReplyDecoding {
 }
 
 const tooLong = (): AdapterError =>
-  new AdapterError(
-    'ADP_LIMIT',
-    `A part of the reply has more than ${formatBytes(MAX_PART_BYTES)}, the limit.`,
-  )
+  new AdapterError('ADP_LIMIT', `A part of the reply exceeds the limit of ${formatBytes(MAX_PART_BYTES)}.`)
 
 /** Maximum number of bytes read from a status line. The rest of a longer line is cut off. */
 const MAX_STATUS_LINE_BYTES = 1_024

@@ -92,16 +92,16 @@ export function readHead(
   if (others.length > 0) {
     throw new AdapterError(
       'ADP_CONTENT_ID',
-      'A part has two different Content-IDs. Nothing was posted. Send one.',
+      'A part has two different Content-IDs. Nothing was posted. Send one Content-ID for each part.',
       {
         at,
       },
     )
   }
   if (contentId?.includes('\ufffd') === true) {
-    throw new AdapterError('ADP_CONTENT_ID', 'A Content-ID is not valid UTF-8, so it cannot be sent back.', {
-      at,
-    })
+    const message =
+      'A Content-ID is not valid UTF-8 and cannot be repeated in the reply. Nothing was posted. Send it in UTF-8.'
+    throw new AdapterError('ADP_CONTENT_ID', message, { at })
   }
   return {
     ...request,
@@ -126,9 +126,8 @@ export function checkTransferEncoding(
   for (const value of valuesOf(mime, 'content-transfer-encoding')) {
     if (!allowed.includes(value.toLowerCase())) {
       const names = allowed.join(' or ')
-      throw new AdapterError('ADP_PART_ENCODING', `Content-Transfer-Encoding of a part must be ${names}.`, {
-        at,
-      })
+      const message = `The Content-Transfer-Encoding of a part is not supported. Nothing was posted. Send ${names}.`
+      throw new AdapterError('ADP_PART_ENCODING', message, { at })
     }
   }
 }
@@ -144,7 +143,7 @@ function readRequestLine(
     const limit = formatBytes(options.limits.maxPartHeaderBytes)
     throw new AdapterError(
       'ADP_LIMIT',
-      `${partOf(at)} has a request line of more than ${limit}, the limit.`,
+      `${partOf(at)} has a request line of more than ${limit}. Nothing was posted. Send a shorter one.`,
       {
         at,
       },
@@ -154,7 +153,7 @@ function readRequestLine(
   if (method === undefined || uri === undefined) {
     throw new AdapterError(
       'ADP_REQUEST_LINE',
-      'A part has no request line. After the MIME headers send a blank line, then "POST <path> HTTP/1.1".',
+      'A part has no request line. Nothing was posted. Send a blank line after the MIME headers, then "POST <path> HTTP/1.1".',
       { at },
     )
   }
@@ -213,7 +212,7 @@ function stripOrigin(
   const [, authority = '', rest = ''] = /^[^:]+:\/*([^/?#\\]*)(.*)$/.exec(target) ?? []
   if (authority.includes('@'))
     throw fault(
-      'has credentials in its URL, where logs and proxies would keep them: send them as headers of the batch',
+      'has credentials in its URL, where logs and proxies would store them, and not in the headers of the batch',
       at,
     )
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
@@ -227,17 +226,16 @@ function decodePath(path: string, at: ErrorLocation): string {
   try {
     return decodeURIComponent(decodeURIComponent(path))
   } catch (cause) {
-    throw new AdapterError('ADP_TARGET', 'The request line of a part has a bad percent encoding.', {
-      at,
-      cause,
-    })
+    const message =
+      'The request line of a part has an invalid percent encoding. Nothing was posted. Correct the path.'
+    throw new AdapterError('ADP_TARGET', message, { at, cause })
   }
 }
 
 function fault(what: string, at: ErrorLocation): AdapterError {
   return new AdapterError(
     'ADP_TARGET',
-    `The request line of a part ${what}. Send "POST …/AttendanceRecords HTTP/1.1"; nothing was posted.`,
+    `The request line of a part ${what}. Nothing was posted. Send "POST …/AttendanceRecords HTTP/1.1".`,
     { at },
   )
 }

@@ -41,7 +41,7 @@ export function readHeaders(
     if (next - from > limits.maxPartHeaderBytes) throw overLimit(limits, { ...at, offset: position })
     // Folded lines count too, because each one is appended to the line before it.
     if (count === limits.maxHeaderLines) {
-      const message = `${partOf(at)} has more than ${limits.maxHeaderLines} header lines, the limit.`
+      const message = `${partOf(at)} exceeds the limit of ${limits.maxHeaderLines} header lines. Send fewer headers.`
       throw new AdapterError('ADP_LIMIT', message, { at: { ...at, offset: position } })
     }
     refuseControls(bytes, position, end, at)
@@ -101,14 +101,20 @@ function refuseControls(bytes: Buffer, from: number, to: number, at: ErrorLocati
 function badLine(what: string, offset: number, at: ErrorLocation): AdapterError {
   return new AdapterError(
     'ADP_HEADER',
-    `The headers of a part have ${what}. Send lines "Name: value", then one blank line before the content.`,
+    `The headers of a part have ${what}. Send lines of the form "Name: value", then a blank line, then the content.`,
     { at: { ...at, offset } },
   )
 }
 
 export function overLimit(limits: BatchLimits, at: ErrorLocation): AdapterError {
   const limit = formatBytes(limits.maxPartHeaderBytes)
-  return new AdapterError('ADP_LIMIT', `${partOf(at)} has headers of more than ${limit}, the limit.`, { at })
+  return new AdapterError(
+    'ADP_LIMIT',
+    `${partOf(at)} has headers of more than ${limit}. Send shorter ones.`,
+    {
+      at,
+    },
+  )
 }
 
 /** Returns the name of the part that an error is about, to begin a sentence with. */

@@ -63,7 +63,7 @@ export function toFinding(error: AdapterError): Finding {
     severity: 'error',
     code: error.code,
     message: error.message,
-    remedy: remedies[error.code] ?? 'Send the batch as the V2 interface describes it.',
+    remedy: remedies[error.code] ?? 'Send the batch in the form that the V2 interface describes.',
     ...(offset === undefined ? {} : { offset }),
     ...(part === undefined ? {} : { part }),
   }
@@ -77,7 +77,7 @@ function inspectStart(bytes: Buffer): Finding[] {
       severity: 'note',
       code: 'byteOrderMark',
       message: 'The body begins with a UTF-8 byte order mark. It is ignored.',
-      remedy: 'Write the body without one.',
+      remedy: 'Write the body without a byte order mark.',
       offset: 0,
     },
   ]
@@ -91,7 +91,7 @@ function* inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Steps<Fin
     {
       severity: 'warning',
       code: 'bareLf',
-      message: 'Lines end in a bare LF. Markbridge accepts them; the V2 service asks for CRLF.',
+      message: 'Lines end in a bare LF. Markbridge accepts them, but the V2 service requires CRLF.',
       remedy: 'Write CRLF (0x0D 0x0A) at every line end outside the JSON.',
       offset: bareLf,
     },
@@ -120,8 +120,8 @@ function inspectContentType(contentType: string | undefined): Finding[] {
     {
       severity: 'note',
       code: 'quotedBoundary',
-      message: 'The boundary in Content-Type is quoted, as .NET does it. Markbridge reads both forms.',
-      remedy: 'Nothing is needed; another service may want it without quotes.',
+      message: 'The boundary in Content-Type is quoted, as in requests of .NET. Markbridge reads both forms.',
+      remedy: 'No action is needed. Another service may require the boundary without quotes.',
     },
   ]
 }
@@ -156,9 +156,9 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
         severity: 'warning',
         code: 'idsDiffer',
         message:
-          `Content-Type names the boundary "${header}"; the body has ${namesOf(batch)}. ` +
-          'Their ids differ, so the answer is one 200 without parts per record.',
-        remedy: 'Use the same id in the header and in the body; then every record gets its own status.',
+          `Content-Type names the boundary "${header}", but the body has ${namesOf(batch)}. ` +
+          'Their ids differ, so the reply is a single 200 without a part for each record.',
+        remedy: 'Use the same id in the header and in the body. Then every record gets its own status.',
       },
     ]
   }
@@ -169,8 +169,8 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
       code: 'boundaryIsNotOuter',
       message:
         `Content-Type names the boundary "${header}", but "${batch.boundary}" frames the body. ` +
-        'The ids agree, so it is accepted.',
-      remedy: 'Name the boundary of the first delimiter line, as RFC 2046 has it.',
+        'The ids agree, so the batch is accepted.',
+      remedy: 'Name the boundary of the first delimiter line, as RFC 2046 requires.',
     },
   ]
 }
@@ -183,7 +183,7 @@ function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
     {
       severity: 'warning',
       code: 'boundariesDiffer',
-      message: `Content-Type names the boundary "${boundary}"; the first delimiter line of the body is that of "${first}".`,
+      message: `Content-Type names the boundary "${boundary}", but the first delimiter line of the body has the boundary "${first}".`,
       remedy: 'Name the boundary of the first delimiter line in Content-Type.',
     },
   ]

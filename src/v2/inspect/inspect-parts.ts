@@ -21,39 +21,40 @@ export interface Finding {
 export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_MEDIA_TYPE: 'Send Content-Type: multipart/mixed; boundary=<boundary>.',
   ADP_BOUNDARY:
-    'Name one boundary of 1 to 70 characters, in quotes up to 200; quote it when it holds other than letters, digits, - and _.',
+    'Name one boundary of 1 to 70 characters, or up to 200 in quotes. Quote it if it has characters other than letters, digits, - and _.',
   ADP_TRUNCATED:
-    'Send the body whole: it ends with --<changeset>-- and --<batch>-- of the same boundaries it opened with.',
-  ADP_NESTING: 'Give batch and changeset different boundaries, and put changesets beside each other.',
+    'Send the body whole. It must end with --<changeset>-- and --<batch>--, with the boundaries that opened it.',
+  ADP_NESTING:
+    'Give the batch and its changesets different boundaries, and put changesets beside each other.',
   ADP_PART_TYPE:
     'Give every part the header Content-Type: application/http, or multipart/mixed for a changeset.',
   ADP_PART_ENCODING:
-    'Send Content-Transfer-Encoding: binary, or leave the header out; a changeset may also have 7bit or 8bit.',
+    'Send Content-Transfer-Encoding: binary, or omit the header. A changeset may also have 7bit or 8bit.',
   ADP_HEADER: 'Write header lines as "Name: value" and end them with one blank line.',
   ADP_CONTENT_ID: 'Send one Content-ID for each part.',
   ADP_REQUEST_LINE:
-    'After the blank line that ends the MIME headers send "POST <path>/AttendanceRecords HTTP/1.1".',
+    'After the blank line that ends the MIME headers, send "POST <path>/AttendanceRecords HTTP/1.1".',
   ADP_TARGET:
-    'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, relative or as an HTTP URL without credentials, on one of serviceHosts where the partner has them.',
-  ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that only look like delimiters.',
-  ADP_TOO_LARGE: 'Split the batch; one batch may be sent using more than one POST.',
-  ADP_CONTENT_ENCODING: 'Compress the body with gzip, deflate or br, or send it as it is.',
+    'Post to …/AttendanceServiceFarm1/OData/V1/AttendanceRecords, as a relative path or as an HTTP URL without credentials. If the partner has serviceHosts, the URL must name one of them.',
+  ADP_LIMIT: 'Send headers and boundaries of ordinary size, and no lines that resemble delimiters.',
+  ADP_TOO_LARGE: 'Split the batch into several POST requests.',
+  ADP_CONTENT_ENCODING: 'Compress the body with gzip, deflate or br, or send it without compression.',
   ADP_BODY:
-    'Send the body whole, in UTF-8 with CRLF line ends, with a Content-Length of its bytes, and its compression complete.',
-  ADP_HOST: 'Send one Host header with a name or an address, and a port where it is needed.',
+    'Send the whole body in UTF-8, with CRLF line ends, complete compression and a Content-Length that counts its bytes.',
+  ADP_HOST: 'Send one Host header with a name or an address, and a port if one is needed.',
   ADP_NOT_FOUND: 'Send the batch to …/V2/Attendance/$batch.',
   ADP_PATH: 'Send the plain path …/V2/Attendance/$batch.',
   ADP_METHOD_NOT_ALLOWED: 'Send the batch with POST.',
   ADP_SUBSCRIPTION_KEY:
-    'Send Ocp-Apim-Subscription-Key on the batch request. Where it was taken out of a recording, any text in its place will do.',
+    'Send Ocp-Apim-Subscription-Key with the batch request. If it was removed from a recording, replace it with any text.',
   ADP_TOKEN:
-    'Send Authorization: bearer <token> on the batch request. Where it was taken out of a recording, any text in its place will do.',
-  ADP_METHOD: 'Send only POST in a batch; read with GET outside of it.',
-  ADP_JSON: 'Send one JSON object as RFC 8259 has it, each name once.',
+    'Send Authorization: bearer <token> with the batch request. If it was removed from a recording, replace it with any text.',
+  ADP_METHOD: 'Send only POST in a batch. Read with GET outside the batch.',
+  ADP_JSON: 'Send one JSON object by RFC 8259 that has each name once.',
   ADP_CHARSET: 'Encode the record in UTF-8, or in the single-byte charset that its Content-Type names.',
-  ADP_FIELD: 'Send the field with the type of the V2 record.',
+  ADP_FIELD: 'Send the field with the type that it has in the V2 record.',
   ADP_RECORD_LIMIT: 'Send only the members of the V2 record, with comments of ordinary length.',
-  ADP_UNMAPPED_FIELD: 'Leave the field out: V3 has no place for it.',
+  ADP_UNMAPPED_FIELD: 'Omit the field. V3 has no place for it.',
 }
 
 /** A rule about parts. Its findings are reported as one, with the first part and the count. */
@@ -94,58 +95,58 @@ const rules: readonly Rule[] = [
   {
     code: 'singleQuotes',
     severity: 'note',
-    message: 'has JSON strings in single quotes; they are read as the service reads them',
-    remedy: 'Use double quotes, as RFC 8259 has it; within single quotes an apostrophe needs a backslash.',
+    message: 'has JSON strings in single quotes, which are read as the service reads them',
+    remedy: 'Use double quotes, as RFC 8259 requires. Within single quotes an apostrophe needs a backslash.',
     applies: (_part, _head, json) => hasSingleQuotes(json()),
   },
   {
     code: 'noContentId',
     severity: 'note',
-    message: 'has no Content-ID; its answer can be known by its position only',
+    message: 'has no Content-ID, so its reply can be recognised only by its position',
     remedy: 'Send Content-ID: 1, 2, … in the MIME headers of each part.',
     applies: (part) => part.contentId === undefined,
   },
   {
     code: 'innerHeadersIgnored',
     severity: 'warning',
-    message: 'has credentials, host or forwarding headers of its own; they are never forwarded',
-    remedy: 'Send credentials on the batch request only.',
+    message: 'has credentials, host or forwarding headers of its own, which are never forwarded',
+    remedy: 'Send credentials only with the batch request.',
     applies: (_part, head) => CREDENTIALS.test(head),
   },
   {
     code: 'wrongContentLength',
     severity: 'note',
-    message: 'has a Content-Length that is not the length of its body; the delimiter decides',
-    remedy: 'Count bytes, not characters, or leave the header out.',
+    message: 'has a Content-Length that is not the length of its body, so the delimiter decides',
+    remedy: 'Count bytes and not characters, or omit the header.',
     applies: (part, head) => (lengthOf(head) ?? `${part.end - part.start}`) !== `${part.end - part.start}`,
   },
   {
     code: 'presentAndAbsent',
     severity: 'warning',
-    message: 'is both present and absent; the service judges it',
-    remedy: 'Set one of Present and Absent, as the attendance code means it.',
+    message: 'is both present and absent, which only the service can accept or reject',
+    remedy: 'Set either Present or Absent, as the attendance code requires.',
     applies: (part) => part.record?.Present === true && part.record.Absent,
   },
   {
     code: 'unmappedFields',
     severity: 'warning',
-    message: 'has fields that are not of the V2 write form; by default they are left out and counted',
-    remedy: 'Leave them out, or set unmappedFields of the partner: strict, pass or report.',
+    message: 'has fields outside the V2 write form, which are dropped and counted by default',
+    remedy: 'Omit them, or set unmappedFields of the partner to strict, pass or report.',
     applies: (part) => part.record?.unmapped !== undefined,
   },
   {
     code: 'convertedFields',
     severity: 'note',
     message:
-      'has numbers or booleans as text, or guids in another form; they are read as V2 reads them, and counted',
-    remedy: 'Send true, 12 and "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; V3 takes no other form.',
+      'has numbers or booleans as text, or guids in another form, which are read as V2 reads them, and counted',
+    remedy: 'Send true, 12 and "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx". V3 accepts no other form.',
     applies: (part) => part.record?.converted !== undefined,
   },
   {
     code: 'noChangeset',
     severity: 'note',
-    message: 'stands directly under the batch, in no changeset; it is accepted',
-    remedy: 'Put the parts into a changeset, as the V2 interface describes it.',
+    message: 'is directly under the batch and not in a changeset, which is accepted',
+    remedy: 'Put the parts into a changeset, as the V2 interface describes.',
     applies: (part) => part.changeset === undefined,
   },
 ]
@@ -185,12 +186,12 @@ function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
 const emptyBatch: Finding = {
   severity: 'warning',
   code: 'emptyBatch',
-  message: 'The batch holds no record.',
+  message: 'The batch has no records.',
   remedy: 'Send one part for each record.',
 }
 
 function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
-  const others = count === 1 ? '' : ` (so have ${count - 1} more)`
+  const others = count === 1 ? '' : `. The same is true of ${count - 1} more`
   return {
     severity: rule.severity,
     code: rule.code,
@@ -221,12 +222,12 @@ function repetition(by: 'contentId' | 'key', before: number, part: BatchPart): F
     by === 'contentId'
       ? {
           code: 'repeatedContentId',
-          message: `Parts ${before} and ${part.part} have the same Content-ID; their answers differ by position only.`,
-          remedy: 'Count the parts through: 1, 2, …',
+          message: `Parts ${before} and ${part.part} have the same Content-ID, so their replies can be told apart only by position.`,
+          remedy: 'Number all parts: 1, 2, …',
         }
       : {
           code: 'repeatedRecord',
-          message: `Parts ${before} and ${part.part} write the same learner and event; the later one counts.`,
+          message: `Parts ${before} and ${part.part} write the same learner and event. The later part counts.`,
           remedy: 'Send one record for each learner and event.',
         }
   return { severity: 'warning', ...texts, part: part.part, offset: part.start }

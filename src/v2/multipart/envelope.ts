@@ -52,8 +52,8 @@ export function* chooseBoundary(
   if (own === undefined) {
     throw new AdapterError(
       'ADP_TRUNCATED',
-      'The body has no delimiter of the boundary in Content-Type and no closed envelope. Nothing was posted; ' +
-        'send the whole body and name its boundary.',
+      'The body has no delimiter of the boundary in Content-Type and no closed envelope. Nothing was posted. ' +
+        'Send the whole body and name its boundary.',
       { at: { offset: bytes.length } },
     )
   }
@@ -177,7 +177,7 @@ function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
 function unclosed(offset: number): AdapterError {
   return new AdapterError(
     'ADP_TRUNCATED',
-    'The body opens an envelope that it does not close, or holds a second one. Nothing was posted; send one whole batch.',
+    'The body opens an envelope that it does not close, or contains a second envelope. Nothing was posted. Send one whole batch.',
     { at: { offset } },
   )
 }
@@ -185,7 +185,7 @@ function unclosed(offset: number): AdapterError {
 function tooMany(offset: number): AdapterError {
   return new AdapterError(
     'ADP_LIMIT',
-    'The body has too many lines that begin with two dashes, and does not open with the boundary of Content-Type.',
+    'The body does not begin with the boundary of Content-Type, and has too many lines that begin with two dashes. Nothing was posted. Begin the body with that boundary.',
     { at: { offset } },
   )
 }

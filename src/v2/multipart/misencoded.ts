@@ -17,7 +17,7 @@ export function describeMisencoding(bytes: Buffer): string | undefined {
   if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send it in UTF-8.'
   const text = bytes.toString('latin1', 0, EXAMINED_BYTES)
   if (CR_CR_LF.test(text))
-    return 'Lines of the body end in CR CR LF. Nothing was posted. Send CRLF: write the body in binary mode, since text mode puts a CR before each LF.'
+    return 'Lines of the body end in CR CR LF. Nothing was posted. Send CRLF. Write the body in binary mode, because text mode adds a CR before each LF.'
   if (CR_ALONE.test(text))
     return 'Lines of the body end in CR alone. Nothing was posted. Send CRLF at the end of each line.'
   return undefined

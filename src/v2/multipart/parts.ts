@@ -19,7 +19,11 @@ export function isBoundary(text: string): boolean {
  */
 export function readBoundary(contentType: string | undefined, at: ErrorLocation = {}): string {
   if (contentType === undefined || contentType.trim() === '') {
-    throw new AdapterError('ADP_MEDIA_TYPE', 'No Content-Type. Send multipart/mixed with a boundary.', { at })
+    throw new AdapterError(
+      'ADP_MEDIA_TYPE',
+      'The Content-Type is missing. Send multipart/mixed with a boundary.',
+      { at },
+    )
   }
   const media = parseHeader(contentType, at)
   if (media.type !== 'multipart/mixed') {
@@ -61,7 +65,7 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
 function fault(what: string, at: ErrorLocation, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_BOUNDARY',
-    `The multipart Content-Type ${what}. Use 1 to 70 characters, or up to 200 in quotes.`,
+    `The multipart Content-Type ${what}. Send one boundary of 1 to 70 characters, or up to 200 in quotes.`,
     {
       at,
       cause,
@@ -121,7 +125,7 @@ function truncated(what: string, offset: number, at: ErrorLocation): AdapterErro
   const where = at.changeset === undefined ? 'batch' : 'changeset'
   return new AdapterError(
     'ADP_TRUNCATED',
-    `The ${where} has ${what}: it is cut off or its boundary is another. Nothing was posted; send it whole.`,
+    `The ${where} has ${what}. It is truncated, or has another boundary. Nothing was posted. Send it whole.`,
     { at: { ...at, offset } },
   )
 }
@@ -173,7 +177,7 @@ export class NearDelimiters {
     if (this.count <= this.max) return
     throw new AdapterError(
       'ADP_LIMIT',
-      `The body has more than ${this.max} lines that begin with a boundary and are no delimiters.`,
+      `The body has more than ${this.max} lines that begin with a boundary but are not delimiters. Use another boundary.`,
       { at: { offset } },
     )
   }
@@ -234,9 +238,8 @@ function readRest(
   let at = text
   while (at < to && at - text <= maxPadding && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
   if (at - text > maxPadding) {
-    throw new AdapterError('ADP_LIMIT', `A delimiter line has more than ${maxPadding} blanks at its end.`, {
-      at: { offset: start },
-    })
+    const message = `A delimiter line has more than ${maxPadding} blanks at its end. Remove them.`
+    throw new AdapterError('ADP_LIMIT', message, { at: { offset: start } })
   }
   if (at >= to) return { start, end: to, closing }
   if (bytes[at] === CR) at += 1

@@ -274,7 +274,7 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
 
 const unknownCharset: RecordFault = {
   code: 'ADP_CHARSET',
-  message: 'The charset must be utf-8 or a single-byte one, such as iso-8859-1.',
+  message: 'The charset must be UTF-8 or a single-byte charset such as ISO-8859-1.',
 }
 const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
 const notInCharset: RecordFault = {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { runAtOnce } from '../../../src/http/slices.ts'
 import { decodeBatch } from '../../../src/v2/batch/decode-batch.ts'
-import { inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
+import { type Finding, inspectParts } from '../../../src/v2/inspect/inspect-parts.ts'
 import { crlf } from '../support/crlf.ts'
 
 const MIME = 'Content-Type: application/http\n'
@@ -14,16 +14,11 @@ const part = (id: number, http = '', json = record(id), mime = ''): string =>
   `--c\n${MIME}Content-ID: ${id}\n${mime}\n${LINE}${http}\n${json}\n`
 
 /** Returns the findings about a changeset with these parts. */
-function inspect(parts: string, changesetHead = ''): readonly unknown[] {
+function inspect(parts: string, changesetHead = ''): readonly Finding[] {
   const bytes = crlf(
     `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,
   )
-  const batch = decodeBatch(bytes, 'multipart/mixed; boundary=b')
-  return runAtOnce(inspectParts(bytes, batch)).map(({ code, message, part: position }) => [
-    code,
-    message,
-    position,
-  ])
+  return runAtOnce(inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b')))
 }
 
 describe('inspectParts', () => {
@@ -44,19 +39,24 @@ describe('inspectParts', () => {
   })
 
   const rows: [what: string, parts: string, finding: unknown[]][] = [
-    ['a part without a Content-ID', part(1) + part(2).replace('Content-ID: 2\n', ''), ['noContentId', 'Part 2 has no Content-ID; its answer can be known by its position only.', 2]],
-    ['a part with credentials of its own', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
-    ['a part with forwarding headers of its own', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 'Part 1 has credentials, host or forwarding headers of its own; they are never forwarded.', 1]],
-    ['a Content-Length that counts characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 'Part 1 has a Content-Length that is not the length of its body; the delimiter decides.', 1]],
-    ['strings in single quotes', part(1) + part(2, '', record(2).replaceAll('"', "'")), ['singleQuotes', 'Part 2 has JSON strings in single quotes; they are read as the service reads them.', 2]],
-    ['strings in single quotes in a record that is refused', part(1, '', "{'Comment':'it's'}"), ['singleQuotes', 'Part 1 has JSON strings in single quotes; they are read as the service reads them.', 1]],
-    ['a record that is both present and absent', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 'Part 1 is both present and absent; the service judges it.', 1]],
-    ['members outside the V2 write form', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 'Part 1 has fields that are not of the V2 write form; by default they are left out and counted (so have 2 more).', 1]],
-    ['two parts with the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 'Parts 2 and 3 have the same Content-ID; their answers differ by position only.', 3]],
-    ['two records for the same learner and event', part(1) + part(2, '', record(1).replace('4a"', '4A"')), ['repeatedRecord', 'Parts 1 and 2 write the same learner and event; the later one counts.', 2]],
+    ['a part without a Content-ID', part(1) + part(2).replace('Content-ID: 2\n', ''), ['noContentId', 2]],
+    ['a part with credentials of its own', part(1, 'authorization: bearer x\n'), ['innerHeadersIgnored', 1]],
+    ['a part with forwarding headers of its own', part(1, 'X-Forwarded-For: x\n'), ['innerHeadersIgnored', 1]],
+    ['a Content-Length that counts characters', part(1, `Content-Length: ${record(1, ',"Comment":"é"').length}\n`, record(1, ',"Comment":"é"')), ['wrongContentLength', 1]],
+    ['strings in single quotes', part(1) + part(2, '', record(2).replaceAll('"', "'")), ['singleQuotes', 2]],
+    ['strings in single quotes in a record that is refused', part(1, '', "{'Comment':'it's'}"), ['singleQuotes', 1]],
+    ['a record that is both present and absent', part(1, '', record(1).replace('false', 'true')), ['presentAndAbsent', 1]],
+    ['members outside the V2 write form', part(1, '', record(1, ',"Room":1')) + part(2, '', record(2, ',"Room":1')) + part(3, '', record(3, ',"Room":1')), ['unmappedFields', 1]],
+    ['two parts with the same Content-ID', part(1) + part(2) + part(2, '', record(3)) + part(2, '', record(4)), ['repeatedContentId', 3]],
+    ['two records for the same learner and event', part(1) + part(2, '', record(1).replace('4a"', '4A"')), ['repeatedRecord', 2]],
   ] // prettier-ignore
   it.each(rows)('reports %s', (_, parts, finding) => {
-    expect(inspect(parts)).toEqual([finding])
+    expect(inspect(parts).map(({ code, part: position }) => [code, position])).toEqual([finding])
+  })
+
+  it('counts the further parts of a finding', () => {
+    const [finding] = inspect([1, 2, 3].map((id) => part(id, '', record(id, ',"Room":1'))).join(''))
+    expect(finding?.message).toMatch(/^Part 1 .* 2 more\.$/)
   })
 
   it('reports no repetition among records that cannot be read', () => {
