@@ -77,7 +77,7 @@ test('declares the V2 attendance set with flat records, guids as ids and the pro
 describe.each([
   ['V3', serviceModel],
   ['V2', attendanceV2Model],
-] as const)('the %s model is valid CSDL', (_name, model) => {
+] as const)('the CSDL of the %s model', (_name, model) => {
   const types = declared(model)
 
   test('declares each name in a schema once', () => {

@@ -308,7 +308,7 @@ interface Template {
 
 /**
  * Reads the heads of parts. Most clients write the same head for every record except for the Content-ID, so a head is not parsed if its
- * bytes around the Content-ID equal those of the previous head.
+ * bytes around the Content-ID equal those of the last parsed head.
  */
 class PartReader {
   private template: Template | undefined

@@ -118,7 +118,7 @@ function tell(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutco
 
 /** What an upstream has shown about its support for `$batch`. */
 interface BatchCapability {
-  /** Returns true if a batch may be sent now, and then counts as the next probe: batches work, were never tried, or failed long ago. */
+  /** Returns true if batches work, were never tried, or failed long ago. In the last case the caller's next batch is the probe. */
   mayTry(): boolean
   /** Returns true if the next batch may be sent, without starting a probe. */
   isOpen(): boolean
@@ -158,7 +158,7 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
     },
     tooLong: (records) => {
       closedUntilMs = -Infinity
-      // One large record can make its batch too long. Batches of as many records that passed since then stay allowed.
+      // One large record can make a batch too long, so batches of a size that has passed since the first refusal stay allowed.
       if (shortUntilMs <= nowMs()) [passed, shortUntilMs] = [1, nowMs() + RETRY_MS]
       tried = Math.floor(records / 2)
     },

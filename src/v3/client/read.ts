@@ -136,7 +136,7 @@ function lossOf(cause: Error, status: number): ReadOutcome {
 
 /** Approximate number of bytes parsed at once. V8 puts whatever it parses from over 100 KB into its rarely collected old generation. */
 const PIECE_BYTES = 65_536
-/** Approximate number of nodes of a large page that are parsed in one turn of the event loop. */
+/** Approximate number of JSON values of a large page that are parsed in one turn of the event loop. */
 const NODES_OF_TURN = 8_192
 const ROWS_START = Buffer.from('"value":[')
 const ROWS_END = Buffer.from('}]')
