@@ -55,9 +55,9 @@ export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappi
     case 'refused':
       return toV2Refusal(outcome.error, mapping)
     case 'notApplied':
-      return own(notAppliedCodes[outcome.reason], notAppliedTexts[outcome.reason])
+      return failureOf(notAppliedCodes[outcome.reason], notAppliedTexts[outcome.reason])
     case 'unknown':
-      return own(
+      return failureOf(
         outcome.reason === 'superseded' ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_OUTCOME_UNKNOWN',
         unknownTexts[outcome.reason],
       )
@@ -73,7 +73,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   const outer = error.outer && mapByRule(error.status, error.outer, mapping)
   if (outer !== undefined) errors.unshift(outer)
   if (errors.length === 0)
-    return { ...own('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
+    return { ...failureOf('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
   // Two upstream entries may map to the same V2 error.
   const distinct = [...new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry])).values()]
   let length = 0
@@ -183,6 +183,6 @@ const unknownTexts: Readonly<Record<UnknownReason, string>> = {
     'A newer mark for this learner and event replaced this record. This record may have been applied before, and will not be sent again. No action is needed.',
 }
 
-function own(code: ErrorCode, message: string): V2Failure {
+function failureOf(code: ErrorCode, message: string): V2Failure {
   return { status: errorRules[code].status, errors: [{ code, message }] }
 }

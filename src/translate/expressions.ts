@@ -17,7 +17,7 @@ export function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr
 }
 
 /** Joins one or more conditions with `and` or `or`. A single condition stays as it is. */
-export function joined(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
+export function joinWith(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
   const [only, ...more] = conditions
   return only !== undefined && more.length === 0 ? only : { kind, operands: conditions, position: 0 }
 }
@@ -25,7 +25,7 @@ export function joined(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
 /** Returns the raw V3 query, without `?`, for the attendance codes with these letters. At least one letter is required. */
 export function toCodeQuery(letters: readonly string[]): string {
   const isCode = (letter: string): Expr => compare(member('Code'), 'eq', literal('Edm.String', letter))
-  return printQuery({ filter: joined('or', letters.map(isCode)) })
+  return printQuery({ filter: joinWith('or', letters.map(isCode)) })
 }
 
 /**
@@ -56,7 +56,7 @@ export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
     const conditions = distinct
       .slice(at, at + MARKS_PER_QUERY)
       .map(({ Learner, AttendableEvent }) => isOfMark(Learner, AttendableEvent))
-    queries.push(printQuery({ filter: joined('or', conditions) }))
+    queries.push(printQuery({ filter: joinWith('or', conditions) }))
   }
   return queries
 }
@@ -82,5 +82,5 @@ const readState = createRowReader({
 export function isOfMark(learner: string, event: string): Expr {
   const isId = (reference: string, id: string): Expr =>
     compare(member(reference, 'ExternalID'), 'eq', literal('Edm.Guid', id))
-  return joined('and', [isId('Attendee', learner), isId('Event', event)])
+  return joinWith('and', [isId('Attendee', learner), isId('Event', event)])
 }

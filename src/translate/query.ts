@@ -22,7 +22,7 @@ import {
   type TypedQuery,
   type TypeExpr,
 } from '../odata/index.ts'
-import { compare, joined, literal, member } from './expressions.ts'
+import { compare, joinWith, literal, member } from './expressions.ts'
 import type { ReadRules } from './read-rules.ts'
 
 /** The plan of a V2 read: V3 reads in sequence, and the options that the adapter applies to their rows. */
@@ -176,7 +176,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   const orderby = inOption('$orderby', () =>
     options.orderby?.map((item) => ({ ...item, expression: toV3Expression(item.expression, aliases) })),
   )
-  return printQuery({ filter: joined('and', conditions), ...(orderby === undefined ? {} : { orderby }) })
+  return printQuery({ filter: joinWith('and', conditions), ...(orderby === undefined ? {} : { orderby }) })
 }
 
 /** Formats a time in whole seconds, in the service's notation. */

@@ -88,7 +88,7 @@ function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'Recor
 }
 
 /** What is known about the current mark: the input of the rules. */
-interface Standing {
+interface MarkFacts {
   /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
   readonly content: 'none' | 'same' | 'alike' | 'other'
   /**
@@ -104,7 +104,7 @@ interface Standing {
   readonly executing: boolean
 }
 
-type Rule = { readonly [Fact in keyof Standing]?: readonly Standing[Fact][] } & {
+type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } & {
   readonly then: ReadBack['kind']
 }
 
@@ -159,16 +159,16 @@ export function decideReadBack(
   marks: readonly FlatReply[],
   facts: ReadBackFacts,
 ): ReadBack {
-  const mark = findStanding(posted, marks, facts)
+  const mark = findCurrentMark(posted, marks, facts)
   const { newer, byV2, executing = false } = facts
   const others = { newer, byV2, executing }
-  const standing: Standing =
+  const markFacts: MarkFacts =
     mark === undefined
       ? { content: 'none', identity: 'unknown', time: 'unclear', ...others }
       : { ...describe(posted, mark, facts), time: compareTime(posted, mark, facts), ...others }
-  const kind = readBackRules.find((rule) => fits(rule, standing))?.then ?? 'unclear'
+  const kind = readBackRules.find((rule) => fits(rule, markFacts))?.then ?? 'unclear'
   if (kind !== 'applied' || mark === undefined) return { kind: kind === 'applied' ? 'unclear' : kind }
-  const { identity, time } = standing
+  const { identity, time } = markFacts
   const certain = !isKnown(identity) && (time === 'exact' || time === 'later')
   return { kind, reply: toReply(mark), certain, proof: certain ? proofOf(posted, mark) : undefined }
 }
@@ -177,7 +177,7 @@ function describe(
   posted: V3Record,
   mark: FlatReply,
   facts: ReadBackFacts,
-): Pick<Standing, 'content' | 'identity'> {
+): Pick<MarkFacts, 'content' | 'identity'> {
   const content = compareContent(posted, mark, facts.profile)
   const isLost =
     content === 'other' && facts.lost.some((one) => compareContent(one, mark, facts.profile) !== 'other')
@@ -185,14 +185,14 @@ function describe(
   return { content, identity: isLost && !isKnown(identity) ? 'lost' : identity }
 }
 
-function fits({ content, identity, time, newer, byV2, executing }: Rule, standing: Standing): boolean {
+function fits({ content, identity, time, newer, byV2, executing }: Rule, markFacts: MarkFacts): boolean {
   return (
-    content?.includes(standing.content) !== false &&
-    identity?.includes(standing.identity) !== false &&
-    time?.includes(standing.time) !== false &&
-    newer?.includes(standing.newer) !== false &&
-    byV2?.includes(standing.byV2) !== false &&
-    executing?.includes(standing.executing) !== false
+    content?.includes(markFacts.content) !== false &&
+    identity?.includes(markFacts.identity) !== false &&
+    time?.includes(markFacts.time) !== false &&
+    newer?.includes(markFacts.newer) !== false &&
+    byV2?.includes(markFacts.byV2) !== false &&
+    executing?.includes(markFacts.executing) !== false
   )
 }
 
@@ -201,14 +201,14 @@ function fits({ content, identity, time, newer, byV2, executing }: Rule, standin
  * of equally old ones the last. A mark without author and time is ignored unless it may be the posted one, because a service may show null
  * for both.
  */
-function findStanding(
+function findCurrentMark(
   posted: V3Record,
   marks: readonly FlatReply[],
   facts: ReadBackFacts,
 ): FlatReply | undefined {
   const isOther = (mark: FlatReply): boolean => compareContent(posted, mark, facts.profile) === 'other'
   const made = marks.filter((mark) => isMade(mark) || !isOther(mark))
-  const mayBePosted = (content: Standing['content']): readonly FlatReply[] =>
+  const mayBePosted = (content: MarkFacts['content']): readonly FlatReply[] =>
     made.filter(
       (mark) =>
         !isKnown(identify(mark, facts)) &&
@@ -229,7 +229,7 @@ function newestOf(marks: readonly FlatReply[]): FlatReply | undefined {
   )
 }
 
-function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['identity'] {
+function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): MarkFacts['identity'] {
   const times = confirmedAt(mark.ExternalID)
   if (times.length === 0) return isMade(mark) ? 'unknown' : 'default'
   const markMs = parseTime(mark.RecordedOn)
@@ -239,22 +239,22 @@ function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): Standing['id
   return times.some(isShown) ? 'perhaps' : 'sameId'
 }
 
-const isKnown = (identity: Standing['identity']): boolean =>
+const isKnown = (identity: MarkFacts['identity']): boolean =>
   identity === 'confirmed' || identity === 'perhaps'
 
-function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): Standing['content'] {
+function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile): MarkFacts['content'] {
   if (!sameId(row.SchoolAttendanceCode, posted.AttendanceCode.ExternalID)) return 'other'
   const minutes = posted.Qualifier.MinutesLate ?? null
   const isKept = minutes === null ? profile.nullKept : profile.zeroKept
   const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
   // A service may show null for a value that it stores (service.md 2).
-  const saysNothing = (value: unknown): boolean => value === null && !profile.qualifierShown
-  if (!sameMinutes && !profile.minutesOpaque && !saysNothing(row.MinutesLate)) return 'other'
+  const isHidden = (value: unknown): boolean => value === null && !profile.qualifierShown
+  if (!sameMinutes && !profile.minutesOpaque && !isHidden(row.MinutesLate)) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
   const { cutLength, wholeLength } = profile
   if (isSameComment(before, after)) return sameMinutes ? 'same' : 'alike'
   if (profile.commentsOpaque) return 'alike'
-  if (saysNothing(row.Comment)) return 'alike'
+  if (isHidden(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
   // Blanks may have been trimmed at the cut, so the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
@@ -264,7 +264,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
 /** Clocks that are set over the network differ by less. */
 const CLOCKS_DIFFER_MS = 1_000
 
-function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): Standing['time'] {
+function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): MarkFacts['time'] {
   const markMs = parseTime(mark.RecordedOn)
   if (Number.isNaN(markMs)) return 'unclear'
   if (isStoredAs(parseTime(posted.RecordedOn), markMs)) return 'exact'

@@ -12,7 +12,7 @@ import {
   type Preferences,
   readHead,
 } from '../http-part/head.ts'
-import { type HeaderLines, overLimit, readHeaders, valuesOf } from '../http-part/headers.ts'
+import { type HeaderLines, headersTooLong, readHeaders, valuesOf } from '../http-part/headers.ts'
 import { type BatchLimits, defaultBatchLimits } from '../limits.ts'
 import { chooseBoundary } from '../multipart/envelope.ts'
 import { describeMisencoding } from '../multipart/misencoded.ts'
@@ -86,14 +86,14 @@ export function* decodeBatchInSteps(
   try {
     return yield* new BatchDecoder(bytes, limits, serviceHosts).decode(headerBoundary)
   } catch (cause) {
-    const isUnframed = cause instanceof AdapterError && unframed.includes(cause.code)
-    const message = isUnframed ? describeMisencoding(bytes) : undefined
+    const isFramingError = cause instanceof AdapterError && framingErrors.includes(cause.code)
+    const message = isFramingError ? describeMisencoding(bytes) : undefined
     throw message === undefined ? cause : new AdapterError('ADP_BODY', message, { at: { offset: 0 }, cause })
   }
 }
 
 /** The errors that a wrong encoding of the body causes, because its lines cannot be told apart. */
-const unframed: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
+const framingErrors: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
 
 /** The least work that a part counts for, in bytes. */
 const MIN_PART_WORK = 1_024
@@ -103,7 +103,7 @@ class BatchDecoder {
   private readonly changesets: string[] = []
   private readonly bytes: Buffer
   private readonly limits: BatchLimits
-  private readonly heads: PartReader
+  private readonly partReader: PartReader
   private readonly near: NearDelimiters
   private readonly ascii: boolean
   private readonly utf8: boolean
@@ -111,7 +111,7 @@ class BatchDecoder {
   constructor(bytes: Buffer, limits: BatchLimits, serviceHosts: ReadonlySet<string> | undefined) {
     this.bytes = bytes
     this.limits = limits
-    this.heads = new PartReader(bytes, { limits, serviceHosts })
+    this.partReader = new PartReader(bytes, { limits, serviceHosts })
     this.near = new NearDelimiters(limits.maxParts)
     this.ascii = isAscii(bytes)
     this.utf8 = this.ascii || isUtf8(bytes)
@@ -157,10 +157,10 @@ class BatchDecoder {
     changeset: number | undefined,
     batchBoundary: string,
   ): PartRange | undefined {
-    const { bytes, limits, heads } = this
-    const alike = heads.readAlike(range.start, range.end)
-    if (alike !== undefined) {
-      this.addPart(range, alike, changeset)
+    const { bytes, limits, partReader } = this
+    const known = partReader.readByTemplate(range.start, range.end)
+    if (known !== undefined) {
+      this.addPart(range, known, changeset)
       return undefined
     }
     const part = { part: this.parts.length + 1, offset: range.start }
@@ -169,7 +169,7 @@ class BatchDecoder {
     const media = mediaTypeOf(valuesOf(lines, 'content-type')[0], at)
     if (media.type === RECORD_PART.type) {
       if (!closed) throw noBlankLine(at)
-      this.addPart(range, heads.read(range.start, lines, end, range.end, at), changeset)
+      this.addPart(range, partReader.read(range.start, lines, end, range.end, at), changeset)
       return undefined
     }
     if (changeset !== undefined) {
@@ -321,7 +321,7 @@ class PartReader {
   }
 
   /** Returns the head of a part whose bytes match the previous head, or `undefined` if the part must be parsed. */
-  readAlike(start: number, end: number): PartHead | undefined {
+  readByTemplate(start: number, end: number): PartHead | undefined {
     const known = this.template
     if (known === undefined) return undefined
     const bytes = this.bytes
@@ -347,7 +347,7 @@ class PartReader {
   read(start: number, mime: HeaderLines, contentStart: number, end: number, at: ErrorLocation): PartHead {
     const head = readHead(this.bytes, mime, contentStart, end, this.options, at)
     if (head.bodyStart - start > this.options.limits.maxPartHeaderBytes) {
-      throw overLimit(this.options.limits, at)
+      throw headersTooLong(this.options.limits, at)
     }
     this.template = this.toTemplate(start, mime, head)
     return head

@@ -48,15 +48,15 @@ export function createBatchEncoder(
   }
   let changeset = 0
   let inner: string | undefined
-  const leave = (): string => {
+  const closeChangeset = (): string => {
     const end = inner === undefined ? '' : `--${inner}--\r\n`
     inner = undefined
     return end
   }
-  const enter = (target: number): string => {
+  const openChangesets = (target: number): string => {
     let text = ''
     while (changeset < target) {
-      text += leave()
+      text += closeChangeset()
       changeset += 1
       inner = `changesetresponse_${newId()}`
       text += `--${boundary}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n`
@@ -67,9 +67,9 @@ export function createBatchEncoder(
     contentType: `multipart/mixed; boundary=${boundary}`,
     part: (reply) =>
       reply.changeset === undefined
-        ? leave() + encode(boundary, reply)
-        : enter(reply.changeset) + encode(inner ?? boundary, reply),
-    close: (changesets) => `${enter(changesets)}${leave()}--${boundary}--\r\n`,
+        ? closeChangeset() + encode(boundary, reply)
+        : openChangesets(reply.changeset) + encode(inner ?? boundary, reply),
+    close: (changesets) => `${openChangesets(changesets)}${closeChangeset()}--${boundary}--\r\n`,
   }
 }
 

@@ -38,7 +38,7 @@ export function readHeaders(
   for (let count = 0; position < to; count += 1) {
     const { text: end, next } = lineEnd(bytes, position, to)
     if (end === position) return { lines, end: next, closed: true }
-    if (next - from > limits.maxPartHeaderBytes) throw overLimit(limits, { ...at, offset: position })
+    if (next - from > limits.maxPartHeaderBytes) throw headersTooLong(limits, { ...at, offset: position })
     // Folded lines count too, because each one is appended to the line before it.
     if (count === limits.maxHeaderLines) {
       const message = `${partOf(at)} exceeds the limit of ${limits.maxHeaderLines} header lines. Send fewer headers.`
@@ -106,7 +106,7 @@ function badLine(what: string, offset: number, at: ErrorLocation): AdapterError 
   )
 }
 
-export function overLimit(limits: BatchLimits, at: ErrorLocation): AdapterError {
+export function headersTooLong(limits: BatchLimits, at: ErrorLocation): AdapterError {
   const limit = formatBytes(limits.maxPartHeaderBytes)
   return new AdapterError(
     'ADP_LIMIT',

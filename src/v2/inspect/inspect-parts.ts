@@ -173,7 +173,7 @@ export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Findi
   }
   const findings = [...found].map(([rule, { first, count }]) => toFinding(rule, first, count))
   if (batch.parts.length === 0) findings.push(emptyBatch)
-  return [...findings, ...repeated(batch.parts, 'contentId'), ...repeated(batch.parts, 'key')]
+  return [...findings, ...findRepetition(batch.parts, 'contentId'), ...findRepetition(batch.parts, 'key')]
 }
 
 /** Returns the text of a record that has an apostrophe, or an empty string for any other record and for one that is too long. */
@@ -203,16 +203,16 @@ function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
 }
 
 /** Reports the first two parts with the same Content-ID, or the first two records for the same learner and event. */
-function repeated(parts: readonly BatchPart[], by: 'contentId' | 'key'): Finding[] {
-  const seen = new Map<string, number>()
+function findRepetition(parts: readonly BatchPart[], by: 'contentId' | 'key'): Finding[] {
+  const firstParts = new Map<string, number>()
   for (const part of parts) {
     const { record } = part
     const key = `${record?.Learner ?? ''} ${record?.AttendableEvent ?? ''}`.toLowerCase()
     const value = by === 'contentId' ? part.contentId : record === undefined ? undefined : key
     if (value === undefined) continue
-    const before = seen.get(value)
+    const before = firstParts.get(value)
     if (before !== undefined) return [repetition(by, before, part)]
-    seen.set(value, part.part)
+    firstParts.set(value, part.part)
   }
   return []
 }

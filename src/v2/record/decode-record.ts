@@ -100,17 +100,17 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
     converted: undefined,
   }
   const faults: RecordFault[] = []
-  const seen = readMembers(reader, draft, faults)
+  const present = readMembers(reader, draft, faults)
   if (reader.fault !== undefined) return { record: undefined, faults: [faultOf(reader.fault)] }
   for (const name of REQUIRED) {
-    if ((seen & (FIELDS.get(name) ?? 0)) === 0) faults.push(fieldFault(name, 'is required'))
+    if ((present & (FIELDS.get(name) ?? 0)) === 0) faults.push(fieldFault(name, 'is required'))
   }
   return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
 }
 
 /** Reads the object into the draft and returns the bits of the members that are present. A fault of the JSON stays in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
-  let seen = 0
+  let present = 0
   let others: Set<string> | undefined
   let open = Number.isNaN(reader.peek())
     ? reader.fail('the body is empty')
@@ -122,9 +122,9 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
     if (name === undefined) break
     const bit = FIELDS.get(name) ?? 0
     if (bit === 0) others ??= new Set()
-    if ((seen & bit) !== 0 || others?.has(name) === true) reader.fail('a name stands twice')
+    if ((present & bit) !== 0 || others?.has(name) === true) reader.fail('a name stands twice')
     if (bit === 0) others?.add(name)
-    seen |= bit
+    present |= bit
     if (!reader.take(COLON)) reader.fail('a colon is expected')
     readMember(reader, name, draft, faults)
     if (reader.fault !== undefined) break
@@ -132,7 +132,7 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
     if (!open && !reader.take(CLOSE)) reader.fail('a comma or the end of the object is expected')
   }
   if (!Number.isNaN(reader.peek())) reader.fail('text follows the object')
-  return seen
+  return present
 }
 
 function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {

@@ -95,7 +95,7 @@ export class JsonReader {
 
   readString(): string | undefined {
     const quote = this.peek()
-    if (quote !== QUOTE && quote !== APOSTROPHE) return this.noText('a string is expected')
+    if (quote !== QUOTE && quote !== APOSTROPHE) return this.failText('a string is expected')
     const start = this.position
     const text = this.text
     let read = ''
@@ -106,7 +106,7 @@ export class JsonReader {
         this.position = at + 1
         return read + text.slice(run, at)
       }
-      if (code < 0x20) return this.noText('a control character stands in a string', at)
+      if (code < 0x20) return this.failText('a control character stands in a string', at)
       if (code !== BACKSLASH) continue
       const escape = this.readEscape(at)
       if (escape === undefined) return undefined
@@ -114,7 +114,7 @@ export class JsonReader {
       run = at + escape.length
       at = run - 1
     }
-    return this.noText('a string is never closed', start)
+    return this.failText('a string is never closed', start)
   }
 
   /** Skips one value of any kind and returns its raw text. */
@@ -139,7 +139,7 @@ export class JsonReader {
     NUMBER.lastIndex = this.position
     const lexeme = NUMBER.exec(this.text)?.[0]
     if (lexeme === undefined || this.isWordCharacter(this.position + lexeme.length))
-      return this.noText('a value is expected')
+      return this.failText('a value is expected')
     this.position += lexeme.length
     return lexeme
   }
@@ -200,7 +200,7 @@ export class JsonReader {
     return false
   }
 
-  private noText(message: string, position = this.position): string | undefined {
+  private failText(message: string, position = this.position): string | undefined {
     this.fail(message, position)
     return undefined
   }

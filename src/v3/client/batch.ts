@@ -68,30 +68,30 @@ export function createBatchPost(
       case 'answered':
         if (result.sound === true) capability.worked(chunk.length)
         else if (result.sound === false) capability.failed()
-        tell(chunk, (index) => result.outcomes[index] ?? unreadable)
+        resolveAll(chunk, (index) => result.outcomes[index] ?? unreadable)
         return
       case 'tooLong': {
         const { throttled } = result
         capability.tooLong(chunk.length)
         if (throttled === undefined) return postInParts(chunk, Math.ceil(chunk.length / 2))
         // The caller posts the records again after a pause, in smaller batches.
-        tell(chunk, () => throttled)
+        resolveAll(chunk, () => throttled)
         return
       }
       case 'unsupported':
         capability.failed()
         if (choice.mode === 'auto') return postSingly(chunk)
-        tell(chunk, () => batchRefused)
+        resolveAll(chunk, () => batchRefused)
         return
       default:
-        tell(chunk, () => result)
+        resolveAll(chunk, () => result)
     }
   }
   const flush = (): void => {
     const chunk = waiting
     waiting = []
     // Whatever failed, the batch may have left.
-    if (chunk.length > 0) postChunk(chunk).catch(() => tell(chunk, () => unreadable))
+    if (chunk.length > 0) postChunk(chunk).catch(() => resolveAll(chunk, () => unreadable))
   }
   return (record) =>
     new Promise((resolve) => {
@@ -107,7 +107,7 @@ export function createBatchPost(
 }
 
 /** Resolves each record. Unknown outcomes share one object, because V3 may still be executing the batch that held the records. */
-function tell(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutcome): void {
+function resolveAll(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutcome): void {
   const outcomes = chunk.map((_, index) => outcomeOf(index))
   const together = { records: outcomes.filter(({ kind }) => kind === 'unknown').length }
   chunk.forEach(({ resolve }, index) => {
