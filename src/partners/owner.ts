@@ -18,7 +18,7 @@ export interface ClientIdentity {
   readonly owner: string
   /** Base64url of the SHA-256 of the subscription key and the token. */
   readonly credentialsHash: string
-  /** False if no claim distinguishes clients of one issuer. The token then has its own share and finishes only what was sent with it. */
+  /** False if no claim distinguishes clients of one issuer. The token then has its own share and finishes only its own records. */
   readonly isNamed: boolean
   /** The school that the token names, as text, or `undefined` if it names none. */
   readonly school: string | undefined

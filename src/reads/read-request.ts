@@ -23,7 +23,7 @@ export interface ReadRequest {
   readonly address: string
   /** The address for next links. They lead back to V3 whatever the stage is by then. */
   readonly nextAddress: string
-  /** The values of these headers, or empty strings if they were not sent. */
+  /** The values of the headers `Accept` and `Prefer`, or empty strings if they were not sent. */
   readonly accept: string
   readonly prefer: string
 }

@@ -141,9 +141,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 }
 
 /**
- * Computes the SHA-256 of everything that decides what is posted where and for whom. Of the media type only the boundary counts, however
- * the header writes it. The adapter's own address and configuration do not count, and the first request decides how the batch is answered.
- * `upstream` is the base address of V3.
+ * Computes the SHA-256 of all facts that decide which records are posted where and for whom. Of the media type only the boundary counts,
+ * however the header writes it. The adapter's own address and configuration do not count, and the first request decides how the batch is
+ * answered. `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,
