@@ -111,7 +111,7 @@ const SAVE_STOP_MS = 5_000
  * delays a request, and retries after a failure.
  */
 export function createEchoKeeper(
-  echoes: Pick<EchoLearning, 'profile' | 'use'>,
+  echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,
   baseUrl: URL,
   clock: Clock,
@@ -124,7 +124,7 @@ export function createEchoKeeper(
     const stored = text === undefined ? undefined : parseProfile(text)
     const own = echoes.profile()
     const joined = stored === undefined ? own : joinProfiles(own, stored)
-    if (joined !== own) echoes.use(joined)
+    if (joined !== own) echoes.replaceProfile(joined)
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }

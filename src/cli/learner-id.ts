@@ -60,7 +60,7 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
 
 /**
- * The body of a reply as `encodeKeptReply` of src/writes wrote it: a line of JSON with its fields as the third member, then the bytes, each
+ * The body of a reply as `encodeStoredReply` of src/writes wrote it: a line of JSON with its fields as the third member, then the bytes, each
  * as one character. Without its compression; undefined: it cannot be read.
  */
 function plainBodyOf(reply: string): Buffer | undefined {

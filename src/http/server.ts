@@ -61,12 +61,12 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
 }
 
 /** The abort reason of every signal for a disconnected client. It is shared, because an exception costs more than the rest of a signal. */
-export const GONE = new DOMException('The client closed its connection.', 'AbortError')
+export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
 /** Returns a signal that aborts when the connection of the response closes. */
-export function untilGone(response: ServerResponse): AbortSignal {
+export function closeSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
-  if (response.destroyed) gone.abort(GONE)
-  else response.once('close', () => gone.abort(GONE))
+  if (response.destroyed) gone.abort(CLIENT_CLOSED)
+  else response.once('close', () => gone.abort(CLIENT_CLOSED))
   return gone.signal
 }

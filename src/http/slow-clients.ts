@@ -40,7 +40,7 @@ interface Exchange {
 }
 
 /** Number of checks in the shorter window. */
-const LOOKS = 4
+const CHECKS_PER_WINDOW = 4
 
 /** Creates the watch with one timer for all exchanges. Time is only counted while the client, not the adapter, is the cause. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
@@ -48,7 +48,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   // This saves 4 us of the 65 us that a relayed request takes.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
-  const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / LOOKS)
+  const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / CHECKS_PER_WINDOW)
   let cancel: (() => void) | undefined
   const release = (slot: number): void => {
     exchanges[slot] = undefined
@@ -57,7 +57,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
     cancel?.()
     cancel = undefined
   }
-  const look = (): void => {
+  const checkAll = (): void => {
     cancel = undefined
     for (const [slot, exchange] of exchanges.entries()) {
       if (exchange === undefined) continue
@@ -67,7 +67,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
         exchange.onSlow(exchange.phase ?? 'upload')
       }
     }
-    if (exchanges.length > free.length) cancel = clock.after(everyMs, look)
+    if (exchanges.length > free.length) cancel = clock.after(everyMs, checkAll)
   }
   return {
     watch: (request, response, onSlow) => {
@@ -89,7 +89,7 @@ export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
         exchange.isAnswered = true
         if (hasEnded(exchange)) release(slot)
       })
-      cancel ??= clock.after(everyMs, look)
+      cancel ??= clock.after(everyMs, checkAll)
     },
   }
 }

@@ -14,14 +14,14 @@ interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'clien
 type OwnCredential = 'subscriptionKey' | 'token'
 
 /** Receives V3's verdicts on the credentials of a partner. */
-interface VerdictNotes {
+interface VerdictListener {
   readonly accepted: (partner: string) => void
   /** Called only for credentials that were accepted before. A denial of other credentials says nothing about the partner's own. */
   readonly denied: (partner: string) => void
   readonly ownDenied: (partner: string, what: OwnCredential) => void
 }
 
-const noNotes: VerdictNotes = {
+const noNotes: VerdictListener = {
   accepted: () => undefined,
   denied: () => undefined,
   ownDenied: () => undefined,
@@ -44,14 +44,14 @@ interface Accepted {
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
 /** Creates the accepted credentials of a process, which are empty at first and are kept in memory only. */
-export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
+export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
   const senders = new BoundedMap<number, V3Credentials>(MAX_BATCHES)
   const known = new BoundedMap<string, true>(MAX_ACCEPTED)
   const without = (owner: string, hash: string): readonly Accepted[] =>
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
-  const keep = ({ owner, identity, client }: JudgedClient): void => {
+  const store = ({ owner, identity, client }: JudgedClient): void => {
     const hash = identity.credentialsHash
     // An opaque token may belong to any client that has the key.
     if (!identity.isNamed) {
@@ -62,26 +62,26 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
   return {
     /** Remembers that V3 accepted these credentials (2xx). */
     accept: (client: JudgedClient): void => {
-      known.set(nameOf(client), true)
-      keep(client)
+      known.set(acceptedKey(client), true)
+      store(client)
       notes.accepted(client.partner.id)
     },
     /** Remembers that V2 accepted these credentials (2xx): their requests use their owner's share, but V3 has not judged them yet. */
     acceptByV2: (client: JudgedClient): void => {
-      known.set(nameOf(client), true)
+      known.set(acceptedKey(client), true)
     },
     /** Forgets credentials that V3 denied (401), and reports the denial if they were accepted before. */
     deny: (client: JudgedClient): void => {
       const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
-      if (known.has(nameOf(client))) notes.denied(partner.id)
+      if (known.has(acceptedKey(client))) notes.denied(partner.id)
     },
     /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
     ownDenied: notes.ownDenied,
     /** Returns whose share a request uses. Credentials are accepted rather than owners, because only V3 verifies a token's claims. */
     queueKey: (client: JudgedClient): QueueKey => {
-      const name = nameOf(client)
+      const name = acceptedKey(client)
       let isAccepted = false
       return {
         partner: client.partner.id,
@@ -95,20 +95,20 @@ export function createAcceptedCredentials(notes: VerdictNotes = noNotes) {
     /** Returns the accepted credentials with this hash, or `undefined`. Only tokens that do not name their client are found this way. */
     withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
     /** Remembers the credentials with which a client sends the records of a batch. */
-    sends: (batch: number, client: V3Credentials): void => {
+    setSender: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
     /** Returns the credentials that last sent the records of a batch, or `undefined` if this process does not know them. */
     senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
     /** Forgets the sender of a batch that needs no further work. */
-    finished: (batch: number): void => {
+    forgetSender: (batch: number): void => {
       senders.delete(batch)
     },
   }
 }
 
 /** Returns the name under which V3's verdict is stored. If the adapter uses its own tokens, V3 sees no credentials of the client. */
-function nameOf({ partner, owner, identity }: JudgedClient): string {
+function acceptedKey({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }
 

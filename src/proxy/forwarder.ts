@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
 import { bodyArrival, hasBody, isFramed, peekBody, Pieces } from '../http/body.ts'
-import { GONE, untilGone } from '../http/server.ts'
+import { CLIENT_CLOSED, closeSignal } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
 import {
   type CallBudget,
@@ -166,7 +166,7 @@ export function createForwarder(options: ForwarderOptions) {
           added: trace?.fields,
         })
         const forwarded = new ForwardedRequest(request, response, call, links, held, options)
-        const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => untilGone(response) }
+        const wait = { queueKey, waitMs: budget?.leftMs() ?? Infinity, signal: () => closeSignal(response) }
         if (isUpload) {
           const { timeouts } = options
           const streamed = new StreamedCall(request, forwarded, {
@@ -179,7 +179,7 @@ export function createForwarder(options: ForwarderOptions) {
             if (streamed.isDone()) leave()
             else streams.send(streamed, response, leave)
           }
-          connections.enter(wait, use, () => streamed.abort(overloaded('connection')))
+          connections.reserve(wait, use, () => streamed.abort(overloaded('connection')))
         } else {
           const posted = new StreamCall(forwarded, (expire) =>
             clock.after(options.timeouts.headersMs, expire),
@@ -264,7 +264,7 @@ class ForwardedRequest implements ReplySink {
   follow(call: OpenCall): OpenCall {
     const { response } = this
     this.call = call
-    if (response.destroyed || response.writableEnded) call.abort(GONE)
+    if (response.destroyed || response.writableEnded) call.abort(CLIENT_CLOSED)
     else response.once('close', () => this.onClientGone(call))
     return call
   }
@@ -330,7 +330,7 @@ class ForwardedRequest implements ReplySink {
     } catch (cause) {
       // Its head cannot be sent.
       this.head = undefined
-      this.onFailure(cause instanceof Error ? cause : GONE, true)
+      this.onFailure(cause instanceof Error ? cause : CLIENT_CLOSED, true)
     }
   }
 
@@ -351,7 +351,7 @@ class ForwardedRequest implements ReplySink {
   private onClientGone(call: OpenCall): void {
     const { keepGoing, body } = this.forwardCall
     if (keepGoing !== true || body === undefined) {
-      call.abort(GONE)
+      call.abort(CLIENT_CLOSED)
       return
     }
     this.writer.drop()
@@ -361,7 +361,7 @@ class ForwardedRequest implements ReplySink {
   /** Gives up a body that nobody waits for and that does not end: each of its bytes would keep the call open for longer. */
   private limitRest(): void {
     const { clock, timeouts } = this.options
-    this.cancelRest = clock.after(timeouts.bodyMs, () => this.call?.abort(GONE))
+    this.cancelRest = clock.after(timeouts.bodyMs, () => this.call?.abort(CLIENT_CLOSED))
   }
 }
 

@@ -10,7 +10,7 @@ import { MAX_NODES_AT_ONCE, parseJson } from '../upstream/index.ts'
 import { type Plan, type PlannedRequest, planWrites } from '../writes/plan.ts'
 import { watchGiveWay } from '../writes/predecessors.ts'
 import {
-  forgotten,
+  resultLost,
   type ReadMarkOfV2,
   type RelayEnd,
   replayOnV2,
@@ -192,7 +192,7 @@ async function relayKnown(
   if (begun.kind === 'known') return answerFromV3(context, exchange, planned, begun.batch)
   if (begun.kind === 'late') context.noteUnrecorded(partner.id)
   else if (known === 'keys' && !(await mayBeSent(context, exchange, begun, plan, readMark))) return
-  const { ended } = begun
+  const { recordEnd: ended } = begun
   let end: RelayEnd = { kind: 'notSent' }
   try {
     const outcome = await send({
@@ -246,7 +246,7 @@ async function mayBeSent(
       )
   } finally {
     giveWay?.stop()
-    if (!isSent) await relayed.ended({ kind: 'notSent' })
+    if (!isSent) await relayed.recordEnd({ kind: 'notSent' })
   }
   return isSent
 }
@@ -313,6 +313,6 @@ async function answerFromV3(
   countReply(context, exchange, replyBytes(planned.request, planned.plan))
   const reply = openReply(exchange, planned.plan)
   const answered = await replayBatch(context, authorisation, batch, reply, planned.slices)
-  if (answered === undefined) throw forgotten()
+  if (answered === undefined) throw resultLost()
   await endReply(context, exchange, planned, answered)
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 
 import type { WireReply } from '../compare/wire-exchange.ts'
 import { AdapterError } from '../errors.ts'
-import { untilGone } from '../http/server.ts'
+import { closeSignal } from '../http/server.ts'
 import type { ReadAnswered } from '../observability/events.ts'
 import { ownDenialOf } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -56,7 +56,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
     const { reader, clock } = reads
     const queueKey = accepted.queueKey(authorisation)
     const held = byteBudget.open(queueKey)
-    const signal = untilGone(response)
+    const signal = closeSignal(response)
     const priority = 'read'
     const { budgetMs } = partner
     const budget = openCallBudget({ rateLimit, queueKey, priority, budgetMs, clock, signal: () => signal })

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 import { isFramed } from '../http/body.ts'
-import { untilGone } from '../http/server.ts'
+import { closeSignal } from '../http/server.ts'
 import type { PassedThrough } from '../observability/events.ts'
 import { type AcceptedCredentials, ownDenialOf } from '../partners/credentials.ts'
 import type { Authorisation } from '../partners/partner.ts'
@@ -102,7 +102,7 @@ export function createPassThrough(options: PassThroughOptions) {
         priority: isRead ? 'read' : 'write',
         budgetMs: partner.budgetMs,
         clock,
-        signal: () => untilGone(response),
+        signal: () => closeSignal(response),
       })
       let isReported = false
       const report = (): void => {

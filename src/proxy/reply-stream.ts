@@ -76,8 +76,8 @@ export function createBatchReply(
       hasBegun = true
       schedule()
     },
-    hasLeft: () => response.headersSent,
-    settle: (index, part) => {
+    isStatusSent: () => response.headersSent,
+    setPart: (index, part) => {
       if (index < next || parts[index] !== undefined) return
       parts[index] = part
       observer.settled(index, part)
@@ -100,9 +100,9 @@ export function createMismatchReply(
   observer: Observer,
 ): Reply {
   return {
-    settle: (index, reply) => observer.settled(index, reply),
+    setPart: (index, reply) => observer.settled(index, reply),
     begin: () => undefined,
-    hasLeft: () => false,
+    isStatusSent: () => false,
     end: () => {
       const { contentType, body } = encodeMismatch(newId)
       if (response.destroyed) return Promise.resolve()
@@ -121,7 +121,7 @@ export function createRecordReply(
   observer: Observer,
 ): Reply {
   return {
-    settle: (index, part) => {
+    setPart: (index, part) => {
       const { status, json } = part
       observer.settled(index, part)
       if (response.headersSent || response.destroyed) return
@@ -135,7 +135,7 @@ export function createRecordReply(
       response.end(json)
     },
     begin: () => undefined,
-    hasLeft: () => response.headersSent,
+    isStatusSent: () => response.headersSent,
     end: () => Promise.resolve(),
   }
 }

@@ -5,7 +5,7 @@ import { pathBefore } from '../http/request-target.ts'
 import { createBatchEncoder } from '../v2/index.ts'
 import { answerWrites } from '../writes/answer.ts'
 import { type Plan, type PlannedRequest, planWrites } from '../writes/plan.ts'
-import type { Answered, KeptReply, OpenReply } from '../writes/reply.ts'
+import type { Answered, StoredReply, OpenReply } from '../writes/reply.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 import { releaseAfterReply } from './byte-budget.ts'
 import type { Handle, ProxyContext } from './context.ts'
@@ -114,7 +114,7 @@ export function onceWritten(response: ServerResponse, onWritten: () => void): vo
   else response.once('finish', check)
 }
 
-function sendKept(response: ServerResponse, { status, reason, fields, body }: KeptReply): void {
+function sendKept(response: ServerResponse, { status, reason, fields, body }: StoredReply): void {
   response.sendDate = false
   response.writeHead(status, reason, [...fields])
   response.end(body)

@@ -27,7 +27,7 @@ export interface PageSource {
   readonly plan: ReadPlan
 }
 
-export interface PageWish {
+export interface PageRequest {
   readonly from: ReadPosition
   /** Number of recorded marks to skip. */
   readonly skip: number
@@ -47,7 +47,7 @@ export interface PageWish {
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,
-  wish: PageWish,
+  wish: PageRequest,
 ): Promise<CollectedPage> {
   const { size, last } = wish
   const rows: FlatReply[] = []

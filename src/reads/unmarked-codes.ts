@@ -42,7 +42,7 @@ export function createUnmarkedCodes(
   /** Lookups in progress. Concurrent requests of one client share one lookup. */
   const asking = new Map<string, Promise<readonly string[]>>()
   // The name includes the letters, which a reload may change.
-  const nameOf = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
+  const cacheKey = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
     `${id} ${unmarkedLetters.join(' ')} ${identity.credentialsHash}`
   const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
     ...reads,
@@ -50,7 +50,7 @@ export function createUnmarkedCodes(
   })
   const knownRules = (client: CodeClient): ReadRules | undefined => {
     if (client.partner.unmarkedLetters.length === 0) return client.partner.reads
-    const remembered = known.get(nameOf(client))
+    const remembered = known.get(cacheKey(client))
     return remembered !== undefined && clock.nowMs() < remembered.untilMs
       ? withIds(client, remembered.ids)
       : undefined
@@ -60,7 +60,7 @@ export function createUnmarkedCodes(
     rulesFor: async (session, client) => {
       const rules = knownRules(client)
       if (rules !== undefined) return rules
-      const name = nameOf(client)
+      const name = cacheKey(client)
       for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
         // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this request.
         const ids = await other.catch(() => undefined)

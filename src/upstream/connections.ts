@@ -4,7 +4,7 @@ import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
-import { readOverContinue } from './read-over-continue.ts'
+import { skipContinue } from './skip-continue.ts'
 
 /** A call that was sent to the upstream, up to its status line. */
 export interface UpstreamCall {
@@ -33,7 +33,7 @@ const ACQUIRE_MS = 10_000
 /**
  * Returns the options of every connection to an upstream. They use HTTP/1.1, because with HTTP/2 undici does not show when a request is
  * sent. Idle connections are closed after 4 s, before usual gateways close them: a connection that closes as it is reused costs a request
- * with an unknown outcome. A longer time named by the server is ignored, because the server does not know what is between it and the
+ * with an unknown outcome. A longer time named by the server is ignored, because the server does not know the gateways between it and the
  * adapter. `onOpened` is called with each socket.
  */
 export function toClientOptions(
@@ -50,7 +50,7 @@ export function toClientOptions(
           done(error, null)
           return
         }
-        readOverContinue(socket)
+        skipContinue(socket)
         onOpened?.(socket)
         done(null, socket)
       }),
@@ -86,7 +86,7 @@ export interface Connections {
   /** Sends a request over a free connection, or over the next one that becomes free for its queue key. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
   /** Reserves a connection that the caller opens itself. Calls `use`, with the function that gives it back, or `refused`. */
-  enter(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
+  reserve(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
   /** Returns the number of connections in use. */
   held(): number
   /** Waits for earlier requests, then closes the connections. Later requests fail. */
@@ -184,7 +184,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
       },
     })
   return {
-    enter: (wait, use, refused) => enter(wait, (holder) => use(() => leave(holder)), refused),
+    reserve: (wait, use, refused) => enter(wait, (holder) => use(() => leave(holder)), refused),
     dispatch: (request, user, wait = {}) => {
       if (closing === undefined)
         enter(

@@ -74,7 +74,7 @@ export interface RateLimit {
 }
 
 /** Maximum age of the answer about pauses of other instances, in milliseconds. */
-const KNOWN_MS = 1_000
+const PAUSES_MAX_AGE_MS = 1_000
 
 /** Creates a rate limit: a queue of calls, and the tokens that admit them, either of this instance or reserved among all instances. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
@@ -143,7 +143,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     sincePauseMs: async () => {
       const askedMs = clock.nowMs()
       const others = slots()
-      if (others !== undefined && askedMs - shared.askedMs >= KNOWN_MS) {
+      if (others !== undefined && askedMs - shared.askedMs >= PAUSES_MAX_AGE_MS) {
         const sinceMs = await others.sincePauseMs()
         if (sinceMs === undefined) return undefined
         shared = { pauseMs: askedMs - sinceMs, askedMs }
@@ -175,7 +175,7 @@ export interface RateLimits {
 }
 
 /** Number of keys from which idle ones are dropped, because clients may send any key. */
-const MAX_KEPT = 1_000
+const MAX_KEYS = 1_000
 
 /** Creates the register, with keys stored as hashes. `slotsOf` returns the slots that instances share, by the hash of the key. */
 export function createRateLimits(
@@ -198,7 +198,7 @@ export function createRateLimits(
         }
         return before.limit
       }
-      if (known.size >= MAX_KEPT) dropIdle()
+      if (known.size >= MAX_KEYS) dropIdle()
       const limit = createRateLimit({
         callsPerSecond,
         clock,

@@ -10,7 +10,7 @@ const [ZERO, TWO, CR, LF] = [0x30, 0x32, 0x0d, 0x0a]
  * write that was applied would be lost. The status is changed to 102, which undici skips like every other interim response. Only heads of
  * interim responses are examined: they begin after each write, and the connection carries one request at a time.
  */
-export function readOverContinue(socket: Socket): void {
+export function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket) as (size?: number) => unknown
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isAtHead = false

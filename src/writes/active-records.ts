@@ -50,7 +50,7 @@ export function createActiveRecords() {
     /** Returns true while a run has records of the batch. */
     has: (batch: number): boolean => runs.has(batch),
     /** Ends the waits of all runs under other leases, which are lost. */
-    keepOnly: (lease: number): void => {
+    endOtherLeases: (lease: number): void => {
       for (const list of runs.values()) {
         for (const run of list) if (run.lease !== lease) run.onLost?.()
       }

@@ -6,12 +6,12 @@ import type { PartReply } from '../v2/index.ts'
 import type { WriteContext } from './context.ts'
 import { identityOf, type Plan, type PlannedRequest, redate } from './plan.ts'
 import { isReadBack } from './resolve-unknown.ts'
-import { forgotten, replayRelayed, type SentToV2 } from './relayed-reply.ts'
+import { resultLost, replayRelayed, type SentToV2 } from './relayed-reply.ts'
 import { rejectReplay, replayBatch } from './replay.ts'
 import {
   type Answered,
   encodeAnswer,
-  mayHaveLeft,
+  mayBeApplied,
   type OpenReply,
   type ReplyContext,
   toFaultPart,
@@ -96,16 +96,16 @@ export async function answerWrites(
     refused = found === undefined ? faults : withSuperseded(found, plan, faults, replyContext)
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
-    if (begun.newer === undefined) throw forgotten()
+    if (begun.newer === undefined) throw resultLost()
     // The newer records stay unknown, or further newer records have arrived.
     if (before.newer !== undefined && begun.newer.length > 0) throw waitsForNewer()
   }
   const { batch, lease, after, receivedMs } = begun
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })
-  context.accepted.sends(batch, client)
+  context.accepted.setSender(batch, client)
   const session = openWriteSession(context, authorisation, batch, { wasOnV2: sentToV2 !== undefined })
   const reply = openReply(request, createReplyIds(replyId), () => session.timing())
-  for (const [position, part] of refused) reply.settle(position, part)
+  for (const [position, part] of refused) reply.setPart(position, part)
   const run = {
     batch,
     lease,
@@ -113,7 +113,7 @@ export async function answerWrites(
     plan: redate(plan, sentToV2?.receivedMs ?? receivedMs),
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
-    mayHaveLeft: (position: number) => mayHaveLeft(sentToV2?.records[position]),
+    mayBeApplied: (position: number) => mayBeApplied(sentToV2?.records[position]),
     // If the keys of the batch on V2 are not stored, only V3 shows newer marks.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
@@ -121,7 +121,7 @@ export async function answerWrites(
     replyContext,
   }
   const tally = await runRecords(context, session, run, reply)
-  if (tally.unknown === 0 && tally.notApplied === 0) context.accepted.finished(batch)
+  if (tally.unknown === 0 && tally.notApplied === 0) context.accepted.forgetSender(batch)
   await reply.end()
   const dropped = isDropped ? plan.records.length - refused.size : 0
   return {
@@ -175,7 +175,7 @@ function withSuperseded(
   for (const [position, record] of records.entries()) {
     const sent = sentToV2.records[position]
     if (sent?.superseded === true && !faults.has(position))
-      parts.set(position, toSupersededPart(record, context, mayHaveLeft(sent)))
+      parts.set(position, toSupersededPart(record, context, mayBeApplied(sent)))
   }
   return parts
 }

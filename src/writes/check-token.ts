@@ -27,7 +27,7 @@ export async function checkToken(
   const verdict = await context.verdicts.of(stored.batch, authorisation.identity, ask)
   if (verdict !== 'accepted') throw new AdapterError(verdict.code, verdict.message)
   context.accepted.accept(authorisation)
-  if (context.orphans.has(stored.batch)) context.accepted.sends(stored.batch, authorisation.client)
+  if (context.orphans.has(stored.batch)) context.accepted.setSender(stored.batch, authorisation.client)
   return true
 }
 

@@ -56,7 +56,7 @@ export function createEchoLearning(nowMs: () => number) {
     },
     profile: (): EchoProfile => profile,
     /** Replaces the profile with one that contains more. */
-    use: (next: EchoProfile): void => {
+    replaceProfile: (next: EchoProfile): void => {
       profile = next
     },
   }

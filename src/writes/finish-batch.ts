@@ -13,7 +13,7 @@ import type { V3Credentials } from '../v3/index.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import { planAgain } from './plan.ts'
-import { encodeAnswer, mayHaveLeft } from './reply.ts'
+import { encodeAnswer, mayBeApplied } from './reply.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { inOrder, runRecords, type RunSession, settleOutcomes } from './run.ts'
 import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
@@ -41,7 +41,7 @@ export interface Waiting {
   readonly untilMs: number
 }
 
-/** Authorises a stored batch of a partner, with the credentials of its client if any are known, or returns what is missing. */
+/** Authorises a stored batch of a partner with the credentials of its client, if any are known, or returns the missing prerequisite. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
@@ -108,7 +108,7 @@ export function createFinisher(
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
-  /** Returns the authorisation to finish a batch, or what is missing and may still become available. */
+  /** Returns the authorisation to finish a batch, or the prerequisite that is missing for now. */
   const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting | 'later'> => {
     const { partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
@@ -241,7 +241,7 @@ export async function runStored(
     positions,
     after,
     unknown,
-    mayHaveLeft: (position) => mayHaveLeft(records[position]),
+    mayBeApplied: (position) => mayBeApplied(records[position]),
     // While the journal was unreachable for any instance, V2 may have been sent newer marks that the journal does not know.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
@@ -284,7 +284,7 @@ async function endOpened(
   const outcomes = [...after.keys()].map((position): Settled => {
     if (records === undefined)
       return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
-    const isUnknown = mayHaveLeft(records[position])
+    const isUnknown = mayBeApplied(records[position])
     // A reply part takes its ids from the request, which may be unreadable here.
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
     const { status, errors } = toV2Failure(outcome, v2ErrorRules)

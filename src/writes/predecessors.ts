@@ -48,7 +48,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     asking = true
     const records = new Map([...byName.values()].flatMap((all) => [...all].flatMap(({ open }) => [...open])))
     try {
-      const open = new Set((await journal.stillOpen([...records.values()])).map(nameOf))
+      const open = new Set((await journal.stillOpen([...records.values()])).map(recordId))
       for (const name of records.keys()) if (!open.has(name)) isSettled(name)
     } catch {
       // A journal that cannot be reached is polled again. Each wait has its own timeout.
@@ -94,7 +94,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const until = (records: readonly RecordRef[], timeoutMs: number): Promise<boolean> =>
     new Promise((resolve) => {
       const waiter: Waiter = {
-        open: new Map(records.map((record) => [nameOf(record), record])),
+        open: new Map(records.map((record) => [recordId(record), record])),
         end: (inTime) => {
           cancel()
           for (const name of waiter.open.keys()) leave(waiter, name)
@@ -136,12 +136,12 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     /** Ends the waits for records that this process has settled. */
     settled: (batch: number, positions: Iterable<number>): void => {
       if (byName.size === 0) return
-      for (const position of positions) isSettled(nameOf({ batch, position }))
+      for (const position of positions) isSettled(recordId({ batch, position }))
     },
   }
 }
 
-function nameOf({ batch, position }: RecordRef): string {
+function recordId({ batch, position }: RecordRef): string {
   return `${batch} ${position}`
 }
 

@@ -19,7 +19,7 @@ const DUE_SHARE = 1 / 50
 
 /**
  * Creates the scheduler of recovery (product contract 3). It selects the batches to be finished, orphans first, and keeps sixteen of them
- * in progress; `createFinisher` finishes each. `authorise` returns what is missing for a batch that cannot be sent to V3. `readBackMs`
+ * in progress; `createFinisher` finishes each. `authorise` returns the missing prerequisite of a batch that cannot be sent. `readBackMs`
  * returns the time for which a lost write of a partner is read back.
  */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
@@ -79,7 +79,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     const abandoned = await journal.findAbandoned((batch) => isBusy(batch) || orphans.has(batch))
     const now = journal.lease()
     if (now !== undefined) {
-      active.keepOnly(now)
+      active.endOtherLeases(now)
       // Batches of a lost lease are taken over anew, by this instance or another.
       for (const [batch, { lease }] of orphans) if (lease !== now) orphans.delete(batch)
     }
@@ -140,7 +140,7 @@ const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/** Creates the list of batches that recovery leaves alone for now: something is missing, or their last run has just failed. */
+/** Creates the list of batches that recovery leaves alone for now: a prerequisite is missing, or their last run has just failed. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -149,7 +149,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
     return sender === undefined || accepted.withHash(sender) === undefined
   }
-  /** Returns what the batch waits for, or `undefined` if it does not wait or nothing is missing any more. */
+  /** Returns the wait of the batch, or `undefined` if it does not wait or its prerequisite is available. */
   const waiting = (batch: number): Waiting | undefined => {
     const rest = rests.get(batch)
     return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
@@ -170,7 +170,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     },
     waiting,
     delete: (batch: number): void => void rests.delete(batch),
-    /** Ends all waits, because what was missing may be available now. */
+    /** Ends all waits, because the missing prerequisites may be available now. */
     endWaits: (): void => {
       for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
     },

@@ -13,25 +13,25 @@ import type { ReadOutcome, V3Record } from '../v3/index.ts'
 import { checkToken, hasRow } from './check-token.ts'
 import type { WriteContext } from './context.ts'
 import type { Plan, PlannedRequest } from './plan.ts'
-import { type Answered, type KeptReply, mayHaveLeft, tallyOf } from './reply.ts'
+import { type Answered, type StoredReply, mayBeApplied, tallyOf } from './reply.ts'
 import { markOf } from './settlement-policy.ts'
 
 const headSchema = z.tuple([z.number(), z.string(), z.array(z.string())])
 
 /** Encodes a reply for the journal: one line of JSON, then each byte of the body as one character. */
-export function encodeKeptReply({ status, reason, fields, body }: KeptReply): string {
+export function encodeStoredReply({ status, reason, fields, body }: StoredReply): string {
   return `${JSON.stringify([status, reason, fields])}\n${body.toString('latin1')}`
 }
 
-/** Decodes what `encodeKeptReply` returned. Returns `undefined` if there is no text. */
-export function decodeKeptReply(text: string | undefined): KeptReply | undefined {
+/** Decodes what `encodeStoredReply` returned. Returns `undefined` if there is no text. */
+export function decodeStoredReply(text: string | undefined): StoredReply | undefined {
   if (text === undefined) return undefined
   const end = text.indexOf('\n')
   const [status, reason, fields] = headSchema.parse(JSON.parse(text.slice(0, end)))
   return { status, reason, fields, body: Buffer.from(text.slice(end + 1), 'latin1') }
 }
 
-function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | undefined {
+function fieldOf({ fields }: Pick<StoredReply, 'fields'>, name: string): string | undefined {
   return new ReplyFields(fields).one(name)
 }
 
@@ -39,7 +39,7 @@ function fieldOf({ fields }: Pick<KeptReply, 'fields'>, name: string): string | 
 export type RelayEnd =
   | {
       readonly kind: 'answered'
-      readonly reply: Omit<KeptReply, 'body'> & { readonly body: Buffer | undefined }
+      readonly reply: Omit<StoredReply, 'body'> & { readonly body: Buffer | undefined }
     }
   | { readonly kind: 'notSent' }
   | { readonly kind: 'lost' }
@@ -64,14 +64,14 @@ export async function outcomesOf(
   const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
     position,
-    answer: position === 0 && kept !== undefined ? encodeKeptReply(kept) : undefined,
+    answer: position === 0 && kept !== undefined ? encodeStoredReply(kept) : undefined,
     retry: isRepeatable && kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
     ...outcome,
   }))
 }
 
 /** Returns true for an outcome that `outcomesOf` only returns if V2's reply was stored. */
-export function hadKeptReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
+export function hasStoredReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
@@ -87,14 +87,14 @@ const isOfRecord = (status: number): boolean => status >= 400 && status < 500 &&
 
 /** Returns the status of each part of V2's reply, or `undefined` if the parts cannot be read. */
 export async function statusesOfParts(
-  reply: Pick<KeptReply, 'fields' | 'body'>,
+  reply: Pick<StoredReply, 'fields' | 'body'>,
   reading: ReplyReading,
 ): Promise<readonly number[] | undefined> {
   return (await readParts(reply, reading))?.map(({ status }) => status)
 }
 
 async function readParts(
-  reply: Pick<KeptReply, 'fields' | 'body'>,
+  reply: Pick<StoredReply, 'fields' | 'body'>,
   { slices, onBytes = () => undefined }: ReplyReading,
 ): Promise<readonly ReplyPart[] | undefined> {
   const contentEncoding = fieldOf(reply, 'content-encoding')
@@ -131,7 +131,7 @@ const textOf = (body: Buffer | undefined): string | undefined =>
 
 const isTaken = (status: number): boolean => status >= 200 && status < 300
 
-function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): KeptReply | undefined {
+function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): StoredReply | undefined {
   const { body } = reply
   return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
 }
@@ -197,7 +197,7 @@ export async function replayRelayed(
   // Replies are loaded one at a time, because each may have megabytes.
   for (const number of [batch, ...earlier]) {
     const stored = await loadEnded(context, number, deadlineMs, 'ADP_OUTCOME_UNKNOWN')
-    if (stored === undefined || !stored.records.some(hadKeptReply)) {
+    if (stored === undefined || !stored.records.some(hasStoredReply)) {
       unanswered.push(stored)
       continue
     }
@@ -206,7 +206,7 @@ export async function replayRelayed(
     if (unanswered.some(hasLeft) && found?.isTakenWhole !== true)
       return toSent(batch, unanswered, plan, false)
     // Newer records of its keys were not tracked after the reply was stored, so a read could not tell which mark should stay.
-    if (found === undefined) throw forgotten()
+    if (found === undefined) throw resultLost()
     await checkToken(context, authorisation, found.stored, plan)
     return toAnswered(found)
   }
@@ -287,7 +287,7 @@ async function mayHave(
 }
 
 interface FoundReply {
-  readonly reply: KeptReply
+  readonly reply: StoredReply
   /** The batch, with the state of each record taken from the reply. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
   readonly isTakenWhole: boolean
@@ -301,7 +301,7 @@ async function readKept(
   { records }: Plan,
   reading: ReplyReading,
 ): Promise<FoundReply | undefined> {
-  const reply = decodeKeptReply(stored.records[0]?.answer)
+  const reply = decodeStoredReply(stored.records[0]?.answer)
   if (reply === undefined) return undefined
   const statuses = await statusesOfParts(reply, reading)
   const each = statuses?.length === records.length ? statuses : undefined
@@ -350,7 +350,7 @@ function toSent(
   )
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
-    const sent = each.find(mayHaveLeft)
+    const sent = each.find(mayBeApplied)
     // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing.
     const isSuperseded = (sent ?? each[0])?.superseded === true
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
@@ -372,7 +372,7 @@ function recordIn(
   return { state: record?.state ?? 'unknown', superseded: isEach && record?.superseded === true }
 }
 
-export const forgotten = (): AdapterError =>
+export const resultLost = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
     'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',

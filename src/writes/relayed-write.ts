@@ -8,7 +8,7 @@ import type { WriteContext } from './context.ts'
 import { runStored } from './finish-batch.ts'
 import { identityOf, type PlannedRequest } from './plan.ts'
 import {
-  hadKeptReply,
+  hasStoredReply,
   outcomesOf,
   type ReadMarkOfV2,
   type RelayEnd,
@@ -37,7 +37,7 @@ interface RelayOptions {
 export interface RelayedBatch {
   readonly batch: number
   /** Stores how the request ended, once. If that fails, recovery finds the batch and ends it as unknown. Never rejects. */
-  readonly ended: (end: RelayEnd) => Promise<void>
+  readonly recordEnd: (end: RelayEnd) => Promise<void>
   /** Resolves with false once the lease of the batch is lost. */
   readonly lost: () => Promise<false>
   /**
@@ -55,7 +55,7 @@ type BegunRelayed =
   | ({ readonly kind: 'new' } & RelayedBatch)
   | { readonly kind: 'known'; readonly batch: number }
   | { readonly kind: 'sent'; readonly batches: readonly [number, ...number[]] }
-  | ({ readonly kind: 'late' } & Pick<RelayedBatch, 'ended'>)
+  | ({ readonly kind: 'late' } & Pick<RelayedBatch, 'recordEnd'>)
 
 const NOTHING = new Uint8Array(0)
 /** Longest time in milliseconds that V2 waits for a slow journal. */
@@ -75,21 +75,21 @@ export async function beginRelayed(
   options: RelayOptions,
 ): Promise<BegunRelayed> {
   const asked = context.journal.begin(await toNewBatch(context, client, planned, options))
-  const opened = asked.then((begun) => open(context, client, planned, options, begun))
+  const opened = asked.then((begun) => openBatch(context, client, planned, options, begun))
   const { recordWithinMs, isSlow } = options
   if (recordWithinMs === undefined) return opened
   const late = openTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
   // Nothing waits for the outcome to be stored, because the journal may be gone.
-  const ended = (end: RelayEnd): Promise<void> => {
+  const recordEnd = (end: RelayEnd): Promise<void> => {
     void opened.then(
-      (begun) => (begun.kind === 'new' ? begun.ended(end) : undefined),
+      (begun) => (begun.kind === 'new' ? begun.recordEnd(end) : undefined),
       () => undefined,
     )
     return Promise.resolve()
   }
-  return { kind: 'late', ended }
+  return { kind: 'late', recordEnd }
 }
 
 /** Starts the time that V2 waits for the journal. `over` resolves at its end. */
@@ -148,7 +148,7 @@ async function toNewBatch(
   }
 }
 
-function open(
+function openBatch(
   context: WriteContext,
   client: Client,
   { request, plan }: PlannedRequest,
@@ -173,7 +173,7 @@ function open(
       }
       const outcomes = await outcomesOf(end, request.kind, each, reading)
       await settleOutcomes(context, begun, outcomes)
-      if (outcomes.some(hadKeptReply)) verdicts.accept(batch, client.identity)
+      if (outcomes.some(hasStoredReply)) verdicts.accept(batch, client.identity)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
     } finally {
@@ -181,7 +181,7 @@ function open(
     }
   }
   let settled: Promise<void> | undefined
-  const ended = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
+  const recordEnd = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
   const expectHeld = (): void => {
     if (journal.lease() === begun.lease) return
     throw new AdapterError(
@@ -189,7 +189,7 @@ function open(
       'This instance lost its lease on the journal before it sent the request to V2. The request was not sent. Send it again.',
     )
   }
-  return { kind: 'new', batch, ended, lost: () => claim.lost(), expectHeld }
+  return { kind: 'new', batch, recordEnd, lost: () => claim.lost(), expectHeld }
 }
 
 interface OlderReading {

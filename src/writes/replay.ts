@@ -11,7 +11,7 @@ import {
   type Answered,
   isHeld,
   isRetryable,
-  mayHaveLeft,
+  mayBeApplied,
   type OpenReply,
   settleStored,
   tallyOf,
@@ -131,7 +131,7 @@ async function replay(
     )
     await reload()
     if (after.size === 0) return
-    accepted.sends(batch, client)
+    accepted.setSender(batch, client)
     try {
       await check()
     } catch (cause) {
@@ -149,7 +149,8 @@ async function replay(
       receivedMs: before.receivedMs,
       positions: inOrder(after.keys()),
       wasParked: (position: number) => before.records[position]?.state === 'parked',
-      mayHaveLeft: (position: number) => wasSentMeanwhile(position) || mayHaveLeft(before.records[position]),
+      mayBeApplied: (position: number) =>
+        wasSentMeanwhile(position) || mayBeApplied(before.records[position]),
       isChecked: wasV2 && isReadBack(partner),
       clientWaits: true,
       replyContext: { ...request.request, newId: context.newId },
@@ -197,6 +198,6 @@ async function askForOrphan(
   client: Authorisation['client'],
 ): Promise<void> {
   if (active.has(batch) || orphans.has(batch)) return
-  accepted.sends(batch, client)
+  accepted.setSender(batch, client)
   await journal.askFor(batch)
 }

@@ -15,7 +15,7 @@ import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
 import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
 
 /** A reply of V2 as its client received it, or would have. */
-export interface KeptReply {
+export interface StoredReply {
   readonly status: number
   readonly reason: string
   /** Name, value, name, value, as they were sent. */
@@ -26,11 +26,11 @@ export interface KeptReply {
 /** Takes the parts of a reply in any order. */
 export interface Reply {
   /** Sets the answer of the record at `index`. A second answer for the same record is ignored. */
-  settle(index: number, reply: PartReply): void
+  setPart(index: number, reply: PartReply): void
   /** Allows the status line to be sent. Until then the request may still be answered differently. */
   begin(): void
   /** Returns true once the status line was sent. The request can then only be answered part by part. */
-  hasLeft(): boolean
+  isStatusSent(): boolean
   /** Writes the rest and ends the reply. Every record must have an answer by then. Resolves once all bytes were handed over. */
   end(): Promise<void>
 }
@@ -51,7 +51,7 @@ export interface Answered {
   readonly askedV3: boolean
   readonly batch: number
   /** The reply that V2 gave when it served this batch, to be sent unchanged. */
-  readonly kept?: KeptReply | undefined
+  readonly kept?: StoredReply | undefined
 }
 
 /** The facts for reply parts besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */
@@ -86,14 +86,10 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
   return toReply(planned, status, faults, context)
 }
 
-/** Returns the part of a superseded record. `mayHaveLeft` is true if V2 was sent the record and may have applied it. */
-export function toSupersededPart(
-  planned: PlannedRecord,
-  context: ReplyContext,
-  mayHaveLeft: boolean,
-): PartReply {
-  const code = mayHaveLeft ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_SUPERSEDED'
-  const message = mayHaveLeft
+/** Returns the part of a superseded record. `wasSent` is true if V2 was sent the record and may have applied it. */
+export function toSupersededPart(planned: PlannedRecord, context: ReplyContext, wasSent: boolean): PartReply {
+  const code = wasSent ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_SUPERSEDED'
+  const message = wasSent
     ? 'A newer mark for this learner and event was accepted. It is unknown whether this mark was applied before. Do not resend it.'
     : 'A newer mark for this learner and event was accepted. This mark was not applied and will not be. Do not resend it.'
   return toReply(planned, errorRules[code].status, [{ code, message }], context)
@@ -135,7 +131,7 @@ function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply |
 }
 
 /** Returns true if a record may have been applied when it was sent before. */
-export function mayHaveLeft(record: Pick<StoredRecord, 'state'> | undefined): boolean {
+export function mayBeApplied(record: Pick<StoredRecord, 'state'> | undefined): boolean {
   return record?.state === 'unknown' || record?.state === 'open'
 }
 
@@ -168,7 +164,7 @@ export async function settleStored(
     if (planned === undefined) continue
     // The same answer has the same ids, even if other records of the batch have other answers by then.
     const contextOf = (): ReplyContext => ({ ...request, newId: createReplyIds(replyId, position) })
-    reply.settle(position, toStoredPart(record, planned, contextOf))
+    reply.setPart(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
   }
 }

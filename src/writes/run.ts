@@ -21,7 +21,7 @@ export interface Run {
   /** For each position, the nearest older open records of the same key. */
   readonly after: Predecessors
   /** Returns true for a record that may have been applied. It is read back first, and posted only if V3 does not show it. */
-  readonly mayHaveLeft: (position: number) => boolean
+  readonly mayBeApplied: (position: number) => boolean
   /** For each record that was unknown before it was opened, the reason (see `canNoLongerArrive`). Default: none. */
   readonly unknown?: ReadonlyMap<number, string> | undefined
   /** True if there may be newer marks that the journal does not know, so that V3 is read before any record is posted. Default false. */
@@ -63,17 +63,18 @@ export async function runRecords(
   const { outcomesShown } = plan
   const wanted = [...run.positions].filter((position) => plan.records[position]?.record !== undefined)
   const claim = active.claim(batch, wanted, lease)
-  const leave = (positions: readonly number[], sinceMs = clock.nowMs()): void => {
+  const leaveToRecovery = (positions: readonly number[], sinceMs = clock.nowMs()): void => {
     if (positions.length === 0) return
     const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
     markOrphaned(orphans, batch, after, lease, sinceMs)
   }
   /** Records that V3 may still be executing, with the time since which no record of their `$batch` was seen. */
   const executing = new Map<number, number>()
-  const leaveExecuting = (): void => executing.forEach((sinceMs, position) => leave([position], sinceMs))
+  const leaveExecuting = (): void =>
+    executing.forEach((sinceMs, position) => leaveToRecovery([position], sinceMs))
   const own = wanted.filter((position) => claim.has(position))
   // Another run of this process has the other records. Recovery reads their state once that run has ended.
-  leave(wanted.filter((position) => !claim.has(position)))
+  leaveToRecovery(wanted.filter((position) => !claim.has(position)))
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   let denied: Denied
   try {
@@ -95,7 +96,7 @@ export async function runRecords(
         // The record stays open. Its client is told that the outcome is unknown, and recovery finds it out.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
         settler.leave(position)
-        reply?.settle(position, part)
+        reply?.setPart(position, part)
         return
       }
       const followUp = { outcomesShown, clientWaits, receivedMs, nowMs: nowMs() }
@@ -117,7 +118,7 @@ export async function runRecords(
       context.predecessors.settled(batch, own)
     } else {
       const open = tasks.filter((task) => session.executingSince(task) !== undefined)
-      for (const task of open) leave([task.position], session.executingSince(task))
+      for (const task of open) leaveToRecovery([task.position], session.executingSince(task))
       const ended = tasks.filter((task) => !open.includes(task))
       await settleOutcomes(
         context,
@@ -130,7 +131,7 @@ export async function runRecords(
     // If this instance has the batch after all, recovery finds it.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // No other instance takes these records over while this instance lives.
-    leave(own)
+    leaveToRecovery(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
       'The outcome of the records could not be stored. They were sent and may have been applied. Resend the same batch to get the result.',
@@ -172,7 +173,7 @@ export function inOrder(positions: Iterable<number>): number[] {
  */
 function toTasks(
   context: WriteContext,
-  { batch, plan, after, mayHaveLeft, unknown, isChecked }: Run,
+  { batch, plan, after, mayBeApplied, unknown, isChecked }: Run,
   positions: readonly number[],
   claim: Claim,
   settler: Settler,
@@ -203,7 +204,7 @@ function toTasks(
       ready = all.then((waits) => !waits.includes(false))
     }
     last.set(key, { position, ready })
-    const first = readAll || mayHaveLeft(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
+    const first = readAll || mayBeApplied(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
     const isPast = !readAll && canNoLongerArrive(unknown?.get(position))
     tasks.push({ position, record, receivedMs: plan.markedMs, first, isPast, after: ready })
   }
@@ -238,7 +239,7 @@ function createSettler(
         group.map(({ settled }) => settled),
       )
       claim.release(group.map(({ settled }) => settled.position))
-      for (const { settled, part } of group) reply?.settle(settled.position, part)
+      for (const { settled, part } of group) reply?.setPart(settled.position, part)
       reply?.begin()
       for (const { settled } of group) successors.get(settled.position)?.(true)
     }
@@ -321,7 +322,7 @@ function answerDenial(
 ): void {
   const isOwn = denial instanceof AdapterError
   if (!isOwn) events.credentialsDenied({ status: denial.status, partner })
-  if (!reply.hasLeft()) throw isOwn ? denial : toDenialError(denial)
+  if (!reply.isStatusSent()) throw isOwn ? denial : toDenialError(denial)
   for (const task of tasks) {
     const { position, first } = task
     const planned = run.plan.records[position]
@@ -333,6 +334,6 @@ function answerDenial(
         ? mayBePosted
         : unsentOutcome(first, 'stopped')
     tally[outcome.kind] += 1
-    reply.settle(position, toReplyPart(planned, outcome, run.replyContext))
+    reply.setPart(position, toReplyPart(planned, outcome, run.replyContext))
   }
 }

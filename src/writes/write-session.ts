@@ -76,12 +76,12 @@ export function openWriteSession(
   /** A token may have expired early, so only V3's answer to the next token counts. */
   const ownDenial = (error: UpstreamError): AdapterError | undefined =>
     error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
-  const noteDenial = (error: UpstreamError): void => {
+  const onDenied = (error: UpstreamError): void => {
     if (!isDenial(error)) return
     isDenied = true
     if (error.status === 401 && renew === undefined) context.accepted.deny(authorisation)
   }
-  const noteAccepted = (): void => {
+  const onAccepted = (): void => {
     if (isAccepted) return
     isAccepted = true
     context.verdicts.accept(batch, authorisation.identity)
@@ -90,7 +90,7 @@ export function openWriteSession(
   const read = async (query: string, credentials: V3Credentials, leftMs: number): Promise<ReadOutcome> => {
     const outcome = await readPaced(context, { ...authorisation, credentials }, query, leftMs)
     if (outcome.kind === 'read') context.accepted.accept(authorisation)
-    else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) noteDenial(outcome.error)
+    else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) onDenied(outcome.error)
     return outcome
   }
   /** The records of a run that may have been sent before, perhaps in one `$batch` that is not over yet. */
@@ -201,14 +201,14 @@ export function openWriteSession(
         : notApplied('unavailable')
     }
     const { report, denial } = holdDenials((position, outcome) => {
-      if (outcome.kind === 'accepted') noteAccepted()
+      if (outcome.kind === 'accepted') onAccepted()
       else if (outcome.kind === 'refused') {
         // Once a record was accepted, nothing is sent again with another token.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
           onOutcome(position, notApplied('ownCredentials'))
           return
         }
-        noteDenial(outcome.error)
+        onDenied(outcome.error)
       }
       onOutcome(position, outcome)
     })
@@ -258,7 +258,7 @@ export function openWriteSession(
       }
       if (denial === undefined) return undefined
       const own = ownDenial(denial)
-      if (own === undefined) noteDenial(denial)
+      if (own === undefined) onDenied(denial)
       return own ?? denial
     },
     /** Resolves once nothing is sent any more, because newer records waited for these and their credentials were not accepted. */

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { searchOf } from '../../src/cli/learner-id.ts'
 import { type Journal, openInspector, openJournal } from '../../src/journal/index.ts'
-import { encodeKeptReply } from '../../src/writes/relayed-reply.ts'
+import { encodeStoredReply } from '../../src/writes/relayed-reply.ts'
 import { eachDatabase } from '../support/each-database.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
@@ -112,7 +112,7 @@ describe('the files of an SQLite journal', () => {
 describe('a batch that V2 served', () => {
   const none = new Uint8Array(0)
   const replyOf = (text: string, encoding?: string, encode = (body: Buffer) => body): string =>
-    encodeKeptReply({
+    encodeStoredReply({
       status: 200,
       reason: 'OK',
       fields: ['Content-Type', 'a/b', ...(encoding === undefined ? [] : ['Content-Encoding', encoding])],

@@ -56,7 +56,7 @@ describe('createBatchReply', () => {
         const { client, reply } = await openReply(order.length)
         for (const [step, index] of order.entries()) {
           if (step === begin) reply.begin()
-          reply.settle(index, part(index))
+          reply.setPart(index, part(index))
           if (step % 2 === 0) await turn()
         }
         await reply.end()
@@ -69,12 +69,12 @@ describe('createBatchReply', () => {
 
   it('sends nothing before it begins, so that the request may be answered otherwise', async () => {
     const { client, response, reply } = await openReply(2)
-    reply.settle(0, part(0))
+    reply.setPart(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()
     expect(response.headersSent).toBe(false)
     reply.begin()
     expect(await client.until('[0]')).not.toContain('[1]')
-    reply.settle(1, part(1))
+    reply.setPart(1, part(1))
     await reply.end()
     expect(await client.untilClosed()).toContain('[1]')
   })
@@ -84,7 +84,7 @@ describe('createBatchReply', () => {
     const { client, response, reply } = await openReply(records)
     client.socket.pause()
     reply.begin()
-    for (let n = 0; n < records; n += 1) reply.settle(n, { ...part(n), json: `["${'x'.repeat(10_000)}"]` })
+    for (let n = 0; n < records; n += 1) reply.setPart(n, { ...part(n), json: `["${'x'.repeat(10_000)}"]` })
     await reply.end()
     let most = 0
     for (let turns = 0; turns < 100; turns += 1) {
@@ -101,9 +101,9 @@ describe('createBatchReply', () => {
     reply.begin()
     client.socket.destroy()
     await once(response, 'close')
-    reply.settle(0, part(0))
+    reply.setPart(0, part(0))
     await turn()
-    reply.settle(1, part(1))
+    reply.setPart(1, part(1))
     await reply.end()
     expect(response.headersSent).toBe(false)
   })

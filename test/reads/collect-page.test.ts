@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { collectPage, type PageWish, readGivenRows, writeGivenRows } from '../../src/reads/collect-page.ts'
+import { collectPage, type PageRequest, readGivenRows, writeGivenRows } from '../../src/reads/collect-page.ts'
 import type { ReadPlan, ReadRow } from '../../src/translate/index.ts'
 import type { FlatReply } from '../../src/v2/index.ts'
 import { flatMark } from '../support/flat-mark.ts'
@@ -38,7 +38,7 @@ function pagesOf(windows: readonly string[][], narrowed = false) {
 const start = { window: 0, link: undefined, given: '' }
 /** Encodes the rows that the client already has. */
 const given = (ids: string): string => writeGivenRows(Array.from(ids, mark), [])
-const all: PageWish = { from: start, skip: 0, size: 1000, last: false, count: false }
+const all: PageRequest = { from: start, skip: 0, size: 1000, last: false, count: false }
 
 describe('collectPage', () => {
   const windows = [['a-b', '-', 'c'], ['-'], ['de-']]

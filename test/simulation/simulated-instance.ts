@@ -356,8 +356,8 @@ function tellParts(
       sent.hasLeft = true
       write()
     },
-    hasLeft: () => sent.hasLeft && next > 0,
-    settle: (position, part) => {
+    isStatusSent: () => sent.hasLeft && next > 0,
+    setPart: (position, part) => {
       if (!parts.has(position)) parts.set(position, part)
       if (sent.hasLeft) write()
     },
@@ -374,8 +374,8 @@ function tellParts(
 /** The reply to a single record: what its part would have been. */
 const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
   begin: () => undefined,
-  hasLeft: () => sent.hasLeft,
-  settle: (position, part) => {
+  isStatusSent: () => sent.hasLeft,
+  setPart: (position, part) => {
     if (sent.hasLeft) return
     sent.hasLeft = true
     listener.part(position, part)
@@ -388,9 +388,9 @@ const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply 
 
 /** The reply to a batch whose ids differ: 200, whatever becomes of its records. */
 const tellNothing = (listener: ReplyListener): Reply => ({
-  settle: () => undefined,
+  setPart: () => undefined,
   begin: () => undefined,
-  hasLeft: () => false,
+  isStatusSent: () => false,
   end: () => {
     listener.whole(200, '')
     return Promise.resolve()

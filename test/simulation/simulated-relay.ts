@@ -15,7 +15,7 @@ import type { StageEntry } from '../../src/rollout/decide.ts'
 import { createWholeReader, type OpenConnection } from '../../src/upstream/index.ts'
 import { decodeBatchReply, noBatchLimits, type PartReply } from '../../src/v2/index.ts'
 import type { WriteContext } from '../../src/writes/context.ts'
-import type { KeptReply } from '../../src/writes/reply.ts'
+import type { StoredReply } from '../../src/writes/reply.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 import type { BatchRequest, ReplyListener } from './simulated-instance.ts'
 import { SEND_FIELD } from './simulated-service.ts'
@@ -126,7 +126,7 @@ type WholeReply =
   { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
 
 /** Gives a client the reply that V2 gave when it served the batch. */
-export function tellKept({ status, fields, body }: KeptReply, listener: ReplyListener): void {
+export function tellKept({ status, fields, body }: StoredReply, listener: ReplyListener): void {
   const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
   tell('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
 }

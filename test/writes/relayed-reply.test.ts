@@ -3,7 +3,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 
 import { createSlicing } from '../../src/http/slices.ts'
-import { decodeKeptReply, outcomesOf, type RelayEnd } from '../../src/writes/relayed-reply.ts'
+import { decodeStoredReply, outcomesOf, type RelayEnd } from '../../src/writes/relayed-reply.ts'
 
 const replyOf = (statuses: readonly number[]): Buffer =>
   Buffer.from(
@@ -116,6 +116,6 @@ describe('the outcomes of a request to V2', () => {
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)
     expect(others.map(({ answer }) => answer)).toEqual([undefined, undefined])
-    expect(decodeKeptReply(first?.answer)).toEqual(end.kind === 'answered' ? end.reply : undefined)
+    expect(decodeStoredReply(first?.answer)).toEqual(end.kind === 'answered' ? end.reply : undefined)
   })
 })

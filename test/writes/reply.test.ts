@@ -6,7 +6,7 @@ import type { PartReply } from '../../src/v2/index.ts'
 import {
   isHeld,
   isRetryable,
-  mayHaveLeft,
+  mayBeApplied,
   type Reply,
   settleStored,
   tallyOf,
@@ -86,9 +86,9 @@ const storedRequest: StoredRequest = {
 
 /** Creates a reply that collects its parts. */
 const replyInto = (parts: PartReply[]): Reply => ({
-  settle: (_index, part) => parts.push(part),
+  setPart: (_index, part) => parts.push(part),
   begin: () => undefined,
-  hasLeft: () => false,
+  isStatusSent: () => false,
   end: () => Promise.resolve(),
 })
 
@@ -104,7 +104,7 @@ describe('a stored record', () => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
       held: isHeld(record),
-      left: mayHaveLeft(record),
+      left: mayBeApplied(record),
       retryable: isRetryable(record, plan),
       unseen: isRetryable(record, unseen),
     }).toEqual(expected)

@@ -109,7 +109,7 @@ describe('a denial after the status line was sent', () => {
       records: [plannedRecord(1)],
       post: () => ({ kind: 'refused', error: denied(403) }),
       run: { isNew: false, wasParked: () => wasParked },
-      hasLeft: true,
+      isStatusSent: true,
     })
     const { parts, settled } = await started.end()
     expect(parts).toEqual([[0, status]])
@@ -142,8 +142,8 @@ describe('a run with an unhandled failure', () => {
 
 describe('a run of one record', () => {
   /** Runs the record of learner 1, which may have been applied before, and returns its outcome. */
-  async function outcomeOf(own: StartedRun, mayHaveLeft = false) {
-    const run = { mayHaveLeft: () => mayHaveLeft, ...own.run }
+  async function outcomeOf(own: StartedRun, mayBeApplied = false) {
+    const run = { mayBeApplied: () => mayBeApplied, ...own.run }
     const { settled, posted } = await startRun({ records: [plannedRecord(1)], ...own, run }).end()
     const [one] = settled
     return { state: one?.state, reason: one?.reason, retry: one?.retry, posts: posted.length }
@@ -187,9 +187,9 @@ describe('a run of one record', () => {
     ],
     ['does not post a record sent before that V3 shows', acceptedReply, true, shown, 'confirmed', 0],
     ['posts a record sent before that V3 does not show', acceptedReply, true, absent, 'confirmed', 1],
-  ] as const)('product 3: %s', async (_what, outcome, mayHaveLeft, read, state, posts) => {
+  ] as const)('product 3: %s', async (_what, outcome, mayBeApplied, read, state, posts) => {
     const own = { post: () => outcome, reads: [read], partner }
-    expect(await outcomeOf(own, mayHaveLeft)).toMatchObject({ state, posts })
+    expect(await outcomeOf(own, mayBeApplied)).toMatchObject({ state, posts })
   })
 
   it.each([

@@ -47,7 +47,7 @@ export interface StartedRun {
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
   /** True if the status line of the reply was sent. Default false. */
-  readonly hasLeft?: boolean
+  readonly isStatusSent?: boolean
 }
 
 export const acceptedReply: PostOutcome = { kind: 'accepted', reply: { ExternalID: guid(5) } }
@@ -96,10 +96,10 @@ export function startRun(own: StartedRun) {
   })
   const session = openWriteSession(context, authorisation(own.partner), 7)
   const reply = {
-    settle: (position: number, { status }: { readonly status: number }) =>
+    setPart: (position: number, { status }: { readonly status: number }) =>
       void parts.push([position, status]),
     begin: () => undefined,
-    hasLeft: () => own.hasLeft === true,
+    isStatusSent: () => own.isStatusSent === true,
     end: () => Promise.resolve(),
   }
   const whole = runRecords(
@@ -112,7 +112,7 @@ export function startRun(own: StartedRun) {
       plan: planOf(records),
       positions: records.keys(),
       after: new Map(),
-      mayHaveLeft: () => false,
+      mayBeApplied: () => false,
       clientWaits: true,
       replyContext: { context: '', newId: () => guid(1), dataEnvelope: false },
       ...own.run,
