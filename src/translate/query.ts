@@ -57,8 +57,6 @@ export interface ReadPlanner {
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** These limits are far above the queries of real clients and far below those that take long. */
-const limits = { maxLength: 32_768, maxDepth: 100 }
 /** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
 const MAX_WINDOWS = 42
 
@@ -85,14 +83,14 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   }
   return {
     tokenOf: (rawQuery) => {
-      const { skiptoken, ...others } = parseQuery(rawQuery, limits)
+      const { skiptoken, ...others } = parseQuery(rawQuery)
       const [other] = Object.keys(others)
       if (skiptoken !== undefined && other !== undefined)
         throw new QueryError('A next link is followed as it is, without further options', 0, `$${other}`)
       return skiptoken
     },
     plan: (rawQuery, rules) => {
-      const options = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery)
       checkForm(options)
       const typed = check(options)
       if (options.filter === undefined) throw missingFilter()
@@ -107,16 +105,16 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
         narrowed: true,
       }
     },
-    formatOf: (rawQuery) => parseQuery(rawQuery, limits).format,
+    formatOf: (rawQuery) => parseQuery(rawQuery).format,
     selectOf: (rawQuery) => {
-      const options = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery)
       checkForm(options)
       refuseOptions(options, ofCollections)
       const typed = check(options)
       return typed.select
     },
     checkValue: (rawQuery) => {
-      const options = parseQuery(rawQuery, limits)
+      const options = parseQuery(rawQuery)
       checkForm(options)
       refuseOptions(options, [...ofCollections, 'select', 'expand'])
     },

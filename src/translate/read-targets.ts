@@ -12,8 +12,6 @@ import {
   writeEdmx,
 } from '../odata/index.ts'
 
-const keyLimits = { maxLength: 4_096, maxDepth: 20 }
-
 /** Returns true if the segment names one entity. `Set()` is the whole set, like `Set`. */
 export function hasKey(segment: string): boolean {
   return segment.includes('(') && !segment.endsWith('()')
@@ -28,7 +26,7 @@ export function readGuidKey(path: string): string | undefined {
   const at = segment.indexOf('(')
   if (at < 0) return undefined
   try {
-    const [part, ...others] = parseKey(segment.slice(at), keyLimits)
+    const [part, ...others] = parseKey(segment.slice(at))
     if (part === undefined || others.length > 0 || (part.name ?? 'ExternalID') !== 'ExternalID')
       return undefined
     const { value } = part
@@ -39,7 +37,6 @@ export function readGuidKey(path: string): string | undefined {
   }
 }
 
-const queryLimits = { maxLength: 32_768, maxDepth: 100 }
 const STATUSES = 'EnrolmentStatuses'
 
 /**
@@ -48,7 +45,7 @@ const STATUSES = 'EnrolmentStatuses'
  * with the option and the position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
-  const options = parseQuery(rawQuery, queryLimits)
+  const options = parseQuery(rawQuery)
   if (options.expand === undefined) return printQuery(options)
   return printQuery({ ...options, expand: options.expand.map(withStatuses) })
 }

@@ -98,7 +98,6 @@ export function checkExpression(
     kind: 'member',
     variable: 0,
     path: [],
-    nullable: false,
     type: index.valueType({ type: typeName, collection: false }),
     position: expression.position,
   }
@@ -304,7 +303,6 @@ function checkMember(from: MemberNode, name: string, position: number, scope: Sc
     kind: 'member',
     variable: from.variable,
     path: [...from.path, name],
-    nullable: from.nullable || member.nullable,
     type: scope.index.valueType(member),
     position: from.position,
   }
@@ -314,7 +312,7 @@ function checkMember(from: MemberNode, name: string, position: number, scope: Sc
 function itemOf(source: ItemSource, position: number): MemberNode {
   const { collection, variable } = source
   const type = { ...collection.type, collection: false }
-  return { kind: 'member', variable, path: [], nullable: collection.nullable, type, position }
+  return { kind: 'member', variable, path: [], type, position }
 }
 
 function checkItems(source: ItemSource, segment: FilterSegment, scope: Scope): ItemSource {

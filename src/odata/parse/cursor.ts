@@ -1,15 +1,10 @@
 import { QueryError } from '../query-error.ts'
 
-/** Bounds on one parse. Both are far above any query that a person or a client library writes. */
-export interface QueryLimits {
-  /** How deep parentheses, calls, operators and nested options may go, and how high a tree may grow. Default 100. */
-  readonly maxDepth?: number
-  /** Characters of decoded text. Default 65,536. */
-  readonly maxLength?: number
-}
-
-const defaultMaxDepth = 100
-const defaultMaxLength = 65_536
+// Both limits are far above the queries of real clients and far below those that take long.
+/** How deep parentheses, calls, operators and nested options may go, and how high a tree may grow. */
+const maxDepth = 100
+/** The maximum number of characters of decoded text. */
+const maxLength = 32_768
 
 // OData ABNF odataIdentifier: at most 128 characters, here with the Unicode classes that its note allows.
 const asciiName = /[A-Za-z_][A-Za-z0-9_]*/y
@@ -24,14 +19,11 @@ export class Cursor {
   readonly variables: string[] = []
   /** Height of the expression tree that was parsed last: 1 for a leaf. */
   height = 0
-  readonly #maxDepth: number
   #depth = 0
 
   /** Fails on text that is too long. */
-  constructor(text: string, limits: QueryLimits = {}) {
-    const maxLength = limits.maxLength ?? defaultMaxLength
+  constructor(text: string) {
     this.text = text
-    this.#maxDepth = limits.maxDepth ?? defaultMaxDepth
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 
@@ -106,7 +98,7 @@ export class Cursor {
 
   /** Runs `parse` one level deeper; fails beyond `maxDepth` before the call stack is at risk. */
   nested<T>(parse: () => T): T {
-    if (this.#depth >= this.#maxDepth) this.#failDeep(this.position)
+    if (this.#depth >= maxDepth) this.#failDeep(this.position)
     this.#depth += 1
     const result = parse()
     this.#depth -= 1
@@ -115,12 +107,12 @@ export class Cursor {
 
   /** Records a node above children of height `below`; fails where the tree becomes higher than `maxDepth`. */
   grow(below: number, position: number): void {
-    if (below >= this.#maxDepth) this.#failDeep(position)
+    if (below >= maxDepth) this.#failDeep(position)
     this.height = below + 1
   }
 
   #failDeep(position: number): never {
-    this.fail(`Nested more than ${this.#maxDepth} deep`, position)
+    this.fail(`Nested more than ${maxDepth} deep`, position)
   }
 
   /** Fails unless the text is used up, blanks at its end aside. */

@@ -1,18 +1,13 @@
 import type { ExpandItem, Expr, KeyPart, PathSegment, QueryOptions } from '../ast.ts'
 import { inOption, QueryError } from '../query-error.ts'
-import { Cursor, type QueryLimits } from './cursor.ts'
+import { Cursor } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
 /** Reads the whole of a text; `expected` names what may follow what was read. */
-function parseWhole<T>(
-  text: string,
-  limits: QueryLimits | undefined,
-  parse: (cursor: Cursor) => T,
-  expected: string,
-): T {
-  const cursor = new Cursor(text, limits)
+function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
+  const cursor = new Cursor(text)
   const value = parse(cursor)
   cursor.expectEnd(expected)
   return value
@@ -25,12 +20,12 @@ function parseWhole<T>(
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseFilter("Attendee/ExternalID eq 01234567-89ab-cdef-0123-456789abcdef and not (Present eq true)")
  */
-export function parseFilter(text: string, limits?: QueryLimits): Expr {
+export function parseFilter(text: string): Expr {
   const parse = (cursor: Cursor): Expr => {
     cursor.skipBlanks()
     return parseExpressionAt(cursor)
   }
-  return parseWhole(text, limits, parse, 'an operator or the end of the expression')
+  return parseWhole(text, parse, 'an operator or the end of the expression')
 }
 
 /**
@@ -39,8 +34,8 @@ export function parseFilter(text: string, limits?: QueryLimits): Expr {
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseExpand('Enrolments($expand=EnrolmentStatuses;$top=1),BoarderStatuses/$count')
  */
-export function parseExpand(text: string, limits?: QueryLimits): readonly ExpandItem[] {
-  return parseWhole(text, limits, parseExpandAt, '"," or the end')
+export function parseExpand(text: string): readonly ExpandItem[] {
+  return parseWhole(text, parseExpandAt, '"," or the end')
 }
 
 /**
@@ -51,9 +46,9 @@ export function parseExpand(text: string, limits?: QueryLimits): readonly Expand
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseResourcePath("LearnerGroups(ExternalID=…,GroupType=SIMS.GroupTypeEnum'YearGroup')/LearnerIdentifiers")
  */
-export function parseResourcePath(text: string, limits?: QueryLimits): readonly PathSegment[] {
+export function parseResourcePath(text: string): readonly PathSegment[] {
   const parse = (cursor: Cursor) => parseResourceSegments(cursor, parseExpressionAt)
-  return parseWhole(text, limits, parse, '"/" or the end of the path')
+  return parseWhole(text, parse, '"/" or the end of the path')
 }
 
 /**
@@ -63,9 +58,9 @@ export function parseResourcePath(text: string, limits?: QueryLimits): readonly 
  * @returns one part without a name, or one or more with names
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  */
-export function parseKey(text: string, limits?: QueryLimits): readonly KeyPart[] {
+export function parseKey(text: string): readonly KeyPart[] {
   const parse = (cursor: Cursor) => parseKeyAt(cursor, parseExpressionAt)
-  return parseWhole(text, limits, parse, 'the end of the key')
+  return parseWhole(text, parse, 'the end of the key')
 }
 
 /**
@@ -77,7 +72,7 @@ export function parseKey(text: string, limits?: QueryLimits): readonly KeyPart[]
  * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`; 0 where the option itself is the fault; in
  * the raw string, and without an option, for one that has no value or a faulty name
  */
-export function parseQuery(query: string, limits: QueryLimits = {}): QueryOptions {
+export function parseQuery(query: string): QueryOptions {
   const seen = new Set<string>()
   const aliases = new Map<string, Expr>()
   let options: QueryOptions = {}
@@ -106,19 +101,19 @@ export function parseQuery(query: string, limits: QueryLimits = {}): QueryOption
     if (system === undefined)
       aliases.set(
         name.slice(1),
-        inOption(name, () => parseFilter(value, limits)),
+        inOption(name, () => parseFilter(value)),
       )
-    else options = { ...options, ...inOption(shown, () => parseSystemOption(system, value, limits)) }
+    else options = { ...options, ...inOption(shown, () => parseSystemOption(system, value)) }
   }
   return aliases.size > 0 ? { ...options, aliases } : options
 }
 
-function parseSystemOption(option: SystemOption, text: string, limits: QueryLimits): QueryOptions {
+function parseSystemOption(option: SystemOption, text: string): QueryOptions {
   const parse = (cursor: Cursor): QueryOptions => {
     if (option !== 'skiptoken') cursor.skipBlanks()
     return parseOptionAt(cursor, option)
   }
-  return parseWhole(text, limits, parse, 'the end of the option')
+  return parseWhole(text, parse, 'the end of the option')
 }
 
 type Fail = (message: string, at: number) => never

@@ -21,8 +21,6 @@ export interface MemberNode extends Typed {
   readonly variable: number
   /** Empty for the variable itself. */
   readonly path: readonly string[]
-  /** False only where every step is declared non-nullable. */
-  readonly nullable: boolean
 }
 
 export type Comparison = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'

@@ -41,15 +41,12 @@ export interface CompiledQuery {
   readonly count: boolean
 }
 
-/** Limits far above those of real clients and far below those that take time. */
-const limits = { maxLength: 32_768, maxDepth: 100 }
-
 /**
  * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.
  * Errors: `QueryError` with the position for faulty or unsupported syntax.
  */
 export function readQuery(query: string): QueryOptions {
-  const options = parseQuery(query, limits)
+  const options = parseQuery(query)
   if (options.format !== undefined && !/^(json$|application\/json)/i.test(options.format))
     throw new QueryError('Only JSON is offered', 0, '$format')
   return options

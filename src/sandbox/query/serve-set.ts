@@ -23,8 +23,6 @@ interface Resource {
   readonly isRaw: boolean
 }
 
-const limits = { maxLength: 4096, maxDepth: 20 }
-
 /**
  * Reads a resource path (OData URL conventions 4): `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`,
  * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
@@ -37,7 +35,7 @@ export function readResource(segments: readonly string[]): Resource | undefined 
     const [set = '', ...below] = isRaw ? segments.slice(0, -1) : segments
     // Clients of .NET write `Set()` for the set.
     const path = [set.replace(/\(\)$/, ''), ...below]
-    const [first, second, ...rest] = parseResourcePath(path.join('/'), limits)
+    const [first, second, ...rest] = parseResourcePath(path.join('/'))
     if (first?.kind !== 'property') return undefined
     if (second?.kind === 'key') return { set: first.name, key: second.parts, rest, isRaw }
     return { set: first.name, key: undefined, rest: second === undefined ? [] : [second, ...rest], isRaw }

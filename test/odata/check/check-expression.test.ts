@@ -16,7 +16,7 @@ describe('checkFilter', () => {
       ...{ position, type: { family, name, collection: false } },
       ...members,
     })
-    const member = (...path: string[]) => ({ kind: 'member', variable: 0, path, nullable: true })
+    const member = (...path: string[]) => ({ kind: 'member', variable: 0, path })
     const constant = (value: unknown) => ({ kind: 'constant', value })
     const boolean = (position: number, members: object) => node(position, 'boolean', 'Edm.Boolean', members)
     const left = node(0, 'guid', 'Edm.Guid', member('Owner', 'ExternalID'))

@@ -80,8 +80,8 @@ describe('parseExpand', () => {
     expect(faultOf(() => parseExpand(text))).toEqual({ message, position })
   })
 
-  test('refuses items nested 10,000 deep', () => {
-    expect(faultOf(() => parseExpand('A($expand='.repeat(10_000), { maxLength: 200_000 }))).toEqual({
+  test('refuses items nested 2,000 deep', () => {
+    expect(faultOf(() => parseExpand('A($expand='.repeat(2_000)))).toEqual({
       message: 'Nested more than 100 deep',
       position: 1001,
     })
