@@ -47,17 +47,7 @@ const allowed = {
     'npm:express',
     'npm:http-proxy-middleware',
   ],
-  sandbox: [
-    'odata',
-    'model',
-    'http',
-    'v2',
-    'config',
-    'errors',
-    'npm:express',
-    'npm:zod',
-    'npm:@faker-js/faker',
-  ],
+  sandbox: ['odata', 'model', 'http', 'v2', 'config', 'errors', 'npm:express', 'npm:zod'],
   compare: [
     'writes',
     'reads',

@@ -1,7 +1,7 @@
 export { type App, type AppOverrides, createApp } from './app.ts'
 export type { Reload } from './app/reload.ts'
 export { type Config, type ConfigChanges, parseConfig } from './config/index.ts'
-export { createSandbox, type Sandbox, type SandboxHooks, type SandboxOptions } from './sandbox/index.ts'
+export { createSandbox, type Sandbox, type SandboxOptions } from './sandbox/index.ts'
 export { AdapterError, type ErrorCode, type ErrorDetail, type ErrorLocation } from './errors.ts'
 export { type Batch, type BatchPart, type BatchLimits, createBatchEncoder, decodeBatch } from './v2/index.ts'
 export { type RecordMapping, toFlatReply, toV3Record } from './translate/index.ts'

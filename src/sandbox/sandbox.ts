@@ -43,14 +43,6 @@ export interface Sandbox {
   close(): Promise<void>
 }
 
-/** The callbacks of a sandbox. */
-export interface SandboxHooks {
-  /** The share of the school that is built, 0 to 1; called where the database is new or has registers to fill in. */
-  readonly onProgress?: (share: number) => void
-  /** A fault of the sandbox itself, which its client reads as status 500. */
-  readonly onError?: (error: unknown) => void
-}
-
 /**
  * Creates the stand-in service of service.md: strict, seeded, in one process, on one SQLite store. Key `sandbox` with
  * bearer `sandbox` is always accepted.
@@ -65,9 +57,14 @@ export interface SandboxHooks {
  * `v2Port` (0: any free one) gives the V2 face a port of its own, which the first port then does not serve, with faults of its own; `v2`
  * { keys, tokens, callsPerSecond } is its gateway: keys and tokens default to those above.
  *
+ * `onProgress` gets the share of the school that is built, 0 to 1, where the database is new or has registers to fill in.
+ *
  * Errors: `ADP_USAGE` for wrong options, and for a database file that cannot be opened or has other content.
  */
-export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks = {}): Sandbox {
+export function createSandbox(
+  options: SandboxOptions = {},
+  onProgress: (share: number) => void = () => undefined,
+): Sandbox {
   const settings = readOptions(options)
   let fixedMs = settings.now === undefined ? undefined : Date.parse(settings.now)
   const now = (): number => fixedMs ?? Date.now()
@@ -81,7 +78,7 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
       fixedMs = undefined
     },
   }
-  const school = openSchool(settings, now, hooks.onProgress ?? (() => undefined))
+  const school = openSchool(settings, now, onProgress)
   const { seed, maxBodyBytes, host, port, v2Port } = settings
   const service = createService(school)
   const { valueRules, legacyForm, differences } = school
@@ -113,7 +110,6 @@ export function createSandbox(options: SandboxOptions = {}, hooks: SandboxHooks 
         ...{ ...gateway, faults, maxBodyBytes },
         service: service({ serves, disturb: faults.strikeInside }),
         control: createControlRoutes({ school, settings, reset }),
-        onError: hooks.onError ?? (() => undefined),
       },
       { host, ...address },
     )

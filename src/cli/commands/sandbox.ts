@@ -60,7 +60,7 @@ type SandboxFlags = SandboxOptions & { readonly options?: string }
 async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
   // The file is validated on its own first: a flag must not hide a faulty value.
   const values = path === undefined ? {} : await loadValues(path, sandboxFileSchema)
-  const sandbox = createSandbox(withDefaults({ ...values, ...flags }), { onProgress: showBuilding() })
+  const sandbox = createSandbox(withDefaults({ ...values, ...flags }), showBuilding())
   await runUntilStopped(async (onClose) => {
     onClose(() => sandbox.close())
     const { url, v2Url } = await sandbox.listen()

@@ -45,7 +45,7 @@ interface Scope {
   /** Lambda variables numbered and aliases used so far; shared by all scopes of one check. */
   readonly used: { variables: number; aliases: number }
   /** Milliseconds since 1970 for `now()`. */
-  readonly now: number | undefined
+  readonly now: number
 }
 
 /** The constant null. */
@@ -77,8 +77,8 @@ const maxAliasUses = 100
 export interface CheckSettings {
   /** Values of parameter aliases, by name without the `@`. Default: none. */
   readonly aliases?: ReadonlyMap<string, Expr>
-  /** The value of `now()`, milliseconds since 1970. Default: a query with `now()` is refused. */
-  readonly now?: number
+  /** The value of `now()`, milliseconds since 1970. */
+  readonly now: number
 }
 
 /**
@@ -92,7 +92,7 @@ export function checkExpression(
   expression: Expr,
   typeName: string,
   index: ModelIndex,
-  settings: CheckSettings = {},
+  settings: CheckSettings,
 ): TypedExpr {
   const it: MemberNode = {
     kind: 'member',
@@ -118,7 +118,7 @@ export function checkFilter(
   filter: Expr,
   typeName: string,
   index: ModelIndex,
-  settings: CheckSettings = {},
+  settings: CheckSettings,
 ): TypedExpr {
   return requireBoolean(checkExpression(filter, typeName, index, settings))
 }

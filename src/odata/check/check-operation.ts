@@ -3,7 +3,6 @@ import { QueryError } from '../query-error.ts'
 import type { EnumTypeInfo, ModelIndex } from '../typed/model-index.ts'
 import {
   type Family,
-  type Instant,
   isInteger,
   booleanType,
   describeType,
@@ -203,15 +202,16 @@ const signatures: Readonly<Record<string, Signature>> = {
   ceiling: onNumber,
 }
 
-function checkPointInTime({ name, position }: CallExpr, now: number | undefined): ConstantNode | undefined {
-  const constant = (value: Instant | undefined): ConstantNode => {
-    if (value === undefined) throw new QueryError('now() is not available here', position)
-    return { kind: 'constant', value, type: primitive('Edm.DateTimeOffset'), position }
-  }
-  if (name === 'mindatetime') return constant(parseInstant('0001-01-01T00:00:00Z'))
-  if (name === 'maxdatetime') return constant(parseInstant('9999-12-31T23:59:59.999Z'))
-  if (name !== 'now') return undefined
-  return constant(now === undefined ? undefined : { ms: now, offsetMinutes: 0 })
+function checkPointInTime({ name, position }: CallExpr, now: number): ConstantNode | undefined {
+  const constant = (ms: number): ConstantNode => ({
+    kind: 'constant',
+    value: { ms, offsetMinutes: 0 },
+    type: primitive('Edm.DateTimeOffset'),
+    position,
+  })
+  if (name === 'mindatetime') return constant(Date.parse('0001-01-01T00:00:00Z'))
+  if (name === 'maxdatetime') return constant(Date.parse('9999-12-31T23:59:59.999Z'))
+  return name === 'now' ? constant(now) : undefined
 }
 
 function checkArgument(name: string, argument: TypedExpr, families: readonly Family[]): void {
@@ -223,7 +223,7 @@ function checkArgument(name: string, argument: TypedExpr, families: readonly Fam
 }
 
 /** A call of a built-in function with checked arguments of types that it takes. */
-export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: number | undefined): TypedExpr {
+export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: number): TypedExpr {
   const { name, position } = call
   const pointInTime = checkPointInTime(call, now)
   if (pointInTime !== undefined) return pointInTime

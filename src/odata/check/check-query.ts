@@ -55,7 +55,7 @@ export function checkQuery(
   options: QueryOptions,
   typeName: string,
   index: ModelIndex,
-  settings: CheckSettings = {},
+  settings: CheckSettings,
 ): TypedQuery {
   return checkOptions(options, index.structured(typeName), index, settings)
 }

@@ -23,8 +23,6 @@ export interface PortParts {
   readonly control: express.Router
   readonly maxBodyBytes: number
   readonly faults: FaultPlan
-  /** Called with internal errors of the sandbox; the client only gets a 500. */
-  readonly onError: (error: unknown) => void
 }
 
 const maxFormBytes = 16_384
@@ -48,17 +46,13 @@ function createApp(parts: PortParts): Express {
   // Express knows an error handler by its four parameters.
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) next(error)
-    else sendReply(response, replyTo(error, parts.onError))
+    else sendReply(response, replyTo(error))
   })
   return app
 }
 
-/** The reply to an error; internal errors are reported as well. */
-function replyTo(error: unknown, onError: PortParts['onError']): Reply {
-  if (error instanceof AdapterError) return faultReply(error)
-  onError(error)
-  return internalError
-}
+/** Returns the reply to an error; an unexpected one is a fault of the sandbox itself. */
+const replyTo = (error: unknown): Reply => (error instanceof AdapterError ? faultReply(error) : internalError)
 
 async function serve(parts: PortParts, request: Request, response: Response): Promise<void> {
   const admission = parts.admit({
@@ -121,7 +115,7 @@ async function answer(
     })
     return await parts.service({ ...addressOf(request), body, principal, asOf, paceMs })
   } catch (error) {
-    return replyTo(error, parts.onError)
+    return replyTo(error)
   }
 }
 

@@ -6,7 +6,7 @@ import { QueryError } from '../../../src/odata/query-error.ts'
 import type { Selection } from '../../../src/odata/typed/typed-ast.ts'
 import { sampleIndex } from '../sample-model.ts'
 
-const check = (query: string) => checkQuery(parseQuery(query), 'Sample.Thing', sampleIndex)
+const check = (query: string) => checkQuery(parseQuery(query), 'Sample.Thing', sampleIndex, { now: 0 })
 
 describe('checkQuery', () => {
   test('checks every level', () => {

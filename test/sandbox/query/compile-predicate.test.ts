@@ -29,7 +29,7 @@ const thing = {
 }
 
 const holds = (filter: string, entity: unknown = thing): boolean =>
-  compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex), sampleIndex, {
+  compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex, { now: 0 }), sampleIndex, {
     left: 1_000,
   })(entity)
 
@@ -40,7 +40,11 @@ describe('compilePredicate', () => {
     ['Tags/any()', 1, 0],
   ])('%s visits %i items and no more than its budget', (filter, visits, position) => {
     const compile = (left: number) =>
-      compilePredicate(checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex), sampleIndex, { left })
+      compilePredicate(
+        checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex, { now: 0 }),
+        sampleIndex,
+        { left },
+      )
     expect(() => compile(visits)(thing)).not.toThrow()
     expect(() => compile(visits - 1)(thing)).toThrow(expect.objectContaining({ code: 'ADP_QUERY', position }))
   })
@@ -140,7 +144,9 @@ describe('compilePredicate', () => {
 
 describe('compileComparator', () => {
   const sort = (orderby: string, rows: readonly unknown[]): unknown[] => {
-    const items = checkQuery(parseQuery(`$orderby=${orderby}`), 'Sample.Thing', sampleIndex).orderby
+    const items = checkQuery(parseQuery(`$orderby=${orderby}`), 'Sample.Thing', sampleIndex, {
+      now: 0,
+    }).orderby
     return [...rows].sort(compileComparator(items, sampleIndex, { left: 0 }))
   }
 
