@@ -258,7 +258,7 @@ describe('a configuration that is refused', () => {
           message: 'Invalid input: expected number, received string',
         },
         {
-          code: 'invalid_type',
+          code: 'custom',
           target: 'partners[0].v3.subscriptionKey',
           message: 'must be { env: NAME } or { file: path }, never the value itself',
         },
