@@ -20,12 +20,13 @@ import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/live/exchange.ts'
 import type { Config } from './config/index.ts'
 import { createAddressList } from './http/address.ts'
+import { createHeartbeat } from './heartbeat.ts'
 import { createFailureScope } from './http/failure-scope.ts'
 import { startListening, stopServing } from './http/server.ts'
 import { createSlicing } from './http/slices.ts'
 import { createSlowClients, usualPace } from './http/slow-clients.ts'
 import { type Journal, LEASE_MS, openJournalLater } from './journal/index.ts'
-import { createEvents, type Events } from './observability/events.ts'
+import { createEvents } from './observability/events.ts'
 import { createLogger, type Logger } from './observability/logger.ts'
 import {
   createMetrics,
@@ -148,7 +149,9 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         await close()
         throw cause
       })
-      for (const work of [recovery, keeper, guards, parts.evidence, parts.seen, console]) work?.start()
+      recovery.start()
+      for (const work of [keeper, guards, parts.evidence, parts.seen, console])
+        parts.heartbeat.add(...(work?.duties ?? []))
       ready = true
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
       events.started({ url })
@@ -182,12 +185,13 @@ function compose(config: Config, overrides: AppOverrides) {
     createEvents(logger, metrics.instruments, tracing?.note),
     backgroundClock,
   )
+  const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
   // A journal that a caller opens is not known to have these stores.
   const stores =
     config.journal.url === 'none' || overrides.openJournal !== undefined ? undefined : createSharedStores()
-  const { evidence, seen } = createObservation(stores, metrics, events)
+  const { evidence, seen } = createObservation(stores, metrics)
   const rateLimits = createRateLimits(
     systemClock,
     (priority, admission) =>
@@ -291,7 +295,7 @@ function compose(config: Config, overrides: AppOverrides) {
   return {
     ...{ config, nowMs, metrics, events, partners, registry, rateLimits, pace },
     leaseMs: overrides.leaseMs ?? LEASE_MS,
-    ...{ stores, evidence, seen, background, exchange, reads },
+    ...{ stores, evidence, seen, heartbeat, background, exchange, reads },
     upstreams: [relays, v2Reader, passThrough, client, reader],
     resize: (next: Config) => {
       batchLimits = batchLimitsOf(next)
@@ -301,29 +305,16 @@ function compose(config: Config, overrides: AppOverrides) {
 }
 
 /** Creates what keeps writes and comparisons for the advice on the next stage; nothing is kept without stores. */
-function createObservation(stores: SharedStores | undefined, metrics: Metrics, events: Events) {
+function createObservation(stores: SharedStores | undefined, metrics: Metrics) {
   if (stores === undefined) return { evidence: undefined, seen: noSeen }
-  const evidence = createEvidenceKeeper({
-    store: stores.evidence,
-    clock: backgroundClock,
-    onFailure: (partner, code) => events.evidenceNotKept({ partner, code }),
-    onKept: metrics.evidenceKept,
-  })
-  const seen = createLiveSeen({
-    evidence,
-    store: stores.rollout,
-    clock: backgroundClock,
-    onFailure: (partner, code) => events.seenNotKept({ partner, code }),
-  })
-  return { evidence, seen }
+  const evidence = createEvidenceKeeper({ store: stores.evidence, onKept: metrics.evidenceKept })
+  return { evidence, seen: createLiveSeen({ evidence, store: stores.rollout }) }
 }
 
 /** Opens the journal, and composes what needs it: stages, recovery and the server. */
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
-  const openNow =
-    overrides.openJournal ??
-    (() => openConfiguredJournal(config, parts.leaseMs, events, parts.stores, overrides.tracing?.commit))
+  const openNow = overrides.openJournal ?? (() => openConfiguredJournal(parts, overrides.tracing?.commit))
   // What V2 serves needs no journal.
   const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
@@ -332,7 +323,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   const journal = console?.observe(opened) ?? opened
   addJournalGauges(metrics, journal, systemClock)
   const { stages, guards } = openStages(parts, journal)
-  const keeper = createEchoKeeper(exchange.echoes, journal, config.upstreams.v3.baseUrl, systemClock)
+  const keeper = createEchoKeeper(exchange.echoes, journal, config.upstreams.v3.baseUrl)
   await keeper.load()
   const context = {
     ...exchange,
@@ -403,7 +394,6 @@ function openStages(parts: Parts, journal: Journal) {
   addStageGauges(metrics, stages)
   const guards = createLiveGuards({
     store: stores.rollout,
-    clock: backgroundClock,
     nowMs,
     actOf: (id) => registry.of(id)?.guard ?? 'back',
     events,
@@ -423,13 +413,10 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
       onExpired: () => events.drainExpired({ requests: exchange.inFlight.count() }),
     })
     await own.recovery.stop()
-    await own.keeper.stop()
     await background.close()
-    await own.guards.stop()
-    await parts.seen.stop()
-    await parts.evidence?.stop()
+    await parts.heartbeat.stop()
     await own.stages?.stop()
-    await own.console?.stop()
+    await own.console?.data.close()
   }
   await Promise.all([background, ...parts.upstreams].map((one) => one.close()))
   await own?.journal.close()

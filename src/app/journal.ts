@@ -1,6 +1,6 @@
-import { type Clock, createPeriodicTask } from '../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
+import type { Duty, Heartbeat } from '../heartbeat.ts'
 import {
   createNoJournal,
   type DurableJournal,
@@ -20,12 +20,17 @@ import { markFileOf } from './stages.ts'
 
 /** Opens the journal that the configuration names, and the stores that instances share in it. Errors: those of `openJournal`. */
 export async function openConfiguredJournal(
-  { journal: config }: Pick<Config, 'journal'>,
-  leaseMs: number,
-  events: Events,
-  stores: Pick<SharedStores, 'use'> | undefined,
+  parts: {
+    readonly config: Pick<Config, 'journal'>
+    readonly leaseMs: number
+    readonly heartbeat: Pick<Heartbeat, 'add'>
+    readonly events: Events
+    readonly stores: Pick<SharedStores, 'use'> | undefined
+  },
   trace?: JournalOptions['trace'],
 ): Promise<Journal> {
+  const { leaseMs, heartbeat, events, stores } = parts
+  const config = parts.config.journal
   const url = journalUrlOf(config)
   if (url === 'none') return createNoJournal()
   const { replayForMs, keepRecordsMs } = config
@@ -45,6 +50,7 @@ export async function openConfiguredJournal(
     },
   })
   stores?.use(journal)
+  heartbeat.add(...journal.duties)
   return journal
 }
 
@@ -104,7 +110,6 @@ export function createSharedStores() {
 const SAVE_EVERY_MS = 5_000
 /** Number of saves between two loads of the profile, which other instances change, too. */
 const LOAD_EVERY = 12
-const SAVE_STOP_MS = 5_000
 
 /**
  * Creates what keeps the profile of a service in the journal: it saves and loads from time to time, and saves the changes at its end. It never
@@ -114,7 +119,6 @@ export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,
   baseUrl: URL,
-  clock: Clock,
 ) {
   const name = `echo profile of ${baseUrl.origin}${baseUrl.pathname}`
   let kept = echoes.profile()
@@ -128,16 +132,12 @@ export function createEchoKeeper(
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }
-  // The journal reports its own failures; unsaved changes are saved the next time.
+  /** Loads the profile where the journal can be read. */
   const load = (): Promise<void> => synchronise().catch(() => undefined)
-  const task = createPeriodicTask({
-    clock,
-    everyMs: SAVE_EVERY_MS,
-    stopMs: SAVE_STOP_MS,
-    act: async ({ isLast }) => {
-      rounds += 1
-      if (echoes.profile() !== kept || (!isLast && rounds % LOAD_EVERY === 0)) await load()
-    },
-  })
-  return { ...task, load }
+  const act = async (): Promise<void> => {
+    rounds += 1
+    if (echoes.profile() !== kept || rounds % LOAD_EVERY === 0) await synchronise()
+  }
+  const duties: readonly Duty[] = [{ name: 'echo profile', everyMs: SAVE_EVERY_MS, atStop: true, act }]
+  return { duties, load }
 }

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 
-import { backgroundClock, createPeriodicTask, type WallClock } from '../clock.ts'
+import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
+import type { Duty } from '../heartbeat.ts'
 import { ageingStepMs, openAgeing } from './retention.ts'
 import { createAvailability } from './availability.ts'
 import { type CommitGate, type Committed, createGroupCommit, type Operation } from './group-commit.ts'
@@ -74,6 +75,8 @@ export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
   /** For what else is kept in its database. */
   readonly database: JournalDatabase
+  /** Deletes what is past its time, and notes how old the journal is. */
+  readonly duties: readonly Duty[]
 }
 
 /** Other settles go between those of a large batch: what it has settled so far stays so, whatever becomes of the rest. */
@@ -85,7 +88,6 @@ const TIMEOUT_MS = 5_000
 /** The usual length of a lease. */
 export const LEASE_MS = 10_000
 /** How long the end of the journal waits for what it does from time to time. */
-const STOP_MS = 5_000
 
 /** The prefix of the adapter's notes in `journal_meta`, apart from what the journal itself keeps there. */
 const NOTE = 'note: '
@@ -208,26 +210,13 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
-  const purging = createPeriodicTask({
-    clock,
-    everyMs: HOUR_MS,
-    stopMs: STOP_MS,
-    act: async ({ isLast }) => {
-      if (isLast) return
-      const periods = { replayForMs, keepRecordsMs }
-      await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs())).catch(() => undefined)
-      await ask(() => kept.refresh()).catch(() => undefined)
-    },
-  })
+  const purgeOld = async (): Promise<void> => {
+    const periods = { replayForMs, keepRecordsMs }
+    await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs()))
+    await ask(() => kept.refresh())
+  }
   // What is not noted makes the journal younger, and batches are recognised for longer.
-  const aging = createPeriodicTask({
-    clock,
-    everyMs: ageingStepMs(replayForMs),
-    stopMs: STOP_MS,
-    act: () => ask(() => ageing.note()).catch(() => undefined),
-  })
-  purging.start()
-  aging.start()
+  const noteAge = (): Promise<void> => ask(() => ageing.note())
   /** Batches whose replies were written out since the last note. */
   let answered: number[] = []
   let cancelNote: (() => void) | undefined
@@ -243,13 +232,17 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const close = async (): Promise<void> => {
     noteAnswered()
     await group.idle()
-    await Promise.all([purging.stop(), aging.stop()])
+    await noteAge().catch(() => undefined)
     await lease.end().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
     await store.close()
   }
   return {
     durable: true,
     linkSecret,
+    duties: [
+      { name: 'journal purge', everyMs: HOUR_MS, act: purgeOld },
+      { name: 'journal age', everyMs: ageingStepMs(replayForMs), act: noteAge },
+    ],
     get readBackUntilMs() {
       return ageing.ageMs() >= readBackUntilAgeMs ? readBackUntilMs : Infinity
     },

@@ -257,16 +257,12 @@ export function createEvents(
     guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, and are set to warn: once for each stage and share. */
     guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards would have taken a partner back and only warned.', { partner })), // prettier-ignore
-    /** The evidence about a partner cannot be read or kept: its guards do nothing until it can. */
-    guardsFailed: event<OfPartner & { readonly code: string }>('error', 'guards failed', counter('stage_guard_failures_total', 'Times that the evidence of guards could not be read or kept.', { partner })), // prettier-ignore
-    /** What was seen of a partner cannot be kept: the advice on its next step lacks it. */
-    seenNotKept: event<OfPartner & { readonly code: string }>('warn', 'writes seen cannot be kept'),
     /** The console's data cannot be read or written: its pages are out of date until they can. */
     consoleFailed: plain('warn', 'console data unavailable'),
-    /** What comparison found cannot be kept as evidence; it counts as not compared. Partner empty: keys past their time cannot be destroyed. */
-    evidenceNotKept: event<OfPartner & { readonly code: string }>('warn', 'evidence cannot be kept'),
 
     // The process
+    /** Periodic work fails: at the first of several failures in a row. What it should have kept may be lost, and its next turn takes place all the same. */
+    workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
     /** An unexpected error: its class and stack, which hold no data, but not its message. */
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
     /** The drain time was over at shutdown; `requests` connections were closed before their replies were read. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 
 import { createEchoKeeper } from '../../src/app/journal.ts'
-import { systemClock } from '../../src/clock.ts'
 import { createNoJournal } from '../../src/journal/index.ts'
 import { freshProfile } from '../../src/translate/index.ts'
 import { createEchoLearning } from '../../src/writes/context.ts'
 import { guid } from '../support/batch-request.ts'
+import { startDuties } from '../support/start-duties.ts'
 import { nestedRecord } from '../writes/planned-record.ts'
 
 const nowMs = Date.parse('2026-06-10T11:00:00Z')
@@ -22,7 +22,7 @@ function startInstance(notes: Map<string, string>) {
     },
   }
   const echoes = createEchoLearning(() => nowMs)
-  return { echoes, keeper: createEchoKeeper(echoes, journal, baseUrl, systemClock) }
+  return { echoes, keeper: createEchoKeeper(echoes, journal, baseUrl) }
 }
 
 describe('createEchoKeeper', () => {
@@ -32,7 +32,7 @@ describe('createEchoKeeper', () => {
     await one.keeper.load()
     const reply = { ExternalID: guid(7), RecordedOn: '2026-06-10T10:30:00.5Z' }
     one.echoes.accepted(nestedRecord(1), true, reply)
-    await one.keeper.stop()
+    await startDuties(one.keeper.duties).stop()
     const next = startInstance(notes)
     await next.keeper.load()
     expect(next.echoes.profile()).toEqual(one.echoes.profile())
@@ -49,9 +49,7 @@ describe('createEchoKeeper', () => {
       echoes,
       { readNote: () => Promise.reject(new Error('no')), writeNote: () => Promise.resolve() },
       baseUrl,
-      systemClock,
     )
     await broken.load()
-    await broken.stop()
   })
 })

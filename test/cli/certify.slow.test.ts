@@ -9,7 +9,7 @@ import { createEvidenceKeeper } from '../../src/rollout/evidence/keep-evidence.t
 import { differing, exchangeOf, keepExchange, recordOf } from '../compare/evidence/exchanges.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { changeTo, goForward, run, serve, type Serving, shadow } from '../rollout/store/open-stores.ts'
-import { createManualClock } from '../support/manual-clock.ts'
+import { startDuties } from '../support/start-duties.ts'
 import { rolloutFile } from './rollout-file.ts'
 import { runCommand } from './run-command.ts'
 
@@ -35,8 +35,6 @@ async function prepare(): Promise<Prepared> {
   await goForward(serving, changeTo(shadow, { by: 'ada', reason: 'begin' }))
   const live = createEvidenceKeeper({
     store: createEvidenceStore(serving.journal.database),
-    clock: createManualClock(),
-    onFailure: (partner, code) => expect.fail(`${partner} ${code}`),
     onKept: () => undefined,
   })
   for (let school = 0; school < 10; school += 1) {
@@ -50,7 +48,9 @@ async function prepare(): Promise<Prepared> {
     )
     keepExchange(live, exchangeOf(records, { revision: 1, unit: `MARKER-${school}` }))
   }
-  await live.stop()
+  const { stop, failures } = startDuties(live.duties)
+  await stop()
+  expect(failures).toEqual([])
   const rollout = (...args: string[]) =>
     runCommand(['rollout', ...args, '--config', config], { ACME_KEY: 'MARKER-key' })
   let files = 0

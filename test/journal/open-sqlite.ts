@@ -9,6 +9,7 @@ import { type JournalOptions, openJournalOn } from '../../src/journal/sql-journa
 import { openStore } from '../../src/journal/open-store.ts'
 import type { Group, Store } from '../../src/journal/store.ts'
 import { createManualClock } from '../support/manual-clock.ts'
+import { startDuties } from '../support/start-duties.ts'
 import { START_MS } from './batches.ts'
 
 /** A folder of the test's own, removed at its end. */
@@ -42,6 +43,7 @@ export async function openSqlite(
     },
   }
   const journal = await openJournalOn(counting, options)
+  if (clock !== undefined) startDuties(journal.duties, clock)
   onTestFinished(() => journal.close())
   return { journal, store, groups }
 }

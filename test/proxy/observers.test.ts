@@ -25,8 +25,7 @@ async function counted(
   const windows = createTrialWindows()
   const guards = {
     begin: (write: Parameters<typeof windows.begin>[0]) => windows.begin(write),
-    start: () => undefined,
-    stop: () => Promise.resolve(),
+    duties: [],
   }
   const entry = { side: 'v3', stage: 'canary', revision: 1 } as const
   const request = Object.assign(incomingMessage({ headers }), { complete: !('x-broken' in headers) })
@@ -185,8 +184,7 @@ describe('the trial of a write', () => {
     }
     const guards = {
       begin: () => undefined,
-      start: () => undefined,
-      stop: () => Promise.resolve(),
+      duties: [],
     }
     const entry = { side: 'v2', stage: 'canary', revision: 1 } as const
     const client = { partner: { id: 'acme' } }

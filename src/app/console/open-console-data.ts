@@ -1,9 +1,10 @@
-import { type Clock, createPeriodicTask } from '../../clock.ts'
+import type { Clock } from '../../clock.ts'
 import { acceptsPlaintext, type Config, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { createFigureDeltas } from '../../console/data/figures.ts'
 import type { ConsoleData } from '../../console/data/port.ts'
 import { createStepQueue, observeJournal } from '../../console/data/steps.ts'
 import { AdapterError } from '../../errors.ts'
+import type { Duty } from '../../heartbeat.ts'
 import { type Journal, type JournalInspector, openInspector } from '../../journal/index.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { endThread, startThread, type Thread } from '../remote-calls.ts'
@@ -98,42 +99,26 @@ export function openInstanceConsole(
 ) {
   const data = openConsoleData(options)
   if (data === undefined) return undefined
-  const { clock } = options
   const queue = createStepQueue(nowMs)
   const deltas = createFigureDeltas()
-  const stepping = createPeriodicTask({
-    clock,
-    everyMs: STEPS_EVERY_MS,
-    stopMs: STOP_MS,
-    act: async () => {
-      const { steps, lost } = queue.take()
-      if (steps.length === 0 && lost === 0) return
-      await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
-    },
-  })
-  const figuring = createPeriodicTask({
-    clock,
-    everyMs: FIGURES_EVERY_MS,
-    stopMs: STOP_MS,
-    // What cannot be kept is missing on the page, and still in the metrics.
-    act: async () => {
-      const counts = deltas(await metrics.snapshot())
-      const middleMs = nowMs() - FIGURES_EVERY_MS / 2
-      if (counts.length > 0) await data.keepFigures(counts, middleMs).catch(() => undefined)
-    },
-  })
+  const keepSteps = async (): Promise<void> => {
+    const { steps, lost } = queue.take()
+    if (steps.length === 0 && lost === 0) return
+    await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
+  }
+  /** Figures that cannot be kept are missing on the page, and still in the metrics. */
+  const keepFigures = async (): Promise<void> => {
+    const counts = deltas(await metrics.snapshot())
+    const middleMs = nowMs() - FIGURES_EVERY_MS / 2
+    if (counts.length > 0) await data.keepFigures(counts, middleMs)
+  }
   return {
     data,
     /** The journal with an observer that notes exceptional steps. */
     observe: (journal: Journal): Journal => observeJournal(journal, queue),
-    start: (): void => {
-      stepping.start()
-      figuring.start()
-    },
-    /** Keeps what is left, and ends; to be called before the journal is closed. */
-    stop: async (): Promise<void> => {
-      await Promise.all([stepping.stop(), figuring.stop()])
-      await data.close()
-    },
+    duties: [
+      { name: 'steps of the console', everyMs: STEPS_EVERY_MS, atStop: true, act: keepSteps },
+      { name: 'figures of the console', everyMs: FIGURES_EVERY_MS, atStop: true, act: keepFigures },
+    ] satisfies Duty[],
   }
 }

@@ -1,5 +1,4 @@
-import { type Clock, createPeriodicTask } from '../../clock.ts'
-import { AdapterError } from '../../errors.ts'
+import { actOnEach, type Duty } from '../../heartbeat.ts'
 import type { EvidenceEntry, EvidenceStore } from './evidence-store.ts'
 import { addCounts, countName } from './count-name.ts'
 import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence-key.ts'
@@ -24,16 +23,12 @@ export type EvidenceKeeper = ReturnType<typeof createEvidenceKeeper>
 
 interface EvidenceKeeperOptions {
   readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
-  readonly clock: Pick<Clock, 'after'>
-  /** Evidence could not be kept: its exchanges count as missed. Reported once until it can again. Partner empty: old keys could not be destroyed. */
-  readonly onFailure: (partner: string, code: string) => void
   /** Called with the number of checks whose evidence was kept, or lost. */
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
 /** Between two groups; also how old ids in memory get, ms. */
 const EVERY_MS = 5_000
-const STOP_MS = 1_000
 /** Between two looks for keys whose time is over, and until the first one: many a process does not live for an hour. */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
 /** Hashes that wait for their group; more are lost. */
@@ -48,11 +43,10 @@ interface Waiting {
   missed: Map<string, number>
 }
 
-/** Creates what takes all that one instance has seen and compared to the journal, in groups. */
+/** Creates what takes all that one instance has seen and compared to the journal, in groups. Exchanges whose evidence could not be kept count as missed. */
 export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
-  const { store, clock, onFailure, onKept } = options
+  const { store, onKept } = options
   const keys = new Map<string, Promise<PeriodKey>>()
-  const failing = new Set<string>()
   let waiting = new Map<string, Waiting>()
   let size = 0
   const waitingOf = ({ partner, stage, revision }: EvidenceScope): Waiting => {
@@ -71,10 +65,6 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     const checks = entries.flatMap(({ check }) => check ?? [])
     for (const check of checks) miss(scope, check)
     if (checks.length > 0) onKept(scope.partner, checks.length, false)
-  }
-  const report = (partner: string, cause: unknown): void => {
-    if (!failing.has(partner)) onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
-    failing.add(partner)
   }
   const keepScope = async ({ scope, entries, missed }: Waiting): Promise<void> => {
     const { partner } = scope
@@ -95,38 +85,19 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
           made.flatMap(({ pending, entry }) => (entry === undefined ? pending : [])),
         )
       }
-      failing.delete(partner)
-    } catch (cause) {
-      report(partner, cause)
+    } finally {
+      // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
+      lose(scope, entries)
+      if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
     }
-    // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
-    lose(scope, entries)
-    if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
   }
   const keep = async (): Promise<void> => {
     const taken = waiting
     waiting = new Map()
     size = 0
     keys.clear()
-    for (const one of taken.values()) await keepScope(one)
+    await actOnEach(taken.values(), keepScope)
   }
-  const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
-  /** Also of partners that nothing is compared of any more. */
-  const destroying = createPeriodicTask({
-    clock,
-    everyMs: DESTROY_EVERY_MS,
-    firstMs: DESTROY_FIRST_MS,
-    stopMs: STOP_MS,
-    act: async ({ isLast }) => {
-      if (isLast) return
-      try {
-        await store.destroyExpired()
-        failing.delete('')
-      } catch (cause) {
-        report('', cause)
-      }
-    },
-  })
   return {
     /** The key of the running period of a scope. Errors: those of the store. */
     key: (scope: EvidenceScope): Promise<PeriodKey> => {
@@ -146,15 +117,16 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     },
     /** An exchange was not compared. */
     miss,
-    start: (): void => {
-      keeping.start()
-      destroying.start()
-    },
-    /** Keeps what is left, and ends. */
-    stop: async (): Promise<void> => {
-      await destroying.stop()
-      await keeping.stop()
-    },
+    duties: [
+      { name: 'evidence', everyMs: EVERY_MS, atStop: true, act: keep },
+      {
+        // Also of partners that nothing is compared of any more.
+        name: 'expired evidence',
+        everyMs: DESTROY_EVERY_MS,
+        firstMs: DESTROY_FIRST_MS,
+        act: () => store.destroyExpired(),
+      },
+    ] satisfies Duty[],
   }
 }
 

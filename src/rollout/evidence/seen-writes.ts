@@ -1,7 +1,6 @@
 import * as z from 'zod'
 
-import { type Clock, createPeriodicTask } from '../../clock.ts'
-import { AdapterError } from '../../errors.ts'
+import { actOnEach, type Duty } from '../../heartbeat.ts'
 import { parseStored, type Side } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import { addCounts, codeFingerprint, countName, countsOf } from './count-name.ts'
@@ -120,30 +119,24 @@ export type LiveSeen = ReturnType<typeof createLiveSeen>
 interface LiveSeenOptions {
   readonly evidence: Pick<EvidenceKeeper, 'add'>
   readonly store: Pick<RolloutStore, 'updateText'>
-  readonly clock: Pick<Clock, 'after'>
-  /** Notes could not be kept; what they had is lost, so that more has to be seen. Reported once until they can again. */
-  readonly onFailure: (partner: string, code: string) => void
 }
 
 const EVERY_MS = 10_000
-const STOP_MS = 1_000
 
 /** Nothing is kept: for an adapter without a store. */
 export const noSeen: LiveSeen = {
   wrote: () => undefined,
   unreadable: () => undefined,
   credentials: () => undefined,
-  start: () => undefined,
-  stop: () => Promise.resolve(),
+  duties: [],
 }
 
 /**
  * Creates what notes all that the advice on the next step of a partner needs to know of its writes. No text of a write is kept. The notes of
- * an instance are added to those of all instances in the store.
+ * an instance are added to those of all instances in the store. Notes that could not be kept are lost, so that more has to be seen.
  */
-export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOptions) {
+export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   let notes = new Map<string, SeenNote>()
-  const failing = new Set<string>()
   const written = createWritten()
   const note = (partner: string, added: Partial<SeenNote>): void => {
     notes.set(partner, mergedNotes(notes.get(partner) ?? nothingSeen, { ...nothingSeen, ...added }))
@@ -151,18 +144,11 @@ export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOp
   const keep = async (): Promise<void> => {
     const taken = notes
     notes = new Map()
-    for (const [partner, noted] of taken) {
-      try {
-        await store.updateText(seenName(partner), (text) => formatNote(mergedNotes(parseNote(text), noted)))
-        failing.delete(partner)
-      } catch (cause) {
-        if (!failing.has(partner))
-          onFailure(partner, cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL')
-        failing.add(partner)
-      }
-    }
+    await actOnEach(taken, async ([partner, noted]) => {
+      await store.updateText(seenName(partner), (text) => formatNote(mergedNotes(parseNote(text), noted)))
+    })
   }
-  const keeping = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: keep })
+  const duties: readonly Duty[] = [{ name: 'writes seen', everyMs: EVERY_MS, atStop: true, act: keep }]
   return {
     /** A write that was decoded. */
     wrote: ({ records, ...write }: SeenWrite): void => {
@@ -180,9 +166,7 @@ export function createLiveSeen({ evidence, store, clock, onFailure }: LiveSeenOp
     /** What V3 says to the credentials that the partner is served with. */
     credentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
       note(partner, { credentials: verdict }),
-    start: () => keeping.start(),
-    /** Keeps what is left, and ends. */
-    stop: () => keeping.stop(),
+    duties,
   }
 }
 

@@ -1,5 +1,4 @@
-import { type Clock, createPeriodicTask } from '../../clock.ts'
-import { AdapterError } from '../../errors.ts'
+import { actOnEach, type Duty } from '../../heartbeat.ts'
 import type { Events } from '../../observability/events.ts'
 import { backOf, placeOf, type Stage, toSetting } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
@@ -32,12 +31,11 @@ export type LiveGuards = ReturnType<typeof createLiveGuards>
 
 interface LiveGuardsOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
-  readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
   /** What an alarm about a partner leads to. */
   readonly actOf: (partner: string) => 'back' | 'warn'
-  readonly events: Pick<Events, 'guardActed' | 'guardWarned' | 'guardsFailed'>
+  readonly events: Pick<Events, 'guardActed' | 'guardWarned'>
   readonly metrics: {
     /** A trial that is judged. */
     guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
@@ -45,13 +43,11 @@ interface LiveGuardsOptions {
 }
 
 const EVERY_MS = 1_000
-const STOP_MS = 1_000
 
 /** Guards without a store: they count nothing. */
 export const noGuards: LiveGuards = {
   begin: () => undefined,
-  start: () => undefined,
-  stop: () => Promise.resolve(),
+  duties: [],
 }
 
 /** The name under which the test of a partner is stored. */
@@ -66,9 +62,8 @@ export async function readTest(store: Pick<RolloutStore, 'readText'>, partner: s
 
 /** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions) {
-  const { store, clock, nowMs, events, metrics } = options
+  const { store, nowMs, events, metrics } = options
   const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
-  const failing = new Set<string>()
   /** The revision that was warned of last, by partner. */
   const warned = new Map<string, number>()
   const addWindows = async (
@@ -89,23 +84,15 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       warned.set(partner, revision)
     } else if (await goBack(store, alarm)) events.guardActed(finding)
   }
-  const judgeWindows = async (): Promise<void> => {
-    for (const [partner, { revision, windows }] of watched) {
+  /** Windows whose addition fails are not added again: a commit whose reply was lost would count twice. */
+  const judgeWindows = (): Promise<void> =>
+    actOnEach(watched, async ([partner, { revision, windows }]) => {
       const closed = windows.close(nowMs()).filter((trials) => trials.length > 0)
-      if (closed.length === 0) continue
-      try {
-        for (const { side, outcome } of closed.flat()) metrics.guardCounted({ partner, side, outcome })
-        await addWindows(partner, revision, closed)
-        failing.delete(partner)
-      } catch (cause) {
-        // Not added again: a commit whose reply was lost would count twice.
-        if (!failing.has(partner))
-          events.guardsFailed({ partner, code: cause instanceof AdapterError ? cause.code : 'ADP_INTERNAL' })
-        failing.add(partner)
-      }
-    }
-  }
-  const judging = createPeriodicTask({ clock, everyMs: EVERY_MS, stopMs: STOP_MS, act: judgeWindows })
+      if (closed.length === 0) return
+      for (const { side, outcome } of closed.flat()) metrics.guardCounted({ partner, side, outcome })
+      await addWindows(partner, revision, closed)
+    })
+  const duties: readonly Duty[] = [{ name: 'guards', everyMs: EVERY_MS, atStop: true, act: judgeWindows }]
   return {
     /** A write begins; what is returned takes its end. Undefined: it does not count. */
     begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
@@ -119,9 +106,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       }
       return one.windows.begin(write)
     },
-    start: () => judging.start(),
-    /** Judges what is over, and ends. */
-    stop: () => judging.stop(),
+    duties,
   }
 }
 

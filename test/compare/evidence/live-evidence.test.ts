@@ -15,6 +15,7 @@ import { makeFolder } from '../../journal/open-sqlite.ts'
 import { type DatabaseClock, DAY_MS, openEvidence, START_MS } from '../../rollout/evidence/open-evidence.ts'
 import { keyOf } from '../../rollout/store/open-stores.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { startDuties } from '../../support/start-duties.ts'
 import { differing, exchangeOf, keepExchange, recordOf } from './exchanges.ts'
 
 const thresholds = { limit: 0.005, confidence: 0.95, schoolShare: 0.2 }
@@ -22,7 +23,6 @@ const thresholds = { limit: 0.005, confidence: 0.95, schoolShare: 0.2 }
 interface Running {
   readonly live: {
     readonly compared: (exchange: ComparedExchange) => void
-    readonly start: () => void
     readonly stop: () => Promise<void>
   }
   readonly store: EvidenceStore
@@ -43,7 +43,6 @@ async function run(): Promise<Running> {
     keys: [keyOf('a')],
   })
   const clock = createManualClock()
-  const failures: string[] = []
   const kept: [string, number, boolean][] = []
   let isBroken = false
   const keeper = createEvidenceKeeper({
@@ -54,11 +53,10 @@ async function run(): Promise<Running> {
         return store.add(period, entries)
       },
     },
-    clock,
-    onFailure: (partner, code) => failures.push(`${partner} ${code}`),
     onKept: (partner, checks, isKept) => kept.push([partner, checks, isKept]),
   })
-  const live = { ...keeper, compared: (exchange: ComparedExchange) => keepExchange(keeper, exchange) }
+  const { failures, stop } = startDuties(keeper.duties, clock)
+  const live = { ...keeper, stop, compared: (exchange: ComparedExchange) => keepExchange(keeper, exchange) }
   const figures = async (): Promise<ComparisonFigures> =>
     toFigures((await store.read('acme'))[0], 'reply', thresholds)
   return {
@@ -180,7 +178,6 @@ describe('the evidence of live comparison', () => {
 
   it('is not bought by a client that repeats one learner ten thousand times', async () => {
     const { live, clock, figures } = await run()
-    live.start()
     for (let batch = 0; batch < 50; batch += 1)
       live.compared(
         exchangeOf(
@@ -252,14 +249,13 @@ describe('the evidence of live comparison', () => {
 
   it('counts what was missed, dropped or lost as not compared, and reports a journal that fails once', async () => {
     const { live, clock, failures, kept, figures, break: broken } = await run()
-    live.start()
     broken(true)
     for (let time = 0; time < 3; time += 1) {
       live.compared(exchangeOf([recordOf('ann')]))
       await clock.pass(5_000)
       await expect.poll(() => kept.length).toBe(time + 1)
     }
-    expect(failures).toEqual(['acme ADP_JOURNAL_UNAVAILABLE'])
+    expect(failures).toEqual(['evidence: ADP_JOURNAL_UNAVAILABLE'])
     expect(kept).toEqual(Array.from({ length: 3 }, () => ['acme', 1, false]))
     broken(false)
     live.compared(exchangeOf([]))

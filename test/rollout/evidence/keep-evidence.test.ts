@@ -3,10 +3,10 @@ import { expect, it } from 'vitest'
 import { AdapterError } from '../../../src/errors.ts'
 import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { startDuties } from '../../support/start-duties.ts'
 
 it('destroys keys soon after the start and once an hour, and reports a failure once', async () => {
   const clock = createManualClock()
-  const failures: string[] = []
   let isBroken = false
   let destroyed = 0
   const keeper = createEvidenceKeeper({
@@ -19,18 +19,16 @@ it('destroys keys soon after the start and once an hour, and reports a failure o
         return Promise.resolve(1)
       },
     },
-    clock,
-    onFailure: (partner, code) => failures.push(`${partner}${code}`),
     onKept: () => expect.fail(),
   })
-  keeper.start()
+  const { failures, stop } = startDuties(keeper.duties, clock)
   await clock.pass(5_000)
   expect(destroyed).toBe(1)
   await clock.pass(3_600_000)
   expect(destroyed).toBe(2)
   isBroken = true
   for (let hour = 0; hour < 3; hour += 1) await clock.pass(3_600_000)
-  expect([destroyed, failures]).toEqual([2, ['ADP_JOURNAL_UNAVAILABLE']])
-  await keeper.stop()
+  expect([destroyed, failures]).toEqual([2, ['expired evidence: ADP_JOURNAL_UNAVAILABLE']])
+  await stop()
   expect(destroyed).toBe(2)
 })

@@ -17,7 +17,7 @@ import {
   unreadableOf,
 } from '../../../src/rollout/evidence/seen-writes.ts'
 import { makeFolder } from '../../journal/open-sqlite.ts'
-import { createManualClock } from '../../support/manual-clock.ts'
+import { startDuties } from '../../support/start-duties.ts'
 import { openEvidence, START_MS } from '../evidence/open-evidence.ts'
 
 /** Two instances with one store. */
@@ -26,7 +26,6 @@ async function start() {
     nowMs: START_MS,
   })
   const texts = new Map<string, string>()
-  const clock = createManualClock()
   const failures: string[] = []
   let broken = false
   const store = {
@@ -36,11 +35,12 @@ async function start() {
       return Promise.resolve(texts.get(name) ?? '')
     },
   }
-  const onFailure = (partner: string, code: string): number => failures.push(`${partner} ${code}`)
   const open = () => {
-    const keeper = createEvidenceKeeper({ store: evidence, clock, onFailure, onKept: () => expect.fail() })
-    const seen = createLiveSeen({ evidence: keeper, store, clock, onFailure })
-    return { ...seen, stop: () => seen.stop().then(() => keeper.stop()) }
+    const keeper = createEvidenceKeeper({ store: evidence, onKept: () => expect.fail() })
+    const seen = createLiveSeen({ evidence: keeper, store })
+    const duties = startDuties([...seen.duties, ...keeper.duties])
+    const stop = (): Promise<unknown> => duties.stop().then(() => failures.push(...duties.failures))
+    return { ...seen, stop }
   }
   return {
     one: open(),
@@ -113,7 +113,7 @@ describe('what was seen of a partner', () => {
     one.wrote(write(0, 1))
     fail()
     await one.stop()
-    expect(failures).toEqual(['acme ADP_INTERNAL'])
+    expect(failures).toEqual(['writes seen: ADP_INTERNAL'])
   })
 
   it.each(['', '{}', '{"version":9}', '{"credentials":"x","minutes":[],"peakPerMinute":0}'])(

@@ -9,18 +9,19 @@ import {
   goBack,
   testName,
   type GuardedWrite,
-  type LiveGuards,
   readTest,
 } from '../../../src/rollout/guards/live-guards.ts'
 import { judge } from '../../../src/rollout/guards/sequential-test.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { startDuties } from '../../support/start-duties.ts'
 import { canary, changeTo, legacy, serve, shadow } from '../store/open-stores.ts'
 
 const journalUrl = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'guards-')), 'journal.db')}`
 
 interface Watching {
-  readonly guards: LiveGuards
+  readonly failures: readonly string[]
+  readonly stop: () => Promise<void>
   readonly told: string[]
   /** Writes of 20 schools in each of these windows, the first five on V3. */
   readonly write: (windows: number, isBad: (school: number) => boolean) => Promise<void>
@@ -36,18 +37,16 @@ function watch(
   const told: string[] = []
   const guards = createLiveGuards({
     store,
-    clock,
     nowMs: () => nowMs,
     actOf: () => act,
     events: {
       guardActed: ({ partner, v3, v3Bad, v2, v2Bad }) =>
         void told.push(`${partner}: ${v3Bad} of ${v3}, ${v2Bad} of ${v2}`),
       guardWarned: ({ partner, v3Bad, v2Bad }) => void told.push(`warned of ${partner}: ${v3Bad}, ${v2Bad}`),
-      guardsFailed: ({ partner, code }) => void told.push(`failed: ${partner} ${code}`),
     },
     metrics: { guardCounted: () => undefined },
   })
-  guards.start()
+  const { failures, stop } = startDuties(guards.duties, clock)
   const write = async (windows: number, isBad: (school: number) => boolean): Promise<void> => {
     for (const last = window + windows; window < last; window++) {
       for (let school = 0; school < 20; school++) {
@@ -68,7 +67,7 @@ function watch(
     }
     await clock.pass(1_000)
   }
-  return { guards, told, write }
+  return { failures, stop, told, write }
 }
 
 /** Takes acme to a share of 20 %, which is revision 1. */
@@ -91,9 +90,9 @@ describe('guards while the adapter runs', () => {
     await expect.poll(() => store.readText(testName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
     await expect.poll(() => two.told).toEqual(['acme: 25 of 25, 0 of 75'])
-    await two.guards.stop()
+    await two.stop()
     await one.write(1, (school) => school < 5)
-    await one.guards.stop()
+    await one.stop()
     expect(one.told).toEqual([])
     expect(await stageOf(store)).toEqual(['shadow', 2])
     const reason = expect.stringMatching(/^V3 does worse than V2 at the same time: 25 of 25 /) as unknown
@@ -105,10 +104,10 @@ describe('guards while the adapter runs', () => {
   it('only warn where the partner is set so: once, and the advice has what they found', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
-    const { guards, told, write } = watch(store, {}, 'warn')
+    const { stop, told, write } = watch(store, {}, 'warn')
     await write(20, () => false)
     await write(10, (school) => school < 5)
-    await guards.stop()
+    await stop()
     expect(told).toEqual([expect.stringMatching(/^warned of acme: \d+, 0$/)])
     expect(await stageOf(store)).toEqual(['canary', 1])
     expect(judge(await readTest(store, 'acme')).kind).toBe('alarm')
@@ -121,13 +120,13 @@ describe('guards while the adapter runs', () => {
     const late = watch(store)
     await late.write(20, () => false)
     await late.write(5, (school) => school < 5)
-    await late.guards.stop()
+    await late.stop()
     // An operator has decided since.
     expect([late.told, await stageOf(store)]).toEqual([[], ['canary', 2]])
     const current = watch(store, { revision: 2 })
     await current.write(1, (school) => school < 5)
     await current.write(5, () => false)
-    await current.guards.stop()
+    await current.stop()
     expect(current.told).toEqual([])
     expect(await readTest(store, 'acme')).toMatchObject({ revision: 2, counted: { v3: 30, v2: 90 } })
   })
@@ -135,9 +134,9 @@ describe('guards while the adapter runs', () => {
   it('count nothing at other stages', async () => {
     const { store } = await serve(journalUrl())
     for (const stage of ['legacy', 'shadow', 'v3', 'complete'] as const) {
-      const { guards, told, write } = watch(store, { stage })
+      const { stop, told, write } = watch(store, { stage })
       await write(5, (school) => school < 5)
-      await guards.stop()
+      await stop()
       expect(told).toEqual([])
     }
     expect(await store.readText(testName('acme'))).toBeUndefined()
@@ -146,12 +145,12 @@ describe('guards while the adapter runs', () => {
   it('report damaged evidence and leave it as it is', async () => {
     const { store } = await serve(journalUrl())
     await store.updateText(testName('acme'), () => '{"version":1}')
-    const { guards, told, write } = watch(store)
+    const { failures, stop, write } = watch(store)
     await write(5, (school) => school < 5)
-    await expect.poll(() => told).toHaveLength(1)
+    await expect.poll(() => failures).toHaveLength(1)
     await write(5, (school) => school < 5)
-    await guards.stop()
-    expect(told).toEqual(['failed: acme ADP_JOURNAL_DAMAGED'])
+    await stop()
+    expect(failures).toEqual(['guards: ADP_JOURNAL_DAMAGED'])
     expect(await store.readText(testName('acme'))).toBe('{"version":1}')
   })
 })

@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest'
+
+import { AdapterError } from '../src/errors.ts'
+import { actOnEach } from '../src/heartbeat.ts'
+import { createManualClock } from './support/manual-clock.ts'
+import { startDuties } from './support/start-duties.ts'
+
+function started(atStop = true) {
+  const clock = createManualClock()
+  const ends: (() => void)[] = []
+  let turns = 0
+  const act = (): Promise<void> => {
+    turns += 1
+    return new Promise((resolve) => ends.push(resolve))
+  }
+  const { stop } = startDuties([{ name: 'one', everyMs: 100, atStop, act }], clock)
+  const end = async (): Promise<void> => {
+    for (const one of ends.splice(0)) one()
+    await clock.pass(0)
+  }
+  return { clock, turns: () => turns, stop, end }
+}
+
+it('begins a turn a while after the end of the one before, and none after the last', async () => {
+  const { clock, turns, stop, end } = started()
+  await clock.pass(500)
+  expect(turns()).toBe(1)
+  await end()
+  await clock.pass(99)
+  expect(turns()).toBe(1)
+  await clock.pass(1)
+  expect(turns()).toBe(2)
+  const stopped = stop()
+  await clock.pass(0)
+  expect(turns()).toBe(2)
+  await end()
+  expect(turns()).toBe(3)
+  await end()
+  await stopped
+  await clock.pass(5_000)
+  expect(turns()).toBe(3)
+})
+
+it('waits at the stop for a turn that has begun, and takes no last turn unless one is due', async () => {
+  const { clock, turns, stop, end } = started(false)
+  await clock.pass(100)
+  const stopped = stop()
+  await end()
+  await stopped
+  expect(turns()).toBe(1)
+})
+
+it('ends in time if a turn does not end', async () => {
+  const { clock, turns, stop } = started()
+  await clock.pass(100)
+  let isStopped = false
+  const stopped = stop().then(() => (isStopped = true))
+  await clock.pass(4_999)
+  expect(isStopped).toBe(false)
+  await clock.pass(1)
+  await stopped
+  expect(turns()).toBe(1)
+})
+
+it('reports the first of several failures of a duty in a row, and goes on with all duties', async () => {
+  const clock = createManualClock()
+  const results = [true, false, false, true, false]
+  let others = 0
+  const failing = async (): Promise<void> => {
+    if (results.shift() === false) throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'gone')
+  }
+  const { failures, stop } = startDuties(
+    [
+      { name: 'failing', everyMs: 100, firstMs: 10, act: failing },
+      { name: 'other', everyMs: 100, act: () => Promise.resolve((others += 1)) },
+    ],
+    clock,
+  )
+  await clock.pass(410)
+  expect([results, failures, others]).toEqual([[], Array(2).fill('failing: ADP_JOURNAL_UNAVAILABLE'), 4])
+  await stop()
+})
+
+it('acts on each item in turn, and rejects with the first failure', async () => {
+  const done: number[] = []
+  const act = async (item: number): Promise<void> => {
+    done.push(item)
+    await Promise.resolve()
+    if (item > 1) throw new Error(`item ${item}`)
+  }
+  await expect(actOnEach([1, 2, 3], act)).rejects.toThrow('item 2')
+  expect(done).toEqual([1, 2, 3])
+})

@@ -1,0 +1,13 @@
+import { createHeartbeat, type Duty } from '../../src/heartbeat.ts'
+import { createManualClock, type ManualClock } from './manual-clock.ts'
+
+/** Starts duties on a heartbeat of their own; `failures` has the work and the code of each failure that was reported. */
+export function startDuties(
+  duties: readonly Duty[],
+  clock: Pick<ManualClock, 'after'> = createManualClock(),
+): { readonly failures: string[]; readonly stop: () => Promise<void> } {
+  const failures: string[] = []
+  const heartbeat = createHeartbeat(clock, ({ work, code }) => failures.push(`${work}: ${code}`))
+  heartbeat.add(...duties)
+  return { failures, stop: heartbeat.stop }
+}
