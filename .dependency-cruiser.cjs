@@ -3,6 +3,7 @@
 /** unit -> the units and packages its files may import besides their own (node: builtins are governed below). */
 const allowed = {
   clock: [],
+  heartbeat: ['clock', 'errors'],
   // One leaf beside errors: the clock that every layer is given.
   http: ['errors', 'clock'],
   odata: ['errors'],
@@ -11,8 +12,8 @@ const allowed = {
   upstream: ['http', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   v3: ['upstream', 'http', 'odata', 'model', 'clock', 'errors', 'npm:undici', 'npm:zod'],
   translate: ['v2/record', 'v3/record', 'v3/outcome', 'odata', 'model', 'errors', 'npm:zod'],
-  journal: ['http/address', 'http/connection-error', 'clock', 'errors', 'npm:kysely', 'npm:pg'],
-  rollout: ['errors', 'clock', 'journal', 'observability/events', 'npm:kysely', 'npm:zod'],
+  journal: ['http/address', 'http/connection-error', 'heartbeat', 'clock', 'errors', 'npm:kysely', 'npm:pg'],
+  rollout: ['errors', 'clock', 'heartbeat', 'journal', 'observability/events', 'npm:kysely', 'npm:zod'],
   partners: ['v3', 'v2/record', 'upstream', 'translate', 'rollout', 'http', 'errors'],
   writes: [
     'partners',
@@ -104,6 +105,7 @@ const allowed = {
     'console',
     'observability',
     'config',
+    'heartbeat',
     'clock',
     'errors',
     'npm:undici',
