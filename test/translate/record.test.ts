@@ -166,7 +166,7 @@ describe('unmappedFields', () => {
     expect(faults).toEqual(
       unmapped.map(({ name }) => ({
         code: 'ADP_UNMAPPED_FIELD',
-        message: `${name} has no place in a V3 record.`,
+        message: expect.stringContaining(name) as unknown,
       })),
     )
   })

@@ -26,7 +26,9 @@ describe('decodeBatch with hostile input', () => {
   )
 
   it.each(costlyRecords)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
-    expect(decodeRecord(json).faults).toEqual([{ code: 'ADP_RECORD_LIMIT', message }])
+    expect(decodeRecord(json).faults).toEqual([
+      { code: 'ADP_RECORD_LIMIT', message: expect.stringMatching(message) as unknown },
+    ])
   })
 
   it('batch-wire F27: refuses a record that exceeds the byte limit of a part, and accepts the others', () => {

@@ -54,10 +54,10 @@ export function hostileBodies(size: number): HostileBody[] {
 }
 
 /** Records that exceed a limit, and the message of the fault. */
-export const costlyRecords: readonly [what: string, json: string, message: string][] = [
-  ['members', `{${Array.from({ length: 1_001 }, (_, n) => `"a${n}":1`).join()}}`, 'The record has more than 1000 members and array elements.'],
-  ['members in a nested value', `{"a":{${Array.from({ length: 1_000 }, (_, n) => `"a${n}":1`).join()}}}`, 'The record has more than 1000 members and array elements.'],
-  ['array elements', `{"a":[${'1,'.repeat(1_000)}1]}`, 'The record has more than 1000 members and array elements.'],
-  ['escapes', `{"Comment":"${'\\n'.repeat(65_537)}"}`, 'The record has more than 65536 backslash escapes.'],
-  ['escapes in several strings', `{"Comment":"${'\\n'.repeat(40_000)}","b":"${'\\n'.repeat(40_000)}"}`, 'The record has more than 65536 backslash escapes.'],
+export const costlyRecords: readonly [what: string, json: string, message: RegExp][] = [
+  ['members', `{${Array.from({ length: 1_001 }, (_, n) => `"a${n}":1`).join()}}`, /1000 members/],
+  ['members in a nested value', `{"a":{${Array.from({ length: 1_000 }, (_, n) => `"a${n}":1`).join()}}}`, /1000 members/],
+  ['array elements', `{"a":[${'1,'.repeat(1_000)}1]}`, /1000 members/],
+  ['escapes', `{"Comment":"${'\\n'.repeat(65_537)}"}`, /65536 backslash/],
+  ['escapes in several strings', `{"Comment":"${'\\n'.repeat(40_000)}","b":"${'\\n'.repeat(40_000)}"}`, /65536 backslash/],
 ] // prettier-ignore
