@@ -31,7 +31,7 @@ export interface ReadPlan {
   readonly queries: readonly string[]
   /** The flat fields in the reply, or `undefined` for all fields. */
   readonly select: Selection | undefined
-  /** The number of recorded marks to skip. */
+  /** The number of recorded marks to skip at the start. */
   readonly skip: number
   /** Maximum number of recorded marks over all pages, or `undefined` for no maximum. */
   readonly top: number | undefined
@@ -79,14 +79,14 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
   const checkForm = (options: QueryOptions): void => {
     if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
-      throw new QueryError('Only JSON is offered', 0, '$format')
+      throw new QueryError('Only JSON is supported', 0, '$format')
   }
   return {
     tokenOf: (rawQuery) => {
       const { skiptoken, ...others } = parseQuery(rawQuery)
       const [other] = Object.keys(others)
       if (skiptoken !== undefined && other !== undefined)
-        throw new QueryError('A next link is followed as it is, without further options', 0, `$${other}`)
+        throw new QueryError('A next link allows no further options. Follow it unchanged', 0, `$${other}`)
       return skiptoken
     },
     plan: (rawQuery, rules) => {

@@ -92,7 +92,7 @@ export const exceptions: readonly Exception[] = [
     example: (samples) => filter(learnerOf(samples), ['$skiptoken', '1.2.3']),
     settle: (pair, read) =>
       statusOf(pair.adapter) === 400 &&
-      /A next link is followed as it is|was not issued to this client/.test(messageOf(pair.adapter)) &&
+      /A next link allows no further options|was not issued to this client/.test(messageOf(pair.adapter)) &&
       /skiptoken/i.test(unescape(targetOf(read)))
         ? agreed(pair)
         : undefined,

@@ -122,7 +122,7 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
     if (name === undefined) break
     const bit = FIELDS.get(name) ?? 0
     if (bit === 0) others ??= new Set()
-    if ((present & bit) !== 0 || others?.has(name) === true) reader.fail('a name stands twice')
+    if ((present & bit) !== 0 || others?.has(name) === true) reader.fail('a name occurs twice')
     if (bit === 0) others?.add(name)
     present |= bit
     if (!reader.take(COLON)) reader.fail('a colon is expected')

@@ -106,7 +106,7 @@ export class JsonReader {
         this.position = at + 1
         return read + text.slice(run, at)
       }
-      if (code < 0x20) return this.failText('a control character stands in a string', at)
+      if (code < 0x20) return this.failText('a string has a control character', at)
       if (code !== BACKSLASH) continue
       const escape = this.readEscape(at)
       if (escape === undefined) return undefined
@@ -114,7 +114,7 @@ export class JsonReader {
       run = at + escape.length
       at = run - 1
     }
-    return this.failText('a string is never closed', start)
+    return this.failText('a string is not closed', start)
   }
 
   /** Skips one value of any kind and returns its raw text. */
@@ -166,7 +166,7 @@ export class JsonReader {
   }
 
   private skipValue(depth: number): boolean {
-    if (depth > MAX_DEPTH) return this.fail(`values nest deeper than ${MAX_DEPTH}`)
+    if (depth > MAX_DEPTH) return this.fail(`values are nested deeper than ${MAX_DEPTH} levels`)
     const code = this.peek()
     if (code === QUOTE || code === APOSTROPHE) return this.readString() !== undefined
     if (code === 0x7b) return this.skipMembers(depth, 0x7d, true)
@@ -184,7 +184,7 @@ export class JsonReader {
       if (names !== undefined) {
         const name = this.readString()
         if (name === undefined) return false
-        if (names.has(name)) return this.fail('a name stands twice in one object')
+        if (names.has(name)) return this.fail('a name occurs twice in one object')
         names.add(name)
         if (!this.take(0x3a)) return this.fail('a colon is expected')
       }

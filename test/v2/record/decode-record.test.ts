@@ -93,13 +93,13 @@ describe('decodeRecord', () => {
     ['F23: a trailing comma', '{"a":1,}', [syntax('a string is expected', 7)]],
     ['F23: a member without a colon', '{"Learner"}', [syntax('a colon is expected', 10)]],
     ['F23: a member without a value', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
-    ['F23: a truncated guid', '{"Learner":"2b6f', [syntax('a string is never closed', 11)]],
-    ['F23: a comment with a raw line end', '{"Comment":"a\nb"}', [syntax('a control character stands in a string', 13)]],
+    ['F23: a truncated guid', '{"Learner":"2b6f', [syntax('a string is not closed', 11)]],
+    ['F23: a comment with a raw line end', '{"Comment":"a\nb"}', [syntax('a string has a control character', 13)]],
     ['F23: a flag that is a bare word', '{"Present":yes}', [syntax('a value is expected', 11)]],
-    ['a repeated name', withText('"Present":true'), [syntax('a name stands twice', withText('"Present":true').lastIndexOf(':'))]],
-    ['a repeated name that is escaped differently', withText('"\\u0050resent":true'), [syntax('a name stands twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
-    ['a repeated name of an unmapped member', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name stands twice', 21)]],
-    ['a repeated @odata.type', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name stands twice', 79)]],
+    ['a repeated name', withText('"Present":true'), [syntax('a name occurs twice', withText('"Present":true').lastIndexOf(':'))]],
+    ['a repeated name that is escaped differently', withText('"\\u0050resent":true'), [syntax('a name occurs twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
+    ['a repeated name of an unmapped member', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name occurs twice', 21)]],
+    ['a repeated @odata.type', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name occurs twice', 79)]],
   ] // prettier-ignore
   it.each(refused)('batch-wire 4: refuses %s', (_, text, faults) => {
     expect(decodeRecord(text)).toEqual({ record: undefined, faults })

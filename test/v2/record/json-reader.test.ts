@@ -39,10 +39,10 @@ describe('JsonReader', () => {
     ['{a:1}', 'a string is expected', 1],
     ['{"a"}', 'a colon is expected', 4],
     ['{"a":1,}', 'a string is expected', 7],
-    ['{"a":1,"\\u0061":2}', 'a name stands twice in one object', 15],
-    ['{"a', 'a string is never closed', 1],
-    ['{"a":"b', 'a string is never closed', 5],
-    [deep(66), 'values nest deeper than 64', 65],
+    ['{"a":1,"\\u0061":2}', 'a name occurs twice in one object', 15],
+    ['{"a', 'a string is not closed', 1],
+    ['{"a":"b', 'a string is not closed', 5],
+    [deep(66), 'values are nested deeper than 64 levels', 65],
   ]
   it.each(faults)('refuses %j', (text, message, position) => {
     expect(readRaw(text)).toEqual({ message, position })
@@ -63,14 +63,14 @@ describe('JsonReader', () => {
 
   const badStrings: [text: string, message: string, position: number][] = [
     ['1', 'a string is expected', 0],
-    ['"a\nb"', 'a control character stands in a string', 2],
-    ['"\\na\u0000"', 'a control character stands in a string', 4],
+    ['"a\nb"', 'a string has a control character', 2],
+    ['"\\na\u0000"', 'a string has a control character', 4],
     ['"\\x41"', 'an escape is unknown', 1],
     ['"\\u12G4"', 'a \\u escape needs four hexadecimal digits', 1],
     ['"\\u12', 'a \\u escape needs four hexadecimal digits', 1],
     ['"\\', 'an escape is unknown', 1],
-    ['"\\n', 'a string is never closed', 0],
-    [`"a'`, 'a string is never closed', 0],
+    ['"\\n', 'a string is not closed', 0],
+    [`"a'`, 'a string is not closed', 0],
   ]
   it.each(badStrings)('refuses the string %j', (text, message, position) => {
     expect(readString(text)).toEqual({ message, position })
