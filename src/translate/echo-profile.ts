@@ -22,7 +22,7 @@ const profileSchema = z.object({
   /** True if the service changes comments or minutes by an unknown rule. */
   commentsOpaque: z.boolean(),
   minutesOpaque: z.boolean(),
-  /** `nullKept`: missing minutes are stored as missing, not as 0. `zeroKept`: 0 is stored as 0, not as missing. They are independent. */
+  /** `nullKept`: missing minutes are stored as missing, not as 0. `zeroKept`: 0 is stored as 0, not as missing. */
   nullKept: z.boolean(),
   zeroKept: z.boolean(),
   /** True if the service shows minutes or comments, so that null means that it stores none. */

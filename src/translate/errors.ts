@@ -88,7 +88,6 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
 
 /** Maximum characters of V3's errors in one part, because all parts of a batch may wait for the first one. */
 const MAX_TEXT = 4_096
-/** Maximum characters of one message. */
 const MAX_MESSAGE = 2_000
 
 function toCut(omitted: number): V2Error {

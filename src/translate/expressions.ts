@@ -2,7 +2,6 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { createRowReader } from './read-rules.ts'
 import { type BinaryOperator, type Expr, isGuid, type Literal, printQuery } from '../odata/index.ts'
 
-/** Returns the member of a V3 record at a path. */
 export function member(...names: readonly string[]): Expr {
   const segments = names.map((name) => ({ kind: 'property', name, position: 0 }) as const)
   return { kind: 'path', root: { kind: 'member' }, segments, position: 0 }

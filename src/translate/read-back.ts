@@ -36,7 +36,7 @@ export interface ReadBackFacts {
   readonly profile: EchoProfile
   /** The range of times in which the record was sent, in ms since the epoch. */
   readonly sent: { readonly fromMs: number; readonly toMs: number }
-  /** Returns the times of this mark in confirmed older records of the key, in ms since the epoch. */
+  /** Returns the times stored with this mark for confirmed older records of the key, in ms since the epoch. */
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** The older records of the key whose outcome is also unknown, as they were posted. */
   readonly lost: readonly V3Record[]
@@ -97,7 +97,7 @@ interface MarkFacts {
    * the journal knows, with another time. `default`: neither author nor time, so possibly a default mark of the system.
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
-  /** The mark's time against that of sending, beyond the observed clock difference. `exact`: as posted. `longBefore`: older in any zone. */
+  /** How the mark's time compares with the sending, beyond the clock difference. `exact`: as posted. `longBefore`: older in any zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean

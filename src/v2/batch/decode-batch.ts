@@ -151,7 +151,7 @@ class BatchDecoder {
     return splitParts(this.bytes, boundary, start, end, options)
   }
 
-  /** Reads a record and returns `undefined`, or adds the boundary of a changeset and returns the range of its content. */
+  /** Reads a part. Returns `undefined` for a record. For a changeset, adds its boundary and returns the range of its content. */
   private readPart(
     range: PartRange,
     changeset: number | undefined,
@@ -297,7 +297,7 @@ function guidOf(boundary: string): string | undefined {
   return GUID.exec(boundary)?.[0].toLowerCase()
 }
 
-/** The previous head, with the offsets of its bytes and of its Content-ID. */
+/** The last parsed head, with the offsets of its bytes and of its Content-ID. */
 interface Template {
   readonly start: number
   readonly idStart: number
@@ -320,7 +320,7 @@ class PartReader {
     this.options = options
   }
 
-  /** Returns the head of a part whose bytes match the previous head, or `undefined` if the part must be parsed. */
+  /** Returns the head of a part whose bytes match the last parsed head, or `undefined` if the part must be parsed. */
   readByTemplate(start: number, end: number): PartHead | undefined {
     const known = this.template
     if (known === undefined) return undefined

@@ -18,9 +18,7 @@ export interface BatchEncoder {
   /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
-  /**
-   * Returns the end of the body. In the nested layout it first writes an empty changeset for each one up to `changesets` without a part.
-   */
+  /** Returns the end of the body. In the nested layout, changesets up to `changesets` that had no part come first, as empty ones. */
   close(changesets: number): string
 }
 

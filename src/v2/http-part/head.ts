@@ -165,7 +165,6 @@ function readRequestLine(
 const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([!-~\u0080-\u00ff](?:[ -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
-/** The kind of resource in the request line of a part. */
 type TargetKind = 'collection' | 'entity'
 
 const COLLECTION = 'attendancerecords'

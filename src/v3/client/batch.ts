@@ -13,7 +13,7 @@ export interface BatchChoice {
   readonly mode: 'batch' | 'auto'
   readonly format: BatchFormat
   readonly maxRecords: number
-  /** The longest time that V3 takes for one record, in ms. The client waits so much longer for a reply for each record of a batch. */
+  /** The longest time that V3 takes for one record, in ms. Each record of a batch extends the wait for the reply by this time. */
   readonly recordMs: number
   /** Maximum number of records in flight when they are posted singly. */
   readonly concurrency: number
@@ -165,7 +165,6 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
   }
 }
 
-/** The body of a `$batch` and its media types. */
 interface EncodedBatch {
   readonly contentType: string
   readonly accept: string

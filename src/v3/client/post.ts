@@ -72,7 +72,6 @@ export interface V3Writes {
   readonly atATime: number | undefined
   /** Stops sending. Records that have not left are `notApplied`. */
   withdraw(): void
-  /** Returns the remaining budget in milliseconds. */
   leftMs(): number
   /** Returns the longest time that a call has waited for the rate limit, in milliseconds. */
   queuedMs(): number
