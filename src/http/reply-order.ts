@@ -9,7 +9,7 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Bytes on a connection that are not a request which the server handles. */
+/** Bytes on a connection that the server cannot handle as a request. */
 export interface ConnectionFault {
   readonly status: number
   /** Number of replies to earlier requests that are sent before the answer to the fault. */

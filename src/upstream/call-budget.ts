@@ -95,7 +95,7 @@ export function overloaded(missing: 'turn' | 'connection'): AdapterError {
 /** The service's own schedule: 2 s, 4 s, doubling up to about an hour (service-facts 9). */
 const FIRST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 3_600_000
-/** Waits while a service that accepts no connection may be restarting. After these waits the client gets an error. */
+/** Waits in milliseconds before new attempts to connect to a service that may be restarting. Then the client gets an error. */
 const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**

@@ -128,7 +128,7 @@ export class StreamCall implements ConnectionUser {
 }
 
 export interface CallEnd {
-  /** Why there is no whole reply, or `undefined` if there is one. */
+  /** The error if no whole reply arrived, otherwise `undefined`. */
   readonly failure: Error | undefined
   /** True if the request was sent and may have been applied. */
   readonly sent: boolean

@@ -10,7 +10,7 @@ import {
   soleQueue,
 } from './fair-queue.ts'
 
-/** Whether a call may be sent. After a refusal nothing may be sent. */
+/** The decision on a call. After a refusal nothing may be sent. */
 export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
   | { readonly admitted: false; readonly waitedMs: number; readonly reason: Refusal }

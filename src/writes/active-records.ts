@@ -71,7 +71,7 @@ export interface Orphan {
 /** Orphans by the number of their batch. */
 export type Orphans = Map<number, Orphan>
 
-/** Hands open records, none of which was sent after `sinceMs`, to recovery. Adds to the batch's orphans under the same lease, if any. */
+/** Hands open records, none of which was sent after `sinceMs`, to recovery, and keeps the batch's orphans under the same lease. */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

@@ -171,7 +171,7 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** The knowledge about a batch that V2 was sent without leaving a reply to replay. V3 now serves the batch instead. */
+/** The known state of a batch that V2 was sent and that left no reply to replay. V3 now serves the batch instead. */
 export interface SentToV2 {
   /** The last number under which the batch was begun for V2. */
   readonly batch: number

@@ -99,7 +99,7 @@ export function openWriteSession(
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
       ? executionOf(sentBefore, background?.sinceMs)
       : undefined
-  /** Returns since when no record of the task's `$batch` has appeared, or `undefined` if V3 can no longer apply the record. */
+  /** Returns the time of the last sign of the task's `$batch`, or `undefined` if V3 can no longer apply the record. */
   const executingSince = (task: WriteTask): number | undefined => {
     const execution = executionBefore(task)
     return execution !== undefined && clock.nowMs() < execution.untilMs() ? execution.sinceMs() : undefined

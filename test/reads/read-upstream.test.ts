@@ -144,11 +144,11 @@ describe('readUpstream', () => {
 
   const errors: [name: string, outcome: ReadOutcome, result: unknown][] = [
     ['a 401', refused(401), ['ADP_TOKEN', 'told', []]],
-    ['a 401 without a message', refused(401, undefined, ''), ['ADP_TOKEN', 'The service denied the credentials (401).', []]],
+    ['a 401 without a message', refused(401, undefined, ''), ['ADP_TOKEN', expect.stringContaining('401'), []]],
     ['a 403', refused(403), ['ADP_FORBIDDEN', 'told', []]],
     ['a 400', refused(400, 'X1'), ['ADP_UPSTREAM_REFUSED', 'told', [{ code: 'X1', message: 'told' }]]],
-    ['a 400 without a message', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', 'The service answered 400.', [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
-    ['an unreadable reply', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', "The service's reply cannot be read (status 200).", []]],
+    ['a 400 without a message', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', expect.stringContaining('400'), [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
+    ['an unreadable reply', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', expect.stringContaining('200'), []]],
   ] // prettier-ignore
   it.each(errors)('throws the right error for %s', async (_name, outcome, result) => {
     const seen = await read([outcome])
