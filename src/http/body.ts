@@ -46,7 +46,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
   const source = decompress === undefined ? stream : stream.pipe(decompress)
   // `pipe` does not forward errors, but the reading must also end when the client disconnects.
   const onLost = (cause?: Error): void => {
-    decompress?.destroy(cause ?? lost())
+    decompress?.destroy(cause ?? disconnectedBeforePost())
   }
   stream.once('error', onLost).once('aborted', onLost)
   try {
@@ -97,7 +97,7 @@ function inflated(): AdapterError {
   )
 }
 
-function lost(): AdapterError {
+function disconnectedBeforePost(): AdapterError {
   return new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was posted.')
 }
 
@@ -113,35 +113,35 @@ export async function readRawBody(
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > maxBytes) return undefined
   // The client may have disconnected while its write was held. Its `close` event is not repeated.
-  if (request.destroyed) throw left()
+  if (request.destroyed) throw disconnectedBeforeRelay()
   const pieces = new Pieces()
   return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
+    const stopReading = (finish: () => void): void => {
       request.off('data', onData).off('end', onEnd).off('error', onLost).off('close', onLost)
-      settle()
+      finish()
     }
     const onData = (chunk: Buffer): void => {
       try {
         onBytes(chunk.length)
       } catch (cause) {
-        end(() => reject(cause instanceof AdapterError ? cause : left()))
+        stopReading(() => reject(cause instanceof AdapterError ? cause : disconnectedBeforeRelay()))
         return
       }
       pieces.add(chunk)
       if (pieces.size <= maxBytes) return
       request.pause()
-      end(() => {
+      stopReading(() => {
         request.unshift(pieces.join())
         resolve(undefined)
       })
     }
-    const onEnd = (): void => end(() => resolve(pieces.join()))
-    const onLost = (): void => end(() => reject(left()))
+    const onEnd = (): void => stopReading(() => resolve(pieces.join()))
+    const onLost = (): void => stopReading(() => reject(disconnectedBeforeRelay()))
     request.on('data', onData).once('end', onEnd).once('error', onLost).once('close', onLost)
   })
 }
 
-const left = (): AdapterError =>
+const disconnectedBeforeRelay = (): AdapterError =>
   new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was sent.')
 
 /**
@@ -157,23 +157,23 @@ export function bodyArrival(
   if (!hasBody(request)) return Promise.resolve()
   return new Promise((resolve, reject) => {
     let counted = 0
-    const end = (settle: () => void): void => {
+    const finish = (report: () => void): void => {
       cancel?.()
       request.off('readable', check).off('close', stop).off('error', stop)
-      settle()
+      report()
     }
-    const stop = (): void => end(resolve)
+    const stop = (): void => finish(resolve)
     const check = (): void => {
       const { readableLength } = request
       try {
         onBytes(readableLength - counted)
       } catch (cause) {
         if (!(cause instanceof AdapterError)) throw cause
-        end(() => reject(cause))
+        finish(() => reject(cause))
         return
       }
       counted = readableLength
-      if (request.complete || readableLength >= request.readableHighWaterMark) end(resolve)
+      if (request.complete || readableLength >= request.readableHighWaterMark) finish(resolve)
     }
     const cancel = waitMs === undefined ? undefined : clock.after(waitMs, stop)
     request.on('readable', check).once('close', stop).once('error', stop)

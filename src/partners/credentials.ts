@@ -151,7 +151,7 @@ export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,
   )
-  const asking = new Map<string, Promise<TokenVerdict>>()
+  const pending = new Map<string, Promise<TokenVerdict>>()
   const remember = (name: string, { expiresMs }: ClientIdentity, verdict: TokenVerdict): void => {
     verdicts.set(name, { verdict, untilMs: Math.min(nowMs() + REMEMBERED_MS, expiresMs ?? Infinity) })
   }
@@ -175,15 +175,15 @@ export function createTokenVerdicts(nowMs: () => number) {
       const name = verdictName(batch, identity)
       const known = remembered(name)
       if (known !== undefined) return Promise.resolve(known)
-      const running = asking.get(name)
+      const running = pending.get(name)
       if (running !== undefined) return running
       const asked = ask()
         .then((verdict) => {
           remember(name, identity, verdict)
           return verdict
         })
-        .finally(() => asking.delete(name))
-      asking.set(name, asked)
+        .finally(() => pending.delete(name))
+      pending.set(name, asked)
       return asked
     },
   }

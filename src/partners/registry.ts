@@ -37,10 +37,10 @@ export function createRegistry(first: readonly Partner[]) {
     /** Counts a request of this partner until the returned function is called. */
     enter: (partner: Partner): (() => void) => {
       counts.set(partner, countOf(partner) + 1)
-      let left = false
+      let hasEnded = false
       return () => {
-        if (left) return
-        left = true
+        if (hasEnded) return
+        hasEnded = true
         const count = countOf(partner) - 1
         if (count === 0) counts.delete(partner)
         else counts.set(partner, count)

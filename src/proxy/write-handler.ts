@@ -94,12 +94,12 @@ export async function endReply(
   answered: Answered,
 ): Promise<void> {
   const { response, observer } = exchange
-  const { batch, kept } = answered
+  const { batch, storedReply } = answered
   // A single record has no ids that another one could use again.
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
-  if (kept !== undefined) {
-    countReply(context, exchange, kept.body.length)
-    sendKept(response, kept)
+  if (storedReply !== undefined) {
+    countReply(context, exchange, storedReply.body.length)
+    sendKept(response, storedReply)
   }
   await observer.replied({ kind: 'answered', planned, answered })
 }

@@ -40,7 +40,7 @@ export function createUnmarkedCodes(
     MAX_CLIENTS,
   )
   /** Lookups in progress. Concurrent requests of one client share one lookup. */
-  const asking = new Map<string, Promise<readonly string[]>>()
+  const lookups = new Map<string, Promise<readonly string[]>>()
   // The name includes the letters, which a reload may change.
   const cacheKey = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
     `${id} ${unmarkedLetters.join(' ')} ${identity.credentialsHash}`
@@ -61,7 +61,7 @@ export function createUnmarkedCodes(
       const rules = knownRules(client)
       if (rules !== undefined) return rules
       const name = cacheKey(client)
-      for (let other = asking.get(name); other !== undefined; other = asking.get(name)) {
+      for (let other = lookups.get(name); other !== undefined; other = lookups.get(name)) {
         // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this request.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
@@ -69,13 +69,13 @@ export function createUnmarkedCodes(
       const answer = lookUp(session, client.partner.unmarkedLetters, (status) =>
         events.unmarkedCodesUnknown({ partner: client.partner.id, status }),
       )
-      asking.set(name, answer)
+      lookups.set(name, answer)
       try {
         const ids = await answer
         known.set(name, { ids, untilMs: clock.nowMs() + REMEMBERED_MS })
         return withIds(client, ids)
       } finally {
-        if (asking.get(name) === answer) asking.delete(name)
+        if (lookups.get(name) === answer) lookups.delete(name)
       }
     },
   }

@@ -104,7 +104,7 @@ const RECONNECT_MS: readonly number[] = [250, 1_000]
  * wait is the time that the service names; later waits follow its schedule.
  */
 export function retryWaitMs(
-  { reason, retryAfterMs: toldMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },
+  { reason, retryAfterMs: askedMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },
   attempt: number,
 ): number | undefined {
   const scheduledMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS)
@@ -112,10 +112,10 @@ export function retryWaitMs(
     case 'notConnected':
       return RECONNECT_MS[attempt]
     case 'throttled':
-      return attempt === 0 ? (toldMs ?? scheduledMs) : Math.max(toldMs ?? 0, scheduledMs)
+      return attempt === 0 ? (askedMs ?? scheduledMs) : Math.max(askedMs ?? 0, scheduledMs)
     case 'unavailable':
-      if (toldMs === undefined) return undefined
-      return attempt === 0 ? toldMs : Math.max(toldMs, scheduledMs)
+      if (askedMs === undefined) return undefined
+      return attempt === 0 ? askedMs : Math.max(askedMs, scheduledMs)
     default:
       return undefined
   }

@@ -134,7 +134,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
   const free: Connection[] = []
   const quota = createQuota(connections)
   const queue = new FairQueue(quota, clock, MAX_WAITING)
-  const open = (): Connection => {
+  const addConnection = (): Connection => {
     const connection = connect(origin, timeouts)
     all.push(connection)
     return connection
@@ -149,22 +149,22 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
     await Promise.all(all.map(({ client }) => client.close()))
   }
   let closing: Promise<void> | undefined
-  const leave = (holder: string, connection?: Connection): void => {
+  const release = (holder: string, connection?: Connection): void => {
     if (connection !== undefined) free.push(connection)
     quota.release(holder)
     serveNext()
   }
   const send = (request: Dispatcher.DispatchOptions, user: ConnectionUser, holder: string): void => {
     if (user.isDone()) {
-      leave(holder)
+      release(holder)
       return
     }
     // The quota has a place, so there is a free connection or room for another.
-    const connection = free.pop() ?? open()
+    const connection = free.pop() ?? addConnection()
     user.wasReset = connection.wasReset
     // While it handles a failure, undici accepts no other request.
     user.onDone = (replied) =>
-      replied ? leave(holder, connection) : queueMicrotask(() => leave(holder, connection))
+      replied ? release(holder, connection) : queueMicrotask(() => release(holder, connection))
     connection.client.dispatch(request, user)
   }
   const enter = (
@@ -184,7 +184,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
       },
     })
   return {
-    reserve: (wait, use, refused) => enter(wait, (holder) => use(() => leave(holder)), refused),
+    reserve: (wait, use, refused) => enter(wait, (holder) => use(() => release(holder)), refused),
     dispatch: (request, user, wait = {}) => {
       if (closing === undefined)
         enter(

@@ -159,7 +159,7 @@ export class FairQueue {
       return
     }
     if (isBounded) places.take(holder)
-    const leave = (): void => {
+    const releasePlace = (): void => {
       if (isBounded) places.release(holder)
       cancel?.()
       signal?.removeEventListener('abort', onGone)
@@ -167,13 +167,13 @@ export class FairQueue {
     const waiter: Waiter = {
       queueKey,
       admit: (charged) => {
-        leave()
+        releasePlace()
         call.admit(charged)
       },
     }
     const giveUp = (reason: Refusal): void => {
       line.remove(waiter)
-      leave()
+      releasePlace()
       call.refuse(reason)
     }
     const onGone = (): void => giveUp('gone')

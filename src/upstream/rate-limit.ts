@@ -118,7 +118,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     acquire: (priority, longestMs, queueKey = soleQueue, signal) => {
       const sinceMs = clock.nowMs()
       return new Promise((resolve) => {
-        const end = (reason?: Refusal): void => {
+        const decide = (reason?: Refusal): void => {
           const waitedMs = clock.nowMs() - sinceMs
           const admission: Admission =
             reason === undefined ? { admitted: true, waitedMs } : { admitted: false, waitedMs, reason }
@@ -126,7 +126,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           resolve(admission)
         }
         if (signal?.aborted === true) {
-          end('gone')
+          decide('gone')
           return
         }
         queue.enter({
@@ -134,8 +134,8 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           priority,
           waitMs: longestMs,
           signal: signal && (() => signal),
-          admit: () => end(),
-          refuse: end,
+          admit: () => decide(),
+          refuse: decide,
         })
         if (queue.size > 0) serve()
       })
@@ -287,7 +287,7 @@ export interface RateSlots {
 }
 
 /** Divisor of a window's slots that are reserved at a time: few queries, and no instance waits long for another. */
-const SHARE = 4
+const PARTS = 4
 /** How much longer the window of all instances is, because the age of a slow reply is unknown. */
 const ANSWER_MS = 100
 
@@ -311,20 +311,20 @@ function createReservedSlots(
   const withSlack = ({ calls, windowMs }: CallLimit): CallLimit => ({ calls, windowMs: windowMs + ANSWER_MS })
   let limit = withSlack(own)
   let reserved: Reserved[] = []
-  let asking = false
-  const ask = (slots: RateSlots, wanted: number): void => {
-    if (asking) return
-    asking = true
+  let isReserving = false
+  const reserve = (slots: RateSlots, wanted: number): void => {
+    if (isReserving) return
+    isReserving = true
     const askedMs = clock.nowMs()
-    const known = (waits: readonly number[] | undefined): void => {
-      asking = false
+    const done = (waits: readonly number[] | undefined): void => {
+      isReserving = false
       const nowMs = clock.nowMs()
       const slackMs = Math.max(JITTER_MS, JITTER_MS + ANSWER_MS - (nowMs - askedMs))
       for (const waitMs of waits ?? [bucket.waitMs(1) ?? 0])
         reserved.push({ atMs: nowMs + waitMs, untilMs: nowMs + waitMs + slackMs })
       onKnown()
     }
-    slots.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / SHARE))).then(known, () => known(undefined))
+    slots.reserve(limit, Math.min(wanted, Math.ceil(limit.calls / PARTS))).then(done, () => done(undefined))
   }
   return {
     waitMs: (wanted) => {
@@ -334,14 +334,14 @@ function createReservedSlots(
       reserved = reserved.filter(({ untilMs }) => untilMs >= nowMs)
       const [first] = reserved
       if (first !== undefined) return Math.max(0, first.atMs - nowMs)
-      ask(slots, wanted)
+      reserve(slots, wanted)
       return undefined
     },
     take: () => {
       reserved.shift()
       bucket.take()
     },
-    isIdle: () => !asking && bucket.isIdle(),
+    isIdle: () => !isReserving && bucket.isIdle(),
     setLimit: (changed) => {
       limit = withSlack(changed)
       bucket.setLimit(changed)

@@ -15,32 +15,32 @@ export function skipContinue(socket: Socket): void {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isAtHead = false
   /** Number of characters of the status line that have arrived. */
-  let seen = 0
+  let position = 0
   let isZero = false
   let isEmptyLine = false
-  const look = (chunk: Buffer): void => {
+  const rewrite = (chunk: Buffer): void => {
     for (let at = 0; at < chunk.length && isAtHead; at += 1) {
       const byte = chunk[at] ?? 0
-      if (seen < INTERIM.length) isAtHead = byte === INTERIM[seen]
-      else if (seen === INTERIM.length) isZero = byte === ZERO
-      else if (seen < STATUS_END) {
+      if (position < INTERIM.length) isAtHead = byte === INTERIM[position]
+      else if (position === INTERIM.length) isZero = byte === ZERO
+      else if (position < STATUS_END) {
         if (isZero && byte === ZERO) chunk[at] = TWO
       } else if (byte === LF) {
         // An empty line ends the head. Another interim response may follow.
-        if (isEmptyLine) seen = -1
+        if (isEmptyLine) position = -1
         isEmptyLine = !isEmptyLine
       } else if (byte !== CR) isEmptyLine = false
-      if (seen < STATUS_END) seen += 1
+      if (position < STATUS_END) position += 1
     }
   }
   socket.read = (size) => {
     const chunk = read(size)
-    if (isAtHead && Buffer.isBuffer(chunk)) look(chunk)
+    if (isAtHead && Buffer.isBuffer(chunk)) rewrite(chunk)
     return chunk
   }
   socket.write = (...args: unknown[]) => {
     isAtHead = true
-    seen = 0
+    position = 0
     isEmptyLine = false
     return write(...args)
   }

@@ -20,7 +20,7 @@ export function createActiveRecords() {
       const isFree = (position: number): boolean => ![...others].some((run) => run.positions.has(position))
       const own = new Set(others.size === 0 ? positions : positions.filter(isFree))
       const run: ActiveRun = { lease, positions: own, onLost: undefined }
-      const leaveIfDone = (): void => {
+      const removeIfDone = (): void => {
         if (own.size > 0) return
         others.delete(run)
         if (others.size === 0 && runs.get(batch) === others) runs.delete(batch)
@@ -38,12 +38,12 @@ export function createActiveRecords() {
         /** Releases records whose outcome is durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
-          leaveIfDone()
+          removeIfDone()
         },
-        end: (): void => {
+        releaseAll: (): void => {
           own.clear()
           run.onLost = undefined
-          leaveIfDone()
+          removeIfDone()
         },
       }
     },

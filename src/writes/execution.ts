@@ -43,14 +43,14 @@ function createExecution(
   lostMs: number,
 ): Execution {
   let sinceMs = lostMs
-  let left = records
-  const missing = (): number => Math.min(left, atOnce)
+  let remaining = records
+  const missing = (): number => Math.min(remaining, atOnce)
   return {
     sinceMs: () => sinceMs,
     untilMs: () => sinceMs + arrivalMs(partner, missing()),
     missing,
     appeared: () => {
-      left -= 1
+      remaining -= 1
       sinceMs = clock.nowMs()
     },
   }

@@ -85,7 +85,7 @@ export function createFinisher(
 
   /** Partners without a token. True while one batch requests a token again; their other batches wait for its result. */
   const tokenless = new Map<string, boolean>()
-  const noteToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
+  const trackToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
     const isAgain = tokenless.has(partner)
     if (isAgain) tokenless.set(partner, true)
     try {
@@ -117,7 +117,7 @@ export function createFinisher(
     const { sender, together } = readSending(stored.payload)
     const authorised = authorise(partner, credentialsFor(stored, sender))
     if (typeof authorised !== 'string') {
-      const noted = noteToken(partner, authorised)
+      const noted = trackToken(partner, authorised)
       const authorisation = await (isLate ? noted.catch(() => 'noToken' as const) : noted)
       return { stored, authorisation }
     }

@@ -6,12 +6,12 @@ import type { QueueKey } from '../upstream/index.ts'
 export type PredecessorWatch = ReturnType<typeof createPredecessorWatch>
 
 interface Waiter {
-  readonly open: Map<string, RecordRef>
-  readonly end: (inTime: boolean) => void
+  readonly refs: Map<string, RecordRef>
+  readonly finish: (inTime: boolean) => void
 }
 
 /** A query to the journal for the nearest older record of a key. */
-interface Question {
+interface OlderQuery {
   readonly own: RecordRef
   readonly resolve: (older: RecordRef | undefined) => void
   readonly reject: (cause: unknown) => void
@@ -23,59 +23,59 @@ const POLL_MS = 200
 /** Creates the watch on which requests wait for older records of the same learner and event, or for another sender of their batch. */
 export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
-  let asking = false
-  let isAskedSoon = false
+  let isPolling = false
+  let isPollDue = false
   let cancelPoll: (() => void) | undefined
 
-  const leave = (waiter: Waiter, name: string): void => {
-    waiter.open.delete(name)
+  const removeWaiter = (waiter: Waiter, name: string): void => {
+    waiter.refs.delete(name)
     const others = byName.get(name)
     others?.delete(waiter)
     if (others?.size === 0) byName.delete(name)
   }
-  const isSettled = (name: string): void => {
+  const endWaits = (name: string): void => {
     for (const waiter of byName.get(name) ?? []) {
-      leave(waiter, name)
-      if (waiter.open.size === 0) waiter.end(true)
+      removeWaiter(waiter, name)
+      if (waiter.refs.size === 0) waiter.finish(true)
     }
   }
-  const ask = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     cancelPoll?.()
     cancelPoll = undefined
     // A poll that is in flight does not include later waiters, so the next poll starts as soon as it ends.
-    isAskedSoon = asking
-    if (asking || byName.size === 0) return
-    asking = true
-    const records = new Map([...byName.values()].flatMap((all) => [...all].flatMap(({ open }) => [...open])))
+    isPollDue = isPolling
+    if (isPolling || byName.size === 0) return
+    isPolling = true
+    const records = new Map([...byName.values()].flatMap((all) => [...all].flatMap(({ refs }) => [...refs])))
     try {
       const open = new Set((await journal.stillOpen([...records.values()])).map(recordId))
-      for (const name of records.keys()) if (!open.has(name)) isSettled(name)
+      for (const name of records.keys()) if (!open.has(name)) endWaits(name)
     } catch {
       // A journal that cannot be reached is polled again. Each wait has its own timeout.
     }
-    asking = false
-    if (isAskedSoon) await ask()
-    else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, askNow)
+    isPolling = false
+    if (isPollDue) await poll()
+    else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, pollNow)
   }
   // A failed poll is repeated with the next wait.
-  const askNow = (): void => {
-    ask().catch(() => undefined)
+  const pollNow = (): void => {
+    poll().catch(() => undefined)
   }
   /** Polls once for all waits that begin in the same moment. */
-  const askSoon = (): void => {
-    if (isAskedSoon) return
-    isAskedSoon = true
-    queueMicrotask(askNow)
+  const pollSoon = (): void => {
+    if (isPollDue) return
+    isPollDue = true
+    queueMicrotask(pollNow)
   }
-  let questions: Question[] = []
+  let queries: OlderQuery[] = []
   /** Returns the next older open record. Calls of the same moment share one query. */
   const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
-      questions.push({ own, resolve, reject })
-      if (questions.length > 1) return
+      queries.push({ own, resolve, reject })
+      if (queries.length > 1) return
       queueMicrotask(() => {
-        const asked = questions
-        questions = []
+        const asked = queries
+        queries = []
         journal.olderOpen(asked.map((question) => question.own)).then(
           (found) => {
             for (const [index, question] of asked.entries()) question.resolve(found[index])
@@ -94,22 +94,22 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const until = (records: readonly RecordRef[], timeoutMs: number): Promise<boolean> =>
     new Promise((resolve) => {
       const waiter: Waiter = {
-        open: new Map(records.map((record) => [recordId(record), record])),
-        end: (inTime) => {
+        refs: new Map(records.map((record) => [recordId(record), record])),
+        finish: (inTime) => {
           cancel()
-          for (const name of waiter.open.keys()) leave(waiter, name)
+          for (const name of waiter.refs.keys()) removeWaiter(waiter, name)
           resolve(inTime)
         },
       }
       const cancel = clock.after(timeoutMs, () => {
-        waiter.end(false)
+        waiter.finish(false)
       })
-      for (const name of waiter.open.keys()) {
+      for (const name of waiter.refs.keys()) {
         const others = byName.get(name)
         if (others === undefined) byName.set(name, new Set([waiter]))
         else others.add(waiter)
       }
-      askSoon()
+      pollSoon()
     })
   return {
     until,
@@ -136,7 +136,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     /** Ends the waits for records that this process has settled. */
     settled: (batch: number, positions: Iterable<number>): void => {
       if (byName.size === 0) return
-      for (const position of positions) isSettled(recordId({ batch, position }))
+      for (const position of positions) endWaits(recordId({ batch, position }))
     },
   }
 }
@@ -158,7 +158,7 @@ export function watchGiveWay(
   let cancel = (): void => undefined
   let isStopped = false
   const due = new Promise<void>((resolve, reject) => {
-    const look = async (): Promise<void> => {
+    const checkBlocked = async (): Promise<void> => {
       if (queueKey.isAccepted()) return
       // A journal that cannot be read is polled again.
       const waiting = await journal.blocking([batch]).catch(() => [])
@@ -168,7 +168,7 @@ export function watchGiveWay(
     }
     const wait = (): void => {
       cancel = clock.after(GIVE_WAY_MS, () => {
-        look().catch(reject)
+        checkBlocked().catch(reject)
       })
     }
     wait()

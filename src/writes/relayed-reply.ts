@@ -61,7 +61,7 @@ export async function outcomesOf(
   const outcomes = await readOutcomes(end, kind, each, reading)
   // A single record has no ids, so a repetition is never recognised.
   const isRepeatable = kind === 'batch'
-  const kept = isRepeatable && end.kind === 'answered' ? toKept(end.reply) : undefined
+  const kept = isRepeatable && end.kind === 'answered' ? toStored(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
     position,
     answer: position === 0 && kept !== undefined ? encodeStoredReply(kept) : undefined,
@@ -131,7 +131,7 @@ const textOf = (body: Buffer | undefined): string | undefined =>
 
 const isTaken = (status: number): boolean => status >= 200 && status < 300
 
-function toKept(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): StoredReply | undefined {
+function toStored(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): StoredReply | undefined {
   const { body } = reply
   return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
 }
@@ -151,7 +151,7 @@ async function readOutcomes(
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
   if (kind === 'record') return all({ ...whole, mark: readMark(textOf(end.reply.body)) })
-  const kept = toKept(end.reply)
+  const kept = toStored(end.reply)
   if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
   // A single 200 for all records (batch-wire 3) says nothing about any one of them.
@@ -201,7 +201,7 @@ export async function replayRelayed(
       unanswered.push(stored)
       continue
     }
-    const found = await readKept(stored, plan, { slices })
+    const found = await readStored(stored, plan, { slices })
     // If V2 refused a part of the batch, it may have accepted that part of a later request.
     if (unanswered.some(hasLeft) && found?.isTakenWhole !== true)
       return toSent(batch, unanswered, plan, false)
@@ -242,7 +242,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   try {
     for (const batch of batches) {
       const stored = await loadEnded(context, batch, deadlineMs, 'ADP_V2_OUTCOME_UNKNOWN')
-      const found = stored && (await readKept(stored, plan, reading))
+      const found = stored && (await readStored(stored, plan, reading))
       if (found?.isFinal !== true) continue
       return (await mayHave(context, resent, found.stored, deadlineMs)) ? toAnswered(found) : undefined
     }
@@ -296,7 +296,7 @@ interface FoundReply {
 }
 
 /** Reads V2's stored reply. Returns `undefined` if the batch has none or it is no longer stored. */
-async function readKept(
+async function readStored(
   stored: StoredBatch,
   { records }: Plan,
   reading: ReplyReading,
@@ -327,7 +327,7 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
   replayed: true,
   askedV3: false,
   batch: stored.batch,
-  kept: reply,
+  storedReply: reply,
 })
 
 /** Returns true if V2 may have applied any record of the request. */

@@ -164,7 +164,7 @@ function openBatch(
   const each = known === 'keys' && plan.records.length > 0 ? plan.records.length : undefined
   const positions = Array.from({ length: each ?? 1 }, (_, position) => position)
   const claim = active.claim(batch, positions, begun.lease)
-  const settle = async (end: RelayEnd): Promise<void> => {
+  const storeEnd = async (end: RelayEnd): Promise<void> => {
     try {
       if (end.kind === 'answered' && (end.reply.status === 401 || end.reply.status === 403)) {
         await journal.forget(batch, positions.length, begun.lease)
@@ -177,11 +177,11 @@ function openBatch(
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
     } finally {
-      claim.end()
+      claim.releaseAll()
     }
   }
   let settled: Promise<void> | undefined
-  const recordEnd = (end: RelayEnd): Promise<void> => (settled ??= settle(end))
+  const recordEnd = (end: RelayEnd): Promise<void> => (settled ??= storeEnd(end))
   const expectHeld = (): void => {
     if (journal.lease() === begun.lease) return
     throw new AdapterError(

@@ -51,7 +51,7 @@ export interface Answered {
   readonly askedV3: boolean
   readonly batch: number
   /** The reply that V2 gave when it served this batch, to be sent unchanged. */
-  readonly kept?: StoredReply | undefined
+  readonly storedReply?: StoredReply | undefined
 }
 
 /** The facts for reply parts besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */

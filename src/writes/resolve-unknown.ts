@@ -170,7 +170,7 @@ export function createResolveUnknown(
     return seen
   }
   /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits for its end here. */
-  const leave = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
+  const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const
     if (execution === undefined) return unknown
     if (journal.durable) return { ...unknown, reason: 'stillExecuting', sinceMs: execution.sinceMs() }
@@ -181,7 +181,7 @@ export function createResolveUnknown(
     let [reason, sent] = [first, before]
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
       const seen = await readBack(task, sent)
-      if (seen === 'executing') return leave(sent, reason)
+      if (seen === 'executing') return leaveExecuting(sent, reason)
       if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
       if (seen.kind === 'overwritten' || seen.kind === 'superseded')
         return { kind: 'unknown', reason: seen.kind }

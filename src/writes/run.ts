@@ -95,7 +95,7 @@ export async function runRecords(
       if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
         // The record stays open. Its client is told that the outcome is unknown, and recovery finds it out.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
-        settler.leave(position)
+        settler.skip(position)
         reply?.setPart(position, part)
         return
       }
@@ -138,7 +138,7 @@ export async function runRecords(
       { cause },
     )
   } finally {
-    claim.end()
+    claim.releaseAll()
   }
   if (reply !== undefined) answerDenial(context, session, run, denied, tally, reply)
   return tally
@@ -271,7 +271,7 @@ function createSettler(
         successors.set(position, resolve)
       }),
     /** Ends the wait for a record whose outcome is not settled now. Records that wait for it are not sent. */
-    leave: (position: number): void => {
+    skip: (position: number): void => {
       left -= 1
       if (left <= 0) begin()
       successors.get(position)?.(false)

@@ -301,7 +301,7 @@ export class SimulatedInstance {
         () => staged && expectCurrent(staged),
       )
       this.context.journal.answered(answered.batch)
-      if (answered.kept !== undefined) tellKept(answered.kept, listener)
+      if (answered.storedReply !== undefined) tellKept(answered.storedReply, listener)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
       if (cause.code === 'ADP_JOURNAL_DAMAGED') this.onDamage()

@@ -251,7 +251,7 @@ describe('recovery', () => {
     context.orphans.set(4, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(1)
     expect([attended, [...context.orphans.keys()]]).toEqual([[true, true, false], [4, 6]]) // prettier-ignore
-    claim.end()
+    claim.releaseAll()
   })
 
   it('leaves a batch alone while a run of this process has records of it', async () => {
@@ -260,7 +260,7 @@ describe('recovery', () => {
     context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
     await clock.pass(3_000)
     expect(loaded).toEqual([])
-    claim.end()
+    claim.releaseAll()
     await clock.pass(1_000)
     expect(loaded).toEqual([1_000])
   })
