@@ -286,7 +286,7 @@ export interface RateSlots {
   sincePauseMs(): Promise<number | undefined>
 }
 
-/** Divisor of a window's slots that are reserved at a time: few queries, and no instance waits long for another. */
+/** Instances reserve a window's slots in this many parts: few queries, and no instance waits long for another. */
 const PARTS = 4
 /** How much longer the window of all instances is, because the age of a slow reply is unknown. */
 const ANSWER_MS = 100

@@ -10,7 +10,7 @@ interface Waiter {
   readonly finish: (inTime: boolean) => void
 }
 
-/** A query to the journal for the nearest older record of a key. */
+/** A query to the journal for the nearest older open record of a key. */
 interface OlderQuery {
   readonly own: RecordRef
   readonly resolve: (older: RecordRef | undefined) => void
