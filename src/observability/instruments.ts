@@ -2,24 +2,27 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90]
 
-/** The labels of a metric, each with its values where they are few and known, else `unlisted`. */
+/** The labels of a metric, each with its possible values, or `unlisted` if the values are not known in advance. */
 type Labels = Readonly<Record<string, readonly string[]>>
-/** Values that are not known before they occur, such as the ids of partners. */
+/** Label values that are not known in advance, such as the ids of partners. */
 export const unlisted: readonly string[] = []
 
-/** The fields that name a series: one of the values of each label. */
+/** The label values that identify one series. */
 type Series<All extends Labels> = { readonly [Label in keyof All]: All[Label][number] }
 
-/** A gauge that is read when the metrics are rendered: one number, or one for each combination of label values. Empty: not available. */
+/** The current value of a gauge: one number, or one row for each combination of label values. No rows if the value is not available. */
 type GaugeReading<Label extends string> = number | readonly GaugeRow<Label>[]
 type GaugeRow<Label extends string> = Readonly<Record<Label, string>> & { readonly value: number }
 
-/** Creates instruments in one registry; their names begin with `markbridge_`. */
+/** Creates functions that add metrics to one registry. The names of the metrics begin with `markbridge_`. */
 export function createInstruments(registry: Registry) {
   const registers = [registry]
   const begins: ((partner: string) => void)[] = []
   return {
-    /** Adds to the series that the labels name among the fields. Series of known values are there from the start. */
+    /**
+     * Creates a counter and returns a function that adds to one of its series. Series whose label values are all known exist from the
+     * start.
+     */
     counter: <const All extends Labels>(name: string, help: string, labels: All) => {
       const labelNames = Object.keys(labels)
       const made = new Counter({ name: `markbridge_${name}`, help, labelNames, registers })
@@ -31,18 +34,21 @@ export function createInstruments(registry: Registry) {
       else if (labelNames.length > 0) begin()
       return (fields: Series<All>, count = 1): void => made.inc(seriesOf(labelNames, fields), count)
     },
-    /** Begins the series of a partner at 0: the increase of one that appears with its first count cannot be seen. */
+    /** Creates the series of a partner at 0. Prometheus cannot compute an increase for a series that first appears with its first count. */
     begin: (partner: string): void => {
       for (const begin of begins) begin(partner)
     },
-    /** Observes a time in milliseconds; `name` is without its unit, seconds. */
+    /** Creates a histogram and returns a function that observes a time in milliseconds. The name gets the suffix `_seconds`. */
     timer: <const All extends Labels>(name: string, help: string, labels: All) => {
       const labelNames = Object.keys(labels)
       const settings = { name: `markbridge_${name}_seconds`, help, labelNames, buckets: seconds, registers }
       const made = new Histogram(settings)
       return (fields: Series<All>, ms: number): void => made.observe(seriesOf(labelNames, fields), ms / 1_000)
     },
-    /** Adds a gauge; a reading that fails counts as none. `shared`: it is the same in each process of an adapter, and not added up. */
+    /**
+     * Adds a gauge that is read when the metrics are rendered. A reading that fails counts as not available. `shared` means that all
+     * processes of an adapter have the same value, which is therefore not added up.
+     */
     gauge: <const Label extends string = never>(
       name: string,
       help: string,
@@ -70,7 +76,7 @@ export function createInstruments(registry: Registry) {
 }
 export type Instruments = ReturnType<typeof createInstruments>
 
-/** The labels alone, of fields that may have more. Not `labels` of prom-client, which makes functions for each call. */
+/** Selects the labels from fields that may have other members. Replaces prom-client's `labels`, which creates functions for each call. */
 function seriesOf(
   labelNames: readonly string[],
   fields: Readonly<Record<string, string>>,
@@ -80,7 +86,7 @@ function seriesOf(
   return series
 }
 
-/** Each combination of values; none where those of a label are not known. */
+/** Returns every combination of the label values, or no combination if a label's values are unlisted. */
 function combine(labels: Labels): Record<string, string>[] {
   return Object.entries(labels).reduce<Record<string, string>[]>(
     (rows, [label, values]) => values.flatMap((value) => rows.map((row) => ({ ...row, [label]: value }))),
@@ -88,12 +94,11 @@ function combine(labels: Labels): Record<string, string>[] {
   )
 }
 
-/** What `statusClass` returns for the status of a reply. */
 export const statusClasses: readonly string[] = ['2xx', '3xx', '4xx', '429', '5xx']
 
 /**
- * `2xx`, `4xx` and so on, `none` without a reply; 429 has a class of its own, since the service's rate limit causes it and not the
- * request.
+ * Returns the class of a status: `2xx`, `4xx` and so on, or `none` without a reply. 429 is a class of its own, because the service's rate
+ * limit causes it and not the request.
  */
 export function statusClass(status: number | undefined): string {
   if (status === undefined) return 'none'

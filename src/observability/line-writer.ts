@@ -2,31 +2,32 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { isatty } from 'node:tty'
 
-/** Writes the lines of a log to a file descriptor without ever making its caller wait. */
+/** Writes log lines to a file descriptor without ever blocking the caller. */
 export interface LineWriter {
-  /** Queues one line, which ends with a line feed. A line for which the queue has no room is dropped and counted. */
+  /** Queues one line, which must end with a line feed. Drops and counts the line if the queue is full. */
   readonly write: (line: string) => void
-  /** Writes what is queued as far as the descriptor takes it at once. For the end of the process. */
+  /** Writes the queued lines when the process exits, as far as the descriptor accepts them without waiting. */
   readonly flushAtExit: () => void
-  /** Returns the number of lines dropped since the start. */
   readonly droppedLines: () => number
 }
 
-/** Lines are written in blocks of this many characters, at the latest after `FLUSH_MS`: one write per batch took a fifteenth of the hot path. */
+/**
+ * Lines are written in blocks of this size, or after `FLUSH_MS` at the latest. One write per batch took a fifteenth of the time of a batch.
+ */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
-/** The most characters that wait while the descriptor takes none, as on a full disk. */
+/** The maximum size of the queue while the descriptor accepts nothing, as on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
 /**
- * Creates a writer of lines. A failed or partial write is tried again every 250 ms, so the log continues when there is room again.
- * `onRecovered` is called with the number of lines that were dropped since its last call, once the lines before them were written.
+ * Creates a writer of lines. A failed or partial write is retried every 250 ms, so the log continues once there is room again.
+ * `onRecovered` receives the number of lines that were dropped since its last call, once the lines before them were written.
  */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []
   let waitingChars = 0
-  /** The block that is being written. Empty: none is. */
+  /** The block that is being written, or empty if no write is in progress. */
   let block: Uint8Array = new Uint8Array()
   let isWriting = false
   let dropped = 0
@@ -74,7 +75,7 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
     },
     flushAtExit: () => {
       try {
-        // Node.js lets a write that is under way end before the process does.
+        // Node.js finishes a write in progress before the process exits.
         if (isWriting) block = new Uint8Array()
         takeBlock()
         while (block.length > 0) {
@@ -82,24 +83,24 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
           takeBlock()
         }
       } catch {
-        // What cannot be written now is lost: waiting for room would keep the process from ending.
+        // Lines that cannot be written now are lost. Waiting for room would keep the process from exiting.
       }
     },
     droppedLines: () => dropped,
   }
 }
 
-/** A descriptor whose writes fail with EAGAIN where they would block. */
+/** A descriptor whose writes fail with EAGAIN instead of blocking. */
 interface NonBlocking {
   readonly fd: number
-  /** Keeps the descriptor open, where a stream owns it. */
+  /** Keeps the descriptor open if a stream owns it. */
   readonly owner?: Socket
 }
 
 /**
- * Opens a terminal or pipe a second time, without blocking: a terminal that is stopped with Ctrl+S, and a reader that stalls, would hold
- * up a write for ever, and with it the end of the process. The flag would also count for other programs that have the same descriptor,
- * so it is set there only for a pipe or socket that cannot be opened again. Regular files do not block.
+ * Opens a terminal or pipe a second time in non-blocking mode. Otherwise a terminal stopped with Ctrl+S or a stalled reader would block a
+ * write for ever, and with it the exit of the process. Setting the flag on the inherited descriptor would also affect the programs that
+ * share it, so that is done only for a pipe or socket that cannot be opened again. Regular files do not block.
  */
 function openNonBlocking(fd: number): NonBlocking {
   const stat = fstatSync(fd)
@@ -110,7 +111,7 @@ function openNonBlocking(fd: number): NonBlocking {
     try {
       return { fd: openSync(path, flags) }
     } catch {
-      // A socket, a system without /proc, or a descriptor that another user has opened.
+      // The descriptor is a socket or belongs to another user, or the system has no /proc.
     }
   }
   return stat.isFIFO() || stat.isSocket()

@@ -8,20 +8,18 @@ import { createLineWriter, type LineWriter } from './line-writer.ts'
 
 export type { Logger }
 
-/** The levels of the log, from the most lines to none. */
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * Creates the structured logger (JSON lines on standard error; standard output is for ready lines and results).
- * Besides the number of dropped lines, only `events.ts` writes to it: the fields there are an allow-list, where a redaction would be a
- * list of known leaks. `worker` is the number of the process when several of them share the output. Error: `ADP_CONFIGURATION` for a level that
- * is none.
+ * Creates the logger, which writes JSON lines to standard error. Standard output is reserved for ready lines and results. Apart from the
+ * count of dropped lines, only `events.ts` logs: its field types are an allow-list, whereas redaction would only cover known leaks.
+ * `worker` is the number of the process when several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   if (!levels.includes(level))
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `The level of the log (MARKBRIDGE_LOG_LEVEL) must be one of ${levels.join(', ')}. Nothing was started. Correct it, or leave it out for ${levels[2]}.`,
+      `The log level (MARKBRIDGE_LOG_LEVEL) must be one of ${levels.join(', ')}. Nothing was started. Correct it, or unset it for ${levels[2]}.`,
     )
   const base = { name: 'markbridge', ...(worker === undefined ? {} : { worker }) }
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime }
@@ -30,7 +28,7 @@ export function createLogger(level: string, destination?: DestinationStream, wor
   return logger
 }
 
-/** Opens lines for people on standard error, in colour on a terminal: time, level, message and fields. */
+/** Opens human-readable log lines on standard error, in colour on a terminal: time, level, message and fields. */
 export async function openTextLines(): Promise<DestinationStream> {
   const { default: pretty } = await import('pino-pretty')
   const lines = openStandardError()
@@ -47,7 +45,7 @@ export async function openTextLines(): Promise<DestinationStream> {
   })
 }
 
-/** Returns the number of log lines of this process that standard error could not take. */
+/** Returns the number of log lines of this process that were dropped because standard error did not accept them. */
 export function droppedLogLines(): number {
   return standardError?.droppedLines() ?? 0
 }
@@ -59,6 +57,6 @@ function openStandardError(): LineWriter {
   return (standardError = writer)
 }
 
-/** One for the process, so that its lines stay in order. */
+/** The one writer of this process, so that its lines stay in order. */
 let standardError: LineWriter | undefined
 let onRecovered: (lines: number) => void = () => undefined

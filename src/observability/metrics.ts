@@ -4,25 +4,24 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client
 
 import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
-/** A call to an upstream; `status` is undefined where no reply head was received. */
+/** A call to an upstream. `status` is `undefined` if no reply head was received. */
 interface CallSeen<Kind extends string> {
   readonly kind: Kind
   readonly status: number | undefined
   readonly durationMs: number
 }
 
-/** A page of metrics for Prometheus. */
 export interface MetricsText {
   readonly contentType: string
   readonly text: string
 }
 
-/** Metrics as JSON data, in the form that workers send to the process that adds them up. */
+/** Metrics as JSON data. Workers send them in this form to the primary process, which adds them up. */
 export type MetricsSnapshot = readonly object[]
 
 /**
- * The metrics of one adapter, in a registry of its own. Labels are the partner's id and words from fixed lists: no value of a
- * learner or a mark, no key, no path (product contract 8).
+ * The metrics of one adapter, in a registry of its own. Labels are partners' ids and words from fixed lists. No learner's or mark's value,
+ * key or path becomes a label (product contract 8).
  */
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -30,29 +29,33 @@ const partner = unlisted
 const priority = ['write', 'read', 'comparison'] as const
 const side = ['v2', 'v3'] as const
 const stageWait = ['changing', 'stale', 'asking'] as const
-/** Gauges of the process whose names end as those of counters do; what they count is also in `nodejs_active_resources`. */
+/** Default gauges whose names end in `_total` as if they were counters. `nodejs_active_resources` reports the same objects. */
 const misnamed = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** Creates the metrics; docs/metrics.md says what each means. `partners`: the ids of those whose counters are shown before they count. */
+/**
+ * Creates the metrics, which docs/metrics.md explains. `partners` returns the partners whose counters are rendered as 0 before they count.
+ */
 export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
   const { counter, timer } = instruments
   const status = unlisted
-  const calls = timer('v3_call_duration', 'From a call to V3 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
-  const relayed = timer('v2_call_duration', 'From a call to V2 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
-  const waits = timer('queue_wait', 'Time in the queue, of calls that were sent.', { priority })
+  const calls = timer('v3_call_duration', 'Time from a call to V3 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
+  const relayed = timer('v2_call_duration', 'Time from a call to V2 to the head of its reply.', { kind: unlisted, status }) // prettier-ignore
+  const waits = timer('queue_wait', 'Time that calls waited in the queue before they were sent.', {
+    priority,
+  })
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', { priority, reason: ['full', 'deadline', 'gone'] }) // prettier-ignore
-  const visible = timer('read_back_visible', 'From the loss of a reply to the read-back that showed the mark.', {}) // prettier-ignore
+  const visible = timer('read_back_visible', 'Time from the loss of a reply to the read-back that showed the mark.', {}) // prettier-ignore
   const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', { partner, side }) // prettier-ignore
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
-  const evidence = counter('compare_evidence_total', 'Compared requests that are kept as evidence, or lost.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
+  const evidence = counter('compare_evidence_total', 'Compared requests whose evidence was kept or lost.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
-  /** More than a hundred series each. */
+  /** Partners whose series exist already. Each partner has more than a hundred series. */
   const begun = new Set<string>()
   const prepare = (): void => {
     for (const id of partners()) {
@@ -65,18 +68,18 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     observesProcess = true
   }
   return {
-    /** Those of its registry, for the counters of events. */
+    /** Instruments of the same registry, for the counters of events. */
     instruments,
-    /** Counts a call to V3. */
+    /** Records a call to V3. */
     called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void =>
       calls(
         { kind: kind === 'passThrough' ? 'pass_through' : kind, status: statusClass(status) },
         durationMs,
       ),
-    /** Counts a call to V2. */
+    /** Records a call to V2. */
     relayed: ({ kind, status, durationMs }: CallSeen<'read' | 'write'>): void =>
       relayed({ kind, status: statusClass(status) }, durationMs),
-    /** Counts the wait of a call for the rate limit; `refused` is undefined for a call that was sent. */
+    /** Records how long a call waited for the rate limit. `refused` is `undefined` if the call was sent. */
     queued: (wait: {
       readonly priority: (typeof priority)[number]
       readonly waitedMs: number
@@ -85,10 +88,10 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       if (wait.refused === undefined) waits(wait, wait.waitedMs)
       else turnedAway({ priority: wait.priority, reason: wait.refused })
     },
-    /** Records how long after the loss of a reply a read-back showed the mark, ms. */
+    /** Records the time in milliseconds from the loss of a reply to the read-back that showed the mark. */
     visible: (afterMs: number): void => visible({}, afterMs),
     shareRefused: counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
-    /** Counts a write for the guards of a partner; `outcome`: `good`, or what was bad about it. */
+    /** Counts a write that the guards of a partner judge. `outcome` is `good`, or says what was bad about the write. */
     guardCounted: (trial: {
       readonly partner: string
       readonly side: 'v2' | 'v3'
@@ -97,16 +100,16 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       guardTrials(trial)
       if (trial.outcome !== 'good') guardBad({ ...trial, kind: trial.outcome })
     },
-    /** Counts compared requests whose result is kept in the journal as evidence, or is lost. */
+    /** Counts compared requests by whether the journal stored their results as evidence. */
     evidenceKept: (id: string, requests: number, isKept: boolean): void =>
       evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: counter('stage_held_total', 'Writes that waited for their stage.', { partner, reason: stageWait }), // prettier-ignore
-    stageRefused: counter('stage_refused_total', 'Requests that were refused for their stage.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
+    stageRefused: counter('stage_refused_total', 'Requests that were refused because of their stage.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
     addGauge: instruments.gauge,
-    /** Adds the metrics of reloads; only one process of an adapter does. */
+    /** Adds the metrics of reloads. Only one process of an adapter calls it. */
     addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(instruments, nowMs),
-    /** The Prometheus text. The first call also starts the observation of the process. */
+    /** Returns the metrics as Prometheus text. The first call also starts the metrics of the process itself. */
     render: async (): Promise<MetricsText> => {
       prepare()
       return {
@@ -114,7 +117,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
         text: await formatMetrics(await registry.getMetricsAsJSON()),
       }
     },
-    /** The same as data. */
+    /** Returns the metrics as data, for the process that adds them up. */
     snapshot: (): Promise<MetricsSnapshot> => {
       prepare()
       return registry.getMetricsAsJSON()
@@ -122,15 +125,15 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   }
 }
 
-/** A live exchange whose check has ended with a result. */
+/** A live exchange whose check ended with a result. */
 export interface ComparedSeen {
   readonly partner: string
   readonly check: 'reply' | 'visible' | 'readBack' | 'answers'
-  /** Of the request. */
+  /** The kind of the request. */
   readonly kind: string
-  /** Records by verdict. */
+  /** The number of records by verdict. */
   readonly verdicts: ReadonlyMap<string, number>
-  /** Differences by `<kind> <path>`. */
+  /** The number of differences by `<kind> <path>`. */
   readonly differences: ReadonlyMap<string, number>
   readonly delaysMs: readonly number[]
 }
@@ -138,15 +141,15 @@ export interface ComparedSeen {
 const check = ['reply', 'visible', 'readBack', 'answers'] as const
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
-/** Paths name fields of the service; with more of them the rest are one. */
+/** Maximum number of different `path` labels, which name fields of the service. Further paths share the label `(other)`. */
 const MAX_PATHS = 150
 
-/** Creates the metrics of live comparisons; offered = compared + dropped + skipped once nothing waits. */
+/** Creates the metrics of live comparison. Once no check is waiting, offered = compared + dropped + skipped. */
 function createCompareMetrics({ counter, timer }: Instruments) {
   const compared = counter('compare_compared_total', 'Checks with a result.', { partner, check })
   const records = counter('compare_records_total', 'Compared records by verdict.', { partner, check, kind: unlisted, verdict: unlisted }) // prettier-ignore
   const differences = counter('compare_differences_total', 'Fields that differ.', { partner, check, path: unlisted, kind: unlisted }) // prettier-ignore
-  const delays = timer('compare_visible', 'From a reply to the read that showed the mark on the other side.', { partner, check }) // prettier-ignore
+  const delays = timer('compare_visible', 'Time from a reply to the read that showed the mark on the other side.', { partner, check }) // prettier-ignore
   const paths = new Set<string>()
   const labelOf = (path: string): string => {
     if (paths.has(path)) return path
@@ -165,24 +168,27 @@ function createCompareMetrics({ counter, timer }: Instruments) {
       }
       for (const ms of seen.delaysMs) delays(seen, ms)
     },
-    dropped: counter('compare_dropped_total', 'Checks that found no room.', { partner, check, reason: ['full', 'closed', 'failed'] }), // prettier-ignore
+    dropped: counter('compare_dropped_total', 'Checks that were dropped before they began.', { partner, check, reason: ['full', 'closed', 'failed'] }), // prettier-ignore
     skipped: counter('compare_skipped_total', 'Checks that could not be made.', { partner, check, reason: skipReasons }), // prettier-ignore
     called: counter('compare_calls_total', 'Calls of comparisons.', { partner, side: unlisted, status: unlisted }), // prettier-ignore
   }
 }
 
-/** The metrics of the configuration in use. */
 export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
-/** Creates the metrics of an adapter, whose configuration was loaded at `nowMs`. They belong to one process of it alone. */
+/** Creates the metrics of the configuration, which was loaded at `nowMs`. Only one process of an adapter has them. */
 export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
   const results = counter('config_reloads_total', 'Reloads of the configuration.', { result: ['reloaded', 'refused'] }) // prettier-ignore
   let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
-  gauge('config_revision', 'Configurations that took effect, with the first.', () => revision)
-  gauge('config_loaded_timestamp_seconds', 'When the configuration in use was loaded.', () => loadedMs / 1_000) // prettier-ignore
-  gauge('config_needs_restart', 'Keys that take effect with the next start.', () => needsRestart)
+  gauge('config_revision', 'Number of configurations that took effect, including the first.', () => revision)
+  gauge('config_loaded_timestamp_seconds', 'Time at which the configuration in use was loaded.', () => loadedMs / 1_000) // prettier-ignore
+  gauge(
+    'config_needs_restart',
+    'Number of changed keys that take effect at the next start.',
+    () => needsRestart,
+  )
   return {
-    /** Another configuration is in use; `pending` keys of it need a restart. Returns its revision. */
+    /** Records that a new configuration is in use, with the number of keys that need a restart. Returns the new revision. */
     reloaded: (pending: number): number => {
       results({ result: 'reloaded' })
       revision += 1
@@ -194,10 +200,10 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
   }
 }
 
-/** Series that are formatted in one turn of the event loop: a few milliseconds. */
+/** Number of series that are formatted in one turn of the event loop, which takes a few milliseconds. */
 const SERIES_PER_TURN = 2_000
 
-/** The text of metrics as `Registry.metrics` has it, which holds the event loop for a third of a second with those of 1,000 partners. */
+/** Formats metrics as `Registry.metrics` does, which would block the event loop for a third of a second with 1,000 partners. */
 export async function formatMetrics(
   metrics: Awaited<ReturnType<Registry['getMetricsAsJSON']>>,
 ): Promise<string> {
@@ -227,10 +233,10 @@ function formatSeries(name: string, labels: Readonly<Record<string, unknown>>, v
 
 const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 
-/** The metrics of several processes as those of one adapter. */
+/** The metrics of several processes, added up as those of one adapter. */
 export type MetricsSum = ReturnType<typeof createMetricsSum>
 
-/** Creates the sum, with metrics of its own: the running workers, those that ended unexpectedly, and reloads. */
+/** Creates the sum. It also has metrics of its own: the running workers, the workers that ended unexpectedly, and reloads. */
 export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
@@ -241,7 +247,7 @@ export function createMetricsSum(nowMs: () => number) {
   return {
     reloads: createReloadMetrics(instruments, nowMs),
     started: (worker: number): void => void alive.set(worker, []),
-    /** Replaces the values of a process with its latest ones. */
+    /** Replaces the values of a process. Ignores values that arrive after the process ended. */
     shown: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
@@ -260,12 +266,12 @@ export function createMetricsSum(nowMs: () => number) {
   }
 }
 
-/** Each metric names its aggregation: a sum, except for values that are the same in each process. */
+/** Adds up metrics. Each metric carries its aggregation: a sum, or the first value if all processes have the same value. */
 function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }
 
-/** Counts outlive their process; gauges do not. */
+/** Returns true for counters and histograms, which outlive their process. Gauges do not. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram')
 }

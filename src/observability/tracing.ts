@@ -5,61 +5,60 @@ import type { Attributes, Context, Span, SpanContext } from '@opentelemetry/api'
 
 import { AdapterError } from '../errors.ts'
 
-/** The span of one call to an upstream. */
 interface CallSpan {
-  /** `traceparent` for the request: name, value. */
+  /** The `traceparent` header of the request, as a name and a value. */
   readonly fields: readonly string[]
-  /** Ends the span with the status of the reply; undefined: no whole reply arrived. */
+  /** Ends the span with the status of the reply, or with `undefined` if no complete reply arrived. */
   end(status: number | undefined): void
 }
 
 /**
- * The traces of one process: a span for each request of a client, and below it one for each call to V3 or V2 and for each commit of the
- * journal that the request waits for; and for what recovery and live comparison do. Attributes are those of the events, the allow-list of
- * what may be logged; no path, no text of a client or of the upstream.
+ * The traces of one process. Each client request has a span; so do recovery and live comparison. Below it is a span for each call to V3 or
+ * V2 and for each commit of the journal that it waits for. Attributes are those of the events, the allow-list of what may be logged: no
+ * path and no text of a client or an upstream.
  */
 export interface Tracing {
-  /** Serves one request within its span, which continues the trace that the client names (W3C Trace Context). */
+  /** Serves one request within a span, which continues the trace that the client names (W3C Trace Context). */
   serve(request: IncomingMessage, response: ServerResponse, handle: () => Promise<void>): Promise<void>
-  /** Says of the request under way what it is; its span is named after `kind`. */
+  /** Describes the current request. Its span is named after `kind`. */
   describe(request: {
     readonly kind: string
     readonly partner: string
     readonly stage: string
     readonly side: string
   }): void
-  /** Notes an event of the request under way: one that ends it gives its span attributes. */
+  /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
   readonly note: (message: string, fields: object) => void
-  /** Begins the span of a call of the request under way; `name` is from a fixed list. */
+  /** Begins the span of an upstream call of the current request, or returns `undefined` outside a request. `name` is from a fixed list. */
   call(name: string): CallSpan | undefined
-  /** Waits for a commit within a span. */
+  /** Waits for a commit within a span. Adds no span outside a request. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
-  /** Does work that no client waits for within a span: below that of the request under way, else at the beginning of a trace. */
+  /** Does background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
   readonly work: TraceWork
-  /** Sends what is left. */
+  /** Sends the remaining spans. Waits at most 5 s for the collector. */
   close(): Promise<void>
 }
 
-/** `name` is from a fixed list; `fields` are as those of an event. */
+/** Runs work within a span. `name` is from a fixed list and `fields` are those of an event. */
 type TraceWork = <Result>(
   name: 'recovery' | 'comparison',
   fields: object,
   work: () => Promise<Result>,
 ) => Promise<Result>
 
-/** Events that say what became of a request, or of recovery. */
+/** Events that report the outcome of a request or of recovery. */
 const ANSWERS: ReadonlySet<string> = new Set([
   'batch answered',
   'read answered',
   'passed through',
   'records recovered',
 ])
-/** The longest time that the end of the process waits for the collector. */
+/** The longest time that a shutdown waits for the collector. */
 const CLOSE_MS = 5_000
-/** Of a client that disconnected before the reply. */
+/** The status reported for a client that disconnected before the reply. */
 const CLIENT_GONE = 499
 
-/** The packages are optional, so that an installation without traces needs none of their 28 MB. */
+/** Loads the packages, which are optional so that an installation without traces does not need their 28 MB. */
 async function loadPackages() {
   try {
     const [api, sdk, exporter, resources] = await Promise.all([
@@ -72,8 +71,8 @@ async function loadPackages() {
   } catch (cause) {
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      'OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, and the packages that send them are not installed. Install them beside this one, ' +
-        'or unset the variable: npm install @opentelemetry/api@1 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2 ' +
+      'OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, but the packages that send them are not installed. Nothing was started. ' +
+        'Unset the variable, or install the packages: npm install @opentelemetry/api@1 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2 ' +
         '@opentelemetry/exporter-trace-otlp-http@0.223',
       { cause },
     )
@@ -81,8 +80,8 @@ async function loadPackages() {
 }
 
 /**
- * Opens the traces; OpenTelemetry's packages read address, headers, sampler and service name from the standard variables (`OTEL_*`).
- * `onFailure` is called where spans could not be sent. Error `ADP_CONFIGURATION` where the packages are not installed.
+ * Opens the traces. The OpenTelemetry packages read the address, headers, sampler and service name from the standard `OTEL_*` variables.
+ * `onFailure` is called when spans could not be sent. Throws `ADP_CONFIGURATION` if the packages are not installed.
  */
 export async function openTracing(onFailure: () => void): Promise<Tracing> {
   const { trace, ROOT_CONTEXT, SpanKind, SpanStatusCode, ...sdk } = await loadPackages()
@@ -172,7 +171,7 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
   }
 }
 
-/** Texts, numbers and flags of an event; its lists of objects are for the log. */
+/** Returns the strings, numbers and booleans of an event. Its lists of objects are only logged. */
 function toAttributes(fields: object): Attributes {
   const attributes: Attributes = {}
   for (const [name, value] of Object.entries(fields) as [string, unknown][])
@@ -181,11 +180,11 @@ function toAttributes(fields: object): Attributes {
   return attributes
 }
 
-/** W3C Trace Context 3.2.2; a field of a later version begins with the same members. */
+/** The form of W3C Trace Context 3.2.2. A header of a later version begins with the same members. */
 const TRACEPARENT =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/
 
-/** The trace of a client; undefined: it names none. Its `tracestate` is not read: it is free text. */
+/** Reads the trace that a client names, or `undefined` if the header is missing or invalid. Ignores `tracestate`, which is free text. */
 function readTraceparent(value: string | string[] | undefined): SpanContext | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(String(value)) ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createEvents, framesOf } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
-/** What a run of events writes, parsed, without time and name. */
+/** Returns the log entries that some events write, without time and name. */
 function written(level: string, act: (events: ReturnType<typeof createEvents>) => void): unknown[] {
   const lines: string[] = []
   act(createEvents(createLogger(level, { write: (line) => lines.push(line) })))
@@ -68,7 +68,7 @@ describe('createEvents', () => {
     ])
   })
 
-  it('writes what the level asks for', () => {
+  it('omits events below the log level', () => {
     const act = (events: ReturnType<typeof createEvents>): void => {
       events.stopped()
       events.credentialsDenied({ status: 401, partner: 'acme' })
@@ -79,7 +79,7 @@ describe('createEvents', () => {
 })
 
 describe('framesOf', () => {
-  it('gives the frames and nothing of the message, even when its lines look like frames', () => {
+  it('returns the frames without the message, even if lines of the message look like frames', () => {
     const error = new TypeError('hush\n    at hush (hush.js:1:1)\n  hush')
     const frames = framesOf(error)
     expect(frames.length).toBeGreaterThan(0)

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { describe, expect, it, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 import { createEvents } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
@@ -12,7 +12,7 @@ import {
   type MetricsSum,
 } from '../../src/observability/metrics.ts'
 
-/** The samples of the adapter's own metrics that are not 0, without the buckets of histograms. */
+/** Returns the adapter's own samples that are not 0, without the buckets of histograms. */
 async function samples(metrics: Metrics): Promise<string[]> {
   const { text } = await metrics.render()
   const lines = text.split('\n').filter((line) => /^markbridge_(?!.*_bucket\{)/.test(line))
@@ -20,7 +20,7 @@ async function samples(metrics: Metrics): Promise<string[]> {
 }
 
 describe('createMetrics', () => {
-  it('counts every event once, and hands it on', async () => {
+  it('counts each event once and writes it to the log', async () => {
     const lines: string[] = []
     const metrics = createMetrics()
     const events = createEvents(
@@ -91,7 +91,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('measures the calls to V3 and their turns', async () => {
+  it('counts V3 calls by class of status, and calls that waited in or left the queue', async () => {
     const metrics = createMetrics()
     for (const status of [201, 204, 404, 429, 503, undefined])
       metrics.called({ kind: 'write', status, durationMs: 250 })
@@ -109,7 +109,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('reads added gauges whenever it is asked, with one number or one for each value of its labels', async () => {
+  it('reads gauges at each rendering, as one number or one number per label value', async () => {
     const metrics = createMetrics()
     let depth = 1
     metrics.addGauge('depth', 'How deep.', () => depth)
@@ -127,7 +127,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('shows no reading that is out of date when the next one fails', async () => {
+  it('drops the last reading of a gauge when the next reading fails', async () => {
     const metrics = createMetrics()
     let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
     metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
@@ -136,7 +136,7 @@ describe('createMetrics', () => {
     expect(await samples(metrics)).toEqual([])
   })
 
-  it('has a registry of its own, with the figures of the process', async () => {
+  it('keeps a registry of its own and includes the metrics of the process', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
     createEvents(createLogger('silent'), one.instruments).internalError({ errorName: 'Error', stack: [] })
     expect(await samples(one)).toEqual(['markbridge_internal_errors_total 1'])
@@ -147,13 +147,13 @@ describe('createMetrics', () => {
   })
 })
 
-/** Lines with the labels of each in their order. */
+/** Splits a text into lines and sorts the labels of each line. */
 const linesOf = (text: string): string[] =>
   text
     .split('\n')
     .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
 
-it('formats metrics as prom-client does', async () => {
+it('formats metrics exactly as prom-client does', async () => {
   const registry = new Registry()
   const registers = [registry]
   const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore
@@ -169,7 +169,7 @@ it('formats metrics as prom-client does', async () => {
   )
 })
 
-it('lets others have a turn between some thousands of series', async () => {
+it('yields to the event loop while it formats thousands of series', async () => {
   const registry = new Registry()
   const counter = new Counter({ name: 'a_total', help: 'a', labelNames: ['of'], registers: [registry] })
   for (let of = 0; of < 20_000; of += 1) counter.inc({ of: String(of) })
@@ -186,7 +186,7 @@ it('lets others have a turn between some thousands of series', async () => {
   expect(turns).toBeGreaterThanOrEqual(9)
 })
 
-/** What a process shows after so many calls to V3 and unforeseen errors, with 30 records in the journal that all share. */
+/** Returns the metrics of a process after some calls to V3 and unexpected errors, with 30 records in the shared journal. */
 async function show({ calls, errors }: { calls: number; errors: number }): Promise<MetricsSnapshot> {
   const metrics = createMetrics()
   const events = createEvents(createLogger('silent'), metrics.instruments)
@@ -194,7 +194,7 @@ async function show({ calls, errors }: { calls: number; errors: number }): Promi
   for (let n = 0; n < errors; n += 1) events.internalError({ errorName: 'Error', stack: [] })
   metrics.addGauge('under_way', 'Now.', () => calls)
   metrics.addGauge('kept', 'In the journal.', () => 30, { shared: true })
-  // As it comes through the channel between processes.
+  // The channel between processes copies messages the same way.
   return structuredClone(await metrics.snapshot())
 }
 
@@ -214,7 +214,7 @@ async function totals(sum: MetricsSum): Promise<Record<string, number | undefine
   }
 }
 
-test('processes count together, and what one has counted outlives it', async () => {
+it('adds up the metrics of all workers and keeps the counts of a worker that ended', async () => {
   const sum = createMetricsSum(Date.now)
   for (const worker of [1, 2]) sum.started(worker)
   sum.shown(1, await show({ calls: 3, errors: 1 }))
@@ -225,7 +225,7 @@ test('processes count together, and what one has counted outlives it', async () 
   expect(await totals(sum)).toEqual({ workers: 2, ends: 1, calls: 7, errors: 1, underWay: 4, kept: 30 })
   sum.shown(3, await show({ calls: 1, errors: 1 }))
   sum.ended(2)
-  // Its answer was under way when it ended.
+  // The snapshot was in flight when the worker ended.
   sum.shown(2, await show({ calls: 9, errors: 9 }))
   expect(await totals(sum)).toEqual({ workers: 1, ends: 2, calls: 8, errors: 2, underWay: 1, kept: 30 })
   const { contentType, text } = await sum.render()

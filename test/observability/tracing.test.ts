@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import * as z from 'zod'
 
 import { openTracing } from '../../src/observability/tracing.ts'
@@ -34,7 +34,7 @@ const bodySchema = z.object({
 const toValues = (attributes: z.infer<typeof attribute>[]): Record<string, unknown> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-/** A collector that takes OTLP as JSON, until the end of the test. */
+/** Starts a collector that accepts OTLP as JSON until the end of the test. */
 async function startCollector(status = 200) {
   const collector = await startUpstream(replyWith(status, {}))
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url)
@@ -50,7 +50,7 @@ async function startCollector(status = 200) {
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CALLER = '00f067aa0ba902b7'
 
-/** An adapter with traces in front of a service; `end` ends it, so that all spans are sent. */
+/** Starts an adapter with traces in front of a service. `end` closes the adapter, so that all spans are sent. */
 async function startTraced(settings: AdapterSettings, answer = echoRecord) {
   const collector = await startCollector()
   const upstream = await startUpstream(answer)
@@ -63,7 +63,7 @@ async function startTraced(settings: AdapterSettings, answer = echoRecord) {
   return { collector, upstream, adapter, end: () => adapter.app.close() }
 }
 
-test('a batch has a span in the trace of its client, with a span for each call to V3 and each commit below it', async () => {
+it('adds a span for the batch to the trace of the client, with a child span for each V3 call and commit', async () => {
   const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
   const batch = batchOf([flatRecord(1), flatRecord(2)])
   const reply = await postBatch(adapter, batch, { traceparent: `00-${TRACE}-${CALLER}-01` })
@@ -98,13 +98,13 @@ test('a batch has a span in the trace of its client, with a span for each call t
   )
   for (const child of children)
     expect(child).toMatchObject({ traceId: TRACE, parentSpanId: server?.spanId, status: { code: 0 } })
-  // Each call names its own span to the service.
+  // V3 receives the span of each call as its parent.
   const calls = children.filter(({ name }) => name === 'V3 write').map(({ spanId }) => spanId)
   const sent = upstream.seen.map(({ headers }) => headers.traceparent)
   expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
 })
 
-test('calls that are forwarded to V2 and V3 carry the span of the call in place of that of the client', async () => {
+it('replaces the client span in traceparent by the span of the call when it forwards a request', async () => {
   const { collector, upstream, adapter, end } = await startTraced(
     onePartner({ stage: 'legacy' }),
     replyWith(200, {}),
@@ -123,7 +123,7 @@ test('calls that are forwarded to V2 and V3 carry the span of the call in place 
     expect(spans.find(({ spanId }) => spanId === parentSpanId)?.kind).toBe(2)
 })
 
-test('a read of V2 that gets no answer ends its span, as one that failed', async () => {
+it('ends the span of a V2 read with an error status if V2 closes the connection without a reply', async () => {
   const part =
     'Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}'
   const { collector, adapter, end } = await startTraced(
@@ -136,7 +136,7 @@ test('a read of V2 that gets no answer ends its span, as one that failed', async
           .end(`--b\r\n${part}\r\n--b--\r\n`)
     },
   )
-  // Who comes again with another token gets the reply that is kept if V2 shows it the mark.
+  // A client that repeats a batch with another token gets the stored reply only if V2 shows it the mark.
   for (const token of ['one', 'other'])
     await postBatch(adapter, batchOf([flatRecord(1)]), { Authorization: `Bearer ${token}` })
   await end()
@@ -144,7 +144,7 @@ test('a read of V2 that gets no answer ends its span, as one that failed', async
   expect(reads.map(({ status, attributes }) => [status.code, attributes])).toEqual([[2, []]])
 })
 
-test('a batch that an instance left open is finished within a span of its own, with its calls and commits below it', async () => {
+it('finishes an orphaned batch within a recovery span, with child spans for calls and commits', async () => {
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'acme', payload: payloadOf(batchOf([flatRecord(1)])), learners: [1] })
   const { collector, adapter, end } = await startTraced(
@@ -172,7 +172,7 @@ test('a batch that an instance left open is finished within a span of its own, w
   expect(below).toEqual(expect.arrayContaining(['V3 read', 'V3 write', 'journal settle']))
 })
 
-test('what is compared of a request has a span in its trace', async () => {
+it('adds a span for live comparison to the trace of the request', async () => {
   const { collector, adapter, end } = await startTraced(onePartner({ stage: 'shadow' }), replyWith(200, {}))
   await postBatch(adapter, batchOf([flatRecord(1)]), { traceparent: `00-${TRACE}-${CALLER}-01` })
   await end()
@@ -187,7 +187,7 @@ test('what is compared of a request has a span in its trace', async () => {
   })
 })
 
-test('a client without a usable traceparent begins a trace, and its sampling decision counts', async () => {
+it('begins a new trace if traceparent is invalid, and respects a sampling flag of 0', async () => {
   const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
   for (const [index, traceparent] of [
     '00-nonsense',
@@ -199,11 +199,11 @@ test('a client without a usable traceparent begins a trace, and its sampling dec
   const servers = collector.spans().filter(({ kind }) => kind === 2)
   expect(servers.map(({ parentSpanId }) => parentSpanId)).toEqual(['', ''])
   expect(servers.map(({ traceId }) => traceId)).not.toContain(TRACE)
-  // V3 hears of the trace that is not recorded.
+  // The adapter passes the trace on to V3 even if the client does not record it.
   expect(upstream.seen.at(-1)?.headers.traceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`))
 })
 
-test('no value of a learner or a mark, no credential, no path and no text of a client is in a trace', async () => {
+it('puts no learner, mark, credential, path or client text into a trace', async () => {
   const { collector, adapter, end } = await startTraced(onePartner({}))
   const marker = 'HUSHMARKER'
   const headers = {
@@ -230,7 +230,7 @@ test('no value of a learner or a mark, no credential, no path and no text of a c
     expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)
 })
 
-test('the resource names the service, as the standard variables say, and spans that cannot be sent are reported', async () => {
+it('sets resource attributes from the OTEL variables and reports spans that cannot be sent', async () => {
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
   const collector = await startCollector(400)
   let failures = 0
