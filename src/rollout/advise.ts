@@ -3,109 +3,108 @@ import { describeAlarm, describeSides, type GuardState } from './guards/sequenti
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
 
-/** The check that a step needs: of replies while V2 serves, reading back on V2 once V3 does. Nothing else proves V3's POST. */
+/** The check that a step needs: V2's replies while V2 serves, read-backs on V2 once V3 serves. Nothing else proves V3's POST. */
 export type NeededCheck = 'reply' | 'readBack'
 
-/** How much has to be seen and compared before a step forward is advised. */
+/** How much must be seen and compared before a step forward is advised. */
 export interface EvidenceThresholds {
-  /** The upper bound of the share of learners and days that differ has to be under this. */
+  /** The limit that the upper bound of the share of differing pairs (learner and day) must stay under. */
   readonly limit: number
   readonly confidence: number
-  /** Share of the counted learners and days that one school may make up. */
+  /** The largest share of the counted pairs that one school may make up. */
   readonly schoolShare: number
-  /** At the stage, and with comparisons. */
+  /** The number of days at the stage, and the number of days with comparisons. */
   readonly days: number
 }
 
-/** A school week with all of its lessons, on the side that the step is judged by: V2 at `shadow`, V3 from `canary` on. */
+/** The minimum per step: a school week with all of its lessons, on the side that is judged: V2 at `shadow`, V3 from `canary` on. */
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
-/** Share of the sample that has to have been compared. */
+/** The minimum share of the sample that was compared. */
 const COMPARED_SHARE = 0.9
 
-/** Schools that have to be seen, where the share of one does not say that there are fewer. */
+/** The minimum number of schools, unless `schoolShare` implies that the partner has fewer. */
 const SCHOOLS = 3
-/** What at least one compared record has to have had. */
+/** Properties that at least one compared record must have had, each with its words for operators. */
 const traits = {
   late: 'was late',
   comment: 'had a comment',
   correction: 'corrected an earlier one',
 } as const
 
-/** What comparison has found since the stage or its share changed. */
+/** The results of comparison since the stage or its percentage changed. */
 export interface ComparisonFigures {
   readonly check: NeededCheck
-  /** Requests that were chosen for the needed check, and the share of them, by requests and their records, that was compared. */
+  /** The requests that were chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
   readonly sampled: number
   readonly comparedShare: number
-  /** Distinct learners and days that went through the needed check, and those of them that count: one school has its cap. */
+  /** Distinct pairs (learner and day) that went through the needed check. `countedPairs` has at most a capped number from each school. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
-  /** Distinct learners and days that differ in any check, and each differing record that names none. */
+  /** Distinct pairs that differ in any check, plus each differing record that has no learner and day. */
   readonly differing: number
-  /** The upper bound of the share that differs. */
+  /** The upper bound of the share of pairs that differ. */
   readonly bound: number
-  /** Counted pairs that would be enough, with as many that differ. */
+  /** The number of counted pairs that would be enough for the number of pairs that differ. */
   readonly neededPairs: number
   /** Days on which the needed check was made, by the clock of the database. */
   readonly days: number
-  /** Fingerprints of attendance codes that were compared, and of those that were only seen. */
+  /** Fingerprints of the attendance codes that were compared. `codesNotCompared` has those that were only seen. */
   readonly codes: readonly string[]
   readonly codesNotCompared: readonly string[]
   readonly traits: readonly string[]
-  /** Codes of errors that V2 answered with and that were never compared. */
+  /** Codes of V2's errors that were never compared. */
   readonly errorsNotCompared: readonly string[]
-  /** True: no more learners and days are kept. */
+  /** True if the storage for pairs is full. */
   readonly full: boolean
   readonly damaged: boolean
 }
 
-/** What is known about a partner. */
+/** Everything that the advice for a partner depends on. */
 export interface AdviceInput {
   readonly partner: string
   readonly setting: Pick<StageSetting, 'stage' | 'percent'>
-  /** The step in question; `nextStep` has the usual one. */
+  /** The step in question. `nextStep` returns the usual step. */
   readonly target: Pick<StageSetting, 'stage' | 'percent'>
   readonly nowMs: number
   readonly stageSinceMs: number
   readonly seen: Readonly<Record<Side, SeenSide>>
-  /** Writes of V2 that the adapter could not decode or translate. */
+  /** The number of writes to V2 that the adapter could not decode or translate. */
   readonly unreadable: number
   readonly guards: GuardState
-  /** What a guard has found, and until when that speaks against a step. */
+  /** The finding of a guard, and the end of the cool-down after it. */
   readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
-  /** Until then a batch may come again that V2 was given without the journal's knowledge (`quietUntil`). */
+  /** The time until which a client may resend a batch that V2 got without the journal's knowledge (`quietUntil`). */
   readonly quietUntilMs: number
-  /** What V3 says to the credentials of the partner. */
   readonly credentials: SeenNote['credentials']
   readonly load: {
-    /** The highest number of records in a minute on both sides together, as a rate. */
+    /** The highest rate of records in any minute, on both sides together. */
     readonly peakRecordsPerSecond: number
-    /** Undefined: V3 does not limit calls. */
+    /** The rate limit of V3, or `undefined` if V3 has no limit. */
     readonly callsPerSecond: number | undefined
-    /** Records that one call takes: 1, or the size of a `$batch`. */
+    /** The number of records in one call: 1, or the size of a `$batch`. */
     readonly recordsPerCall: number
   }
   /** Instances with a live lease that have not acknowledged the present revision. */
   readonly unacknowledged: readonly string[]
-  /** Instances that were lost and may still send writes to V2: they hold up a step that moves units to V3. Empty for another step. */
+  /** Lost instances that may still send writes to V2. They block a step that moves units to V3. Empty for other steps. */
   readonly lost: readonly LostInstance[]
-  /** A step is waiting for its drain or for another operator. */
+  /** True if a step is waiting for its drain or for the approval of another operator. */
   readonly pending: boolean
-  /** What comparison has found at this stage and share; undefined: the step needs none. */
+  /** The results of comparison at this stage and percentage, or `undefined` if the step needs none. */
   readonly comparison: ComparisonFigures | undefined
   readonly thresholds: EvidenceThresholds
 }
 
-/** Whether the next step is advised. */
+/** The advice on the next step. */
 export interface Advice {
   /**
-   * `blocked`: the step would fail. `inconclusive`: too little was seen to say anything. `not yet`: enough was seen, something else is missing.
+   * `blocked` if the step would fail, `inconclusive` if too little was seen, `not yet` if enough was seen but something else is missing.
    */
   readonly verdict: 'ready' | Weight
-  /** One sentence for each thing that is in the way; empty when ready. */
+  /** One sentence for each obstacle. Empty if the verdict is `ready`. */
   readonly missing: readonly string[]
   readonly figures: {
     readonly daysAtStage: number
@@ -115,34 +114,33 @@ export interface Advice {
     readonly codes: number
     readonly codesOnV2Only: readonly string[]
     readonly peakRecordsPerSecond: number
-    /** Undefined: no limit. */
+    /** The highest rate that V3 allows, or `undefined` if V3 has no limit. */
     readonly allowedRecordsPerSecond: number | undefined
-    /** Undefined: the step needs no comparison. */
     readonly comparison: ComparisonFigures | undefined
   }
 }
 
 type Weight = 'blocked' | 'inconclusive' | 'not yet'
 
-/** A condition of a step: what its absence means, whether it is absent, and the sentence that says so. */
+/** A condition of a step: the verdict if it is not met, whether it is unmet, and the sentence that says so. */
 type Condition = readonly [weight: Weight, isMissing: boolean, sentence: string]
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 
-/** The next step forward from a stage; undefined at `complete`. A first share is small. */
+/** Returns the usual next step from a stage, or `undefined` at `complete`. The first percentage is small. */
 export function nextStep({ stage }: Pick<StageSetting, 'stage'>): AdviceInput['target'] | undefined {
   const next = nextOf(stage)
   return next && { stage: next, percent: next === 'canary' ? 5 : 100 }
 }
 
-/** The check that the next step from a stage needs; undefined: none, since nothing changes for clients, or nothing can be compared. */
+/** Returns the check that the next step from a stage needs, or `undefined` if nothing changes for clients or nothing can be compared. */
 export function neededCheck(stage: Stage): NeededCheck | undefined {
   if (stage === 'shadow') return 'reply'
   return stage === 'canary' || stage === 'v3' ? 'readBack' : undefined
 }
 
-/** Says whether a step forward is advised, and what is missing; pure. Time alone never makes a partner ready. */
+/** Says whether a step forward is advised and what is missing. Time alone never makes a partner ready. */
 export function advise(input: AdviceInput): Advice {
   const { setting, seen, load, comparison } = input
   const side = placeOf(setting.stage) >= placeOf('canary') ? 'v3' : 'v2'
@@ -160,7 +158,7 @@ export function advise(input: AdviceInput): Advice {
       load.callsPerSecond === undefined ? undefined : load.callsPerSecond * load.recordsPerCall,
     comparison,
   }
-  // Nothing is decoded at `legacy`, and nothing changes for the client at `shadow`: there is nothing to wait for.
+  // At `legacy` nothing is decoded, and at `shadow` nothing changes for the client, so there is nothing to wait for.
   const isWatched = setting.stage !== 'legacy'
   const conditions = [
     ...(placeOf(input.target.stage) < placeOf('canary') ? [] : conditionsOnV3(input, figures)),
@@ -173,7 +171,7 @@ export function advise(input: AdviceInput): Advice {
   return { verdict, missing: conditions.map(([, , sentence]) => sentence), figures }
 }
 
-/** Of a step after which V3 serves. */
+/** Returns the conditions of a step after which V3 serves. */
 function conditionsOnV3(
   { target, credentials }: AdviceInput,
   figures: Advice['figures'],
@@ -198,7 +196,7 @@ function conditionsOnV3(
   ]
 }
 
-/** Of what was seen of the writes of the partner. */
+/** Returns the conditions on what was seen of the partner's writes. */
 function conditionsOnSeen(
   input: AdviceInput,
   onSide: string,
@@ -212,12 +210,12 @@ function conditionsOnSeen(
     `${seen} of ${wanted} ${what} were seen ${onSide}.`,
   ]
   const onV2Only = figures.codesOnV2Only.length
-  // Where V2 serves nothing, there is nothing to compare V3 with.
+  // Without writes on V2 there is nothing to compare V3 with.
   const isGuarded = setting.stage === 'canary' && setting.percent < 100
   return [
     atLeast(figures.records, RECORDS, 'distinct records'),
     atLeast(figures.batches, BATCHES, 'batches'),
-    // A partner with few schools says so by the share that one of them may make up.
+    // `schoolShare` tells how few schools the partner has.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
     atLeast(figures.codes, CODES, 'attendance codes'),
     ['inconclusive', onV2Only > 0, `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
@@ -240,8 +238,8 @@ function conditionsOnSeen(
 }
 
 /**
- * Of what comparison has found. The step to `complete` changes nothing that V3 answers, and V2 may be gone by then: nothing has to be
- * compared for it, but differences that were found count.
+ * Returns the conditions on the results of comparison. The step to `complete` changes no reply of V3, and V2 may be gone by then. So this
+ * step needs no comparison, but differences that were found still count.
  */
 function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures): readonly Condition[] {
   const { target, seen, thresholds } = input
@@ -281,7 +279,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     schools < schoolsFor(schoolShare)
       ? `. Where the partner has no more schools, set rollout.evidence.schoolShare: ${Math.ceil(100 / schools) / 100}.`
       : ' (rollout.evidence.schoolShare).'
-  // Codes of both sides: what V2 serves at `canary` is to be V3's.
+  // The codes of both sides count, because V3 will also get what V2 serves at `canary`.
   const seenCodes = [...seen.v2.codes, ...seen.v3.codes, ...figures.codesNotCompared]
   const missingCodes = new Set(seenCodes.filter((code) => !figures.codes.includes(code)))
   return [
@@ -330,7 +328,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   ]
 }
 
-/** Of the instances, the guards and other changes. */
+/** Returns the conditions on instances, guards and other changes. */
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
   const { partner, target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
   const movesToV3 = placeOf(target.stage) >= placeOf('canary')
@@ -370,16 +368,16 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
   ]
 }
 
-/** The command that begins evidence anew, at the same stage and share. */
+/** Returns the command that restarts the evidence at the same stage and percentage. */
 const restartOf = ({ partner, setting }: AdviceInput): string =>
   `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 
-/** The schools that it takes where one may make up this share of what counts. */
+/** Returns the minimum number of schools if one school may make up this share of the counted pairs. */
 function schoolsFor(schoolShare: number): number {
   return Math.ceil(1 / schoolShare - 1e-9)
 }
 
-/** Rounded up, so that a bound never shows as the limit that it is above. */
+/** Formats a share as a percentage, rounded up so that a bound above the limit never looks equal to the limit. */
 function percent(share: number): string {
   return `${Math.ceil(share * 10_000 - 1e-9) / 100} %`
 }

@@ -2,13 +2,12 @@ import { createHmac } from 'node:crypto'
 
 import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
 
-/** What a stage means for one kind of request. */
 export interface StageRule {
-  /** `unit`: the side of the unit, by the share of `canary`. */
+  /** The side that serves the request. `unit` means that the side depends on the unit and the percentage of `canary`. */
   readonly serves: Side | 'unit'
   /**
-   * What may be compared: `reply` sets the reply that the adapter would have built against that of V2 and reads V3 back; `answers` sets
-   * answer against answer; `readBack` reads on V2 what V3 served.
+   * What live comparison may do. `reply` compares V2's reply with the reply that the adapter would have built, and reads V3 back. `answers`
+   * compares the answers of both sides to a read. `readBack` reads on V2 what V3 served.
    */
   readonly compares: 'nothing' | 'reply' | 'answers' | 'readBack'
 }
@@ -20,7 +19,7 @@ const rule = (serves: StageRule['serves'], compares: StageRule['compares'] = 'no
 
 type Rules = Readonly<Record<RequestKind, StageRule>>
 
-/** Paths of V3 go to V3 at every stage. */
+/** Builds the rules of a stage. Requests for V3 paths go to V3 at every stage. */
 const alike = (writes: StageRule, reads: StageRule, documents: StageRule, otherV2 = documents): Rules => ({
   batch: writes,
   record: writes,
@@ -33,7 +32,7 @@ const alike = (writes: StageRule, reads: StageRule, documents: StageRule, otherV
 })
 const [v2, v3, unit] = [rule('v2'), rule('v3'), rule('unit')]
 
-/** Who serves what, and what may be compared: the one table, which docs/migration.md has too. A write never goes to both sides. */
+/** The side that serves each request at each stage, and what may be compared, as in docs/migration.md. A write never goes to both sides. */
 export const stageTable: Readonly<Record<Stage, Rules>> = {
   legacy: alike(v2, v2, v2),
   shadow: alike(rule('v2', 'reply'), rule('v2', 'answers'), v2),
@@ -42,17 +41,17 @@ export const stageTable: Readonly<Record<Stage, Rules>> = {
   complete: alike(v3, v3, v3),
 }
 
-/** A request as far as its stage decides. */
+/** The properties of a request that its stage depends on. */
 export interface StagedRequest {
   readonly kind: RequestKind
-  /** The school that it is for, or its owner where requests name none. */
+  /** The school of the request, or its owner if requests do not name a school. */
   readonly unit: string
 }
 
 /**
- * Decides which side serves a request; pure. A share moves units in the order of their positions: raising it moves none back to V2, and
- * lowering it moves those first that came last. `secret` gives units their positions. Undefined: the side is that of the unit, and the
- * secret is not known, since the journal could not be reached yet.
+ * Decides which side serves a request. Raising the percentage never moves a unit back to V2, and lowering it first moves the units that
+ * came last. `secret` determines the positions of units. Returns `undefined` if the side depends on the unit and the secret is unknown,
+ * because the journal could not be reached yet.
  */
 export function decide(
   { stage, percent, always, never }: StageSetting,
@@ -68,12 +67,12 @@ export function decide(
   return always.includes(name) || positionOf(key, partner, name) * 100 < percent ? 'v3' : 'v2'
 }
 
-/** 48 bits fit a number exactly. */
+/** A number represents 48 bits exactly. */
 const BYTES = 6
 
 /**
- * The place of a unit among all units of its partner, 0 up to 1: it stays the same over restarts, instances and changes of the share, and
- * without the secret it cannot be chosen.
+ * Returns the position of a unit among all units of its partner, from 0 up to but not including 1. The position is the same for all
+ * instances, after restarts and at any percentage. Without the secret nobody can choose a unit with a certain position.
  */
 export function positionOf(secret: Uint8Array, partner: string, name: string): number {
   const digest = createHmac('sha256', secret)
@@ -82,48 +81,46 @@ export function positionOf(secret: Uint8Array, partner: string, name: string): n
   return digest.readUIntBE(0, BYTES) / 2 ** (8 * BYTES)
 }
 
-/** A partner as far as its stage goes. */
 export interface StagedPartner {
   readonly id: string
   /** The stage of the configuration file, at which the partner begins. */
   readonly fileStage: StageSetting
 }
 
-/** How much the journal has to know of a write that V2 serves, before its last byte is sent there. */
+/** What the journal must know of a write that V2 serves before the last byte of the write is sent. */
 export type KnownWrite = 'nothing' | 'identity' | 'keys'
 
-/** One request on the side that was decided for it. It ends there. */
+/** One request on the side that was decided for it. The request stays on this side until it ends. */
 export interface StageEntry {
   readonly side: Side
   readonly stage: Stage
-  /** The revision of the stage that it was decided by; 0: that of the file. */
+  /** The revision of the stage that decided the request, or 0 for the stage of the configuration file. */
   readonly revision: number
-  /** For writes that V2 serves. */
+  /** What the journal must know of the write if V2 serves it. */
   readonly known: KnownWrite
   /**
-   * False once this instance may have been taken for dead since: another one may serve the unit on the other side by now. To be asked
-   * right before a write is made durable, or before the byte is sent that completes it; nothing of it was sent then, and the request
-   * enters again. Reads two clocks.
+   * Returns false if other instances may have considered this instance dead since the request entered, so that one of them may serve the
+   * unit on the other side. To be called right before a write is made durable, or before its last byte is sent. If the result is false,
+   * nothing was sent, and the request enters again.
    */
   isCurrent(): boolean
-  /** True while the store of stages answers this instance: a journal in the same database is then slow rather than gone. */
+  /** Returns true if the store of stages has answered lately. A journal in the same database is then slow rather than unavailable. */
   isStoreAnswering(): boolean
-  /** To be called once the request is over: then nothing of it is under way on its side. Calling it again changes nothing. */
+  /** Reports that the request is over and nothing of it is under way on its side. Further calls have no effect. */
   leave(): void
 }
 
-/** The stages of all partners while the adapter runs. */
 export interface LiveStages {
   /**
-   * Decides the side of a request and counts it there until `leave`. A write whose side is about to change waits, bounded. Errors:
-   * `ADP_STAGE_UNKNOWN` (503) where the stage cannot be known in time; nothing was sent then.
+   * Decides the side of a request and counts the request there until `leave`. A write whose side is about to change waits for a bounded
+   * time. Throws `ADP_STAGE_UNKNOWN` (503), before anything is sent, if the stage cannot be determined in time.
    */
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
 }
 
 /**
- * The stages of the configuration file alone, for an adapter without a journal: nothing is kept of a write that V2 serves, so only stages
- * are allowed that serve all units on one side.
+ * Creates stages from the configuration file alone, for an adapter without a journal. Allows only stages at which one side serves all
+ * units, because no journal records the writes that V2 serves.
  */
 export function createFileStages(): LiveStages {
   return {

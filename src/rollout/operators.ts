@@ -2,41 +2,40 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { AdapterError } from '../errors.ts'
 
-/** What a person may do to stages. */
 export type OperatorRole = 'operator' | 'approver' | 'viewer'
 
 /**
- * `set` is a step forward or a change at once, `back` the kill switch, `approve` the second pair of eyes. `dismiss` declares a lost instance off,
- * which lets steps forward go on.
+ * An action of an operator. `set` changes a stage, `back` is the kill switch, `approve` lets the change of another operator go on, and
+ * `dismiss` declares that a lost instance is off, so that steps forward can go on.
  */
 export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
-/** A person of the configuration. */
+/** An operator in the configuration. */
 export interface ListedOperator {
   readonly name: string
-  /** SHA-256 of the token in hexadecimal, in lower case. */
+  /** The SHA-256 of the token in lower-case hexadecimal. */
   readonly tokenSha256: string
   readonly role: OperatorRole
-  /** The only partners that the operator sees and changes; undefined: all. */
+  /** The only partners that the operator sees and changes, or `undefined` for all partners. */
   readonly partners?: readonly string[] | undefined
-  /** May see the values of a record, with a reason. Default: false. */
+  /** True if the operator may see the values of a record after giving a reason. Default false. */
   readonly reveal?: boolean
 }
 
 /** The person who acts. */
 export interface Actor {
-  /** The name in the audit trail: `os:<user>` for a user of the system. */
+  /** The name in the audit trail. A user of the operating system appears as `os:<user>`. */
   readonly name: string
   readonly role: OperatorRole
-  /** Undefined: all. */
+  /** The partners that the actor sees, or `undefined` for all partners. */
   readonly partners: readonly string[] | undefined
   readonly reveal: boolean
 }
 
-/** In front of the name of a user of the system; no name of the configuration has a colon. */
+/** The prefix of a user of the operating system. Names in the configuration contain no colon. */
 const SYSTEM = 'os:'
 
-/** Who may do what. `back` is the kill switch, so it is open to everybody who may do more than look. */
+/** The actions of each role. `back` is the kill switch, so every role that may do more than look has it. */
 const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
   operator: ['look', 'set', 'dismiss', 'approve', 'back'],
   approver: ['look', 'approve', 'back'],
@@ -44,8 +43,8 @@ const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
 }
 
 /**
- * Finds the person who acts: without a list the user of the system, with one the operator whose token it is. Errors: `ADP_FORBIDDEN`
- * for a token that is missing or unknown.
+ * Identifies the person who acts. Without operators in the configuration, this is the user of the operating system. Otherwise it is the
+ * operator to whom the token belongs. Throws `ADP_FORBIDDEN` if the token is missing or unknown.
  */
 export function identifyOperator(
   operators: readonly ListedOperator[],
@@ -67,7 +66,7 @@ export function identifyOperator(
   return toActor(operator)
 }
 
-/** The operator whose token it is. All hashes are compared, each in constant time. */
+/** Finds the operator to whom a token belongs, or `undefined` if there is none. Compares all hashes, each in constant time. */
 export function findOperator(
   operators: readonly ListedOperator[],
   token: string,
@@ -77,22 +76,22 @@ export function findOperator(
   return found[0]
 }
 
-/** The person that an operator of the configuration is. */
+/** Converts an operator of the configuration to an actor. */
 export function toActor({ name, role, partners, reveal = false }: ListedOperator): Actor {
   return { name, role, partners, reveal }
 }
 
-/** The user of the system, where the configuration names no operators: whoever can open the journal and its keys. */
+/** Returns the actor for a user of the operating system, if the configuration has no operators. */
 export function toSystemActor(user: string): Actor {
   return { name: `${SYSTEM}${user}`, role: 'operator', partners: undefined, reveal: true }
 }
 
-/** True for a partner that the actor sees. */
+/** Returns true if the actor may see the partner. */
 export function sees({ partners }: Pick<Actor, 'partners'>, partner: string): boolean {
   return partners?.includes(partner) ?? true
 }
 
-/** Error: `ADP_FORBIDDEN` for a partner that the actor does not see. */
+/** Throws `ADP_FORBIDDEN` if the actor may not see the partner. */
 export function expectSees(actor: Actor, partner: string): void {
   if (sees(actor, partner)) return
   throw new AdapterError(
@@ -101,7 +100,7 @@ export function expectSees(actor: Actor, partner: string): void {
   )
 }
 
-/** Error: `ADP_FORBIDDEN` where the role of the actor does not allow the action. */
+/** Throws `ADP_FORBIDDEN` if the role of the actor does not allow the action. */
 export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, action: RolloutAction): void {
   if (allowed[role].includes(action)) return
   const roles = (['operator', 'approver'] as const).filter((other) => allowed[other].includes(action))
@@ -112,8 +111,8 @@ export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, acti
 }
 
 /**
- * Error: `ADP_FORBIDDEN` where the actor may not approve what `proposer` proposed: it is the same person, or one whom the
- * configuration does not let propose any more.
+ * Throws `ADP_FORBIDDEN` if the actor may not approve a change that `proposer` proposed: because they are the same person, or because the
+ * configuration no longer lets the proposer change stages.
  */
 export function expectOther(
   actor: Pick<Actor, 'name' | 'role'>,
@@ -126,7 +125,7 @@ export function expectOther(
       'ADP_FORBIDDEN',
       `${proposer} proposed this change: it takes another operator to approve it.`,
     )
-  // A list that was written or emptied since the proposal could have the same person under another name.
+  // If the list of operators was added or emptied since the proposal, the same person may have another name now.
   const mayPropose =
     operators.length === 0
       ? proposer.startsWith(SYSTEM)

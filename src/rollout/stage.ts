@@ -1,13 +1,12 @@
 import * as z from 'zod'
 
-/** How far a partner has moved from V2 to V3, in the order of the way (product contract 6). */
+/** How far a partner has moved from V2 to V3, in the order of the steps (product contract 6). */
 export const stages = ['legacy', 'shadow', 'canary', 'v3', 'complete'] as const
 export type Stage = (typeof stages)[number]
 
-/** The service that a request goes to. */
 export type Side = 'v2' | 'v3'
 
-/** The kinds of request that a stage tells apart. `otherV2`: a path of V2 that the adapter does not translate. */
+/** The kinds of request that a stage distinguishes. `otherV2` is a V2 path that the adapter does not translate. */
 export const requestKinds = [
   'batch',
   'record',
@@ -20,54 +19,54 @@ export const requestKinds = [
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
-/** The stage of one partner with what belongs to it. */
+/** The stage of one partner with its settings. */
 export interface StageSetting {
   readonly stage: Stage
-  /** Share of the units that V3 serves at `canary`, 0 to 100. */
+  /** The percentage of the units that V3 serves at `canary`, from 0 to 100. */
   readonly percent: number
-  /** Units that V3 serves at `canary` whatever the share is. */
+  /** The units that V3 serves at `canary` whatever the percentage is. */
   readonly always: readonly string[]
-  /** Units that V2 serves at `canary` whatever the share is; wins over `always`. */
+  /** The units that V2 serves at `canary` whatever the percentage is. This list wins over `always`. */
   readonly never: readonly string[]
 }
 
-/** What `parseUnits` takes. */
+/** The rule of `parseUnits`, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 
-/** The names of units in a text, none for a blank one; undefined where they do not follow the rule. */
+/** Parses a list of unit names. Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
 export function parseUnits(text: string): readonly string[] | undefined {
   if (text.trim() === '') return []
   const units = text.split(',').map((unit) => unit.trim())
   return units.some((unit) => unit === '' || unit.length > 255) ? undefined : [...new Set(units)]
 }
 
-/** The stages by their place on the way. */
+/** Returns the position of a stage in the order of the steps, from 0. */
 export function placeOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
 
-/** True for stages at which V2 serves every unit. */
+/** Returns true if V2 serves every unit at the stage. */
 export function isServedByV2(stage: Stage): boolean {
   return stage === 'legacy' || stage === 'shadow'
 }
 
-/** The percentage of the units that V3 serves. */
+/** Returns the percentage of the units that V3 serves. */
 export function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
   if (stage === 'canary') return percent
   return isServedByV2(stage) ? 0 : 100
 }
 
-/** True for kinds that change marks. */
+/** Returns true for the kinds of request that change marks. */
 export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
 
-/** The setting without what else the value has. */
+/** Returns the setting without other members of the value. */
 export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
   return { stage, percent, always, never }
 }
 
-/** A setting as it is stored: JSON, without what else the value has. */
+/** Formats a setting as the JSON that is stored. */
 export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
@@ -80,7 +79,7 @@ export const settingSchema = z.object({
   never: z.array(z.string()),
 })
 
-/** Reads a text that is stored as JSON; undefined where it is not one that this version knows. */
+/** Parses stored JSON. Returns `undefined` if this version does not know the form. */
 export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data
@@ -89,27 +88,25 @@ export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Valu
   }
 }
 
-/** True for a setting whose stage this version knows. */
+/** Returns true if this version knows the stage of the setting. */
 export function isSetting(value: unknown): value is StageSetting {
   return settingSchema.safeParse(value).success
 }
 
-/** Which way a change moves units. `forward`: at least one to V3; `none`: it moves none. */
+/** The direction of a change: `forward` to a later stage or if any unit moves to V3, `back` the other way, `none` if nothing moves. */
 type Direction = 'forward' | 'back' | 'none'
 
-/** The stage after a stage; undefined: it is the last one. */
+/** Returns the next stage forward, or `undefined` after the last stage. */
 export function nextOf(stage: Stage): Stage | undefined {
   return stages[placeOf(stage) + 1]
 }
 
-/** Where `back` leads from a stage: V2 serves all units there. */
+/** Returns the stage that `back` leads to, at which V2 serves all units. */
 export function backOf(stage: Stage): Stage {
   return placeOf(stage) > placeOf('shadow') ? 'shadow' : 'legacy'
 }
 
-/**
- * Judges a change of a setting; pure. Forward goes one stage at a time; back goes to any lower stage. `error` says to the operator why it is refused.
- */
+/** Judges a change of a setting. Forward goes one stage at a time, back to any lower stage. `error` says why the change is refused. */
 export function judgeStep(
   from: StageSetting,
   to: StageSetting,
@@ -133,6 +130,6 @@ function directionOf(from: StageSetting, to: StageSetting): Direction {
   return 'none'
 }
 
-/** True where `to` has a unit that `from` has not. */
+/** Returns true if `to` has a unit that `from` lacks. */
 const gains = (from: readonly string[], to: readonly string[]): boolean =>
   to.some((unit) => !from.includes(unit))

@@ -5,36 +5,38 @@ import { type JournalDatabase, macOf, macOfEnd, type TrailEnd } from '../../jour
 import { formatSetting, parseStored, settingSchema, type StageSetting } from '../stage.ts'
 import { type Db, forUpdate, isMac, type MacKey, readStages, rowsOf } from './stage-rows.ts'
 
-/** One change; rows are only added. */
+/** A stored row of the audit trail. Rows are only added, never changed. */
 interface AuditRow {
-  /** 1, 2, 3, …, without gaps. */
+  /** The number of the row: 1, 2, 3, …, without gaps. */
   readonly entry: number
   readonly partner: string
   readonly action: string
-  /** What else an `AuditEntry` has; JSON. */
+  /** The other members of an `AuditEntry` as JSON. */
   readonly content: string
-  /** Over that of the row before and all others. */
+  /** The MAC over the MAC of the previous row and all other columns. */
   readonly mac: string
 }
 
-/** The end of the audit trail as it is kept. */
+/** The stored end of the audit trail. */
 export interface Head extends TrailEnd {
   readonly mac: string
 }
 
-/** What an operator did in the console that changes no stage: retried records, cleared dead letters, saw values, switched the sandbox. */
+/**
+ * An action of an operator in the console that changes no stage: retrying records, clearing dead letters, revealing values, switching the
+ * sandbox.
+ */
 export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
 
-/** What a row of the audit trail is about. `dismiss`: a lost instance is off; `repair`: the end was damaged. */
+/** What a row of the audit trail reports. `dismiss`: a lost instance is off. `repair`: the end of the trail was damaged. */
 export type AuditAction = 'set' | 'back' | 'guard' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'expire' | 'dismiss' | 'repair' | NotedAction // prettier-ignore
 
-/** A row of the audit trail. */
 export interface AuditEntry {
-  /** 1 for the oldest, without gaps. */
+  /** The number of the row: 1 for the oldest, without gaps. */
   readonly entry: number
   readonly atMs: number
   readonly by: string
-  /** Empty for rows about the trail itself. */
+  /** The partner, or empty for rows about the trail itself. */
   readonly partner: string
   readonly action: AuditAction
   readonly from: StageSetting | undefined
@@ -43,16 +45,16 @@ export interface AuditEntry {
   readonly reason: string
 }
 
-/** How far an instance has seen the audit trail come. One that does not go on from there is an old copy or was forged. */
+/** What an instance knows of the audit trail. A trail that does not continue from there is an old copy or was forged. */
 export interface KnownTrail {
-  /** Of the key of its MACs; empty: the journal had none. */
+  /** The name of the key of the MACs, or empty if the journal had no key. */
   readonly keyName: string
   readonly entries: number
-  /** Of the last row. */
+  /** The MAC of the last row. */
   readonly mac: string
-  /** 0: never. */
+  /** The time of the last repair, or 0 if there was none. */
   readonly repairedMs: number
-  /** Of partners whose stage was changed. */
+  /** The revisions of the partners whose stage was changed. */
   readonly revisions: readonly (readonly [partner: string, revision: number])[]
 }
 
@@ -68,7 +70,7 @@ const contentSchema = z.object({
   revision: z.number(),
   reason: z.string(),
 })
-/** What is shown of a row that was changed by hand. */
+/** Shown in place of a row that was changed by hand. */
 const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
 
 function readContent(text: string): z.output<typeof contentSchema> {
@@ -81,7 +83,7 @@ function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry
   return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
 
-/** The MAC of a row, over that of the row before. */
+/** Computes the MAC of a row, which covers the MAC of the previous row. */
 export function macOfEntry(
   key: Uint8Array,
   previous: string,
@@ -90,7 +92,7 @@ export function macOfEntry(
   return macOf(key, 'audit', [previous, entry, partner, action, content])
 }
 
-/** A row about the trail itself. */
+/** Returns a row about the trail itself. */
 export const aboutTrail = (action: AuditAction, reason: string): Omit<AuditEntry, 'entry' | 'atMs'> => ({
   by: 'markbridge',
   partner: '',
@@ -101,7 +103,7 @@ export const aboutTrail = (action: AuditAction, reason: string): Omit<AuditEntry
   reason,
 })
 
-/** Adds a row behind an end of the trail; returns the end after it, which is not written yet. */
+/** Adds a row to the trail. Returns the new end, which the caller has to write. */
 export async function addEntry(
   db: Db,
   key: Uint8Array,
@@ -121,7 +123,7 @@ export async function lockHead(database: JournalDatabase, db: Db): Promise<Head 
   return head
 }
 
-/** Writes the end of the trail with its MAC, and the number of stages as it is now. */
+/** Writes the end of the trail with its MAC and the present number of stages. */
 export async function writeHead(db: Db, key: Uint8Array, end: Omit<TrailEnd, 'partners'>): Promise<void> {
   const { entries, last_mac, keyed_from, repaired_ms } = end
   const [{ partners } = { partners: 0 }] = await rowsOf(db, sql<TrailEnd>`select count(*) as partners from rollout_stages`) // prettier-ignore
@@ -132,31 +134,31 @@ export async function writeHead(db: Db, key: Uint8Array, end: Omit<TrailEnd, 'pa
       partners = excluded.partners, repaired_ms = excluded.repaired_ms, mac = excluded.mac`.execute(db)
 }
 
-/** True for the row of a trail that has not begun. */
+/** Returns true for the end of a trail that has not begun. */
 const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
 
-/** True where the end of the trail is as it was written. Only without a key may it have none. */
+/** Returns true if the end of the trail was not altered. Only without a key may the end of a trail that has not begun lack a MAC. */
 export function fits({ key, keyed }: MacKey, head: Head): boolean {
   return (!keyed && isBlank(head)) || isMac(macOfEnd(key, head), head.mac)
 }
 
-/** True where the trail also has as many rows as its end says; `last`: the number of its last row. */
+/** Returns true if the end also matches the number of the last row, `last`. */
 export const isWhole = (macKey: MacKey, head: Head, last: number | undefined): boolean =>
   fits(macKey, head) && head.entries === (last ?? 0)
 
-/** The last row of the trail. */
+/** Returns the last row of the trail, or `undefined` if there is none. */
 export async function readLast(db: Db): Promise<Pick<AuditRow, 'entry' | 'mac'> | undefined> {
   const [row] = await rowsOf(db, sql<AuditRow>`select entry, mac from rollout_audit order by entry desc limit 1`) // prettier-ignore
   return row
 }
 
-/** The MAC of a row; undefined: there is none. */
+/** Returns the MAC of a row, or `undefined` if there is no such row. */
 export async function readMac(db: Db, entry: number): Promise<string | undefined> {
   const [row] = await rowsOf(db, sql<AuditRow>`select mac from rollout_audit where entry = ${entry}`)
   return row?.mac
 }
 
-/** The end of the rows that are there, for a repair; nothing is taken from an end that does not fit. */
+/** Returns an end for the existing rows, for a repair. Takes nothing from the stored end, which may be forged. */
 export async function endOfRows({ keyed }: MacKey, db: Db, nowMs: number): Promise<Head> {
   const last = await readLast(db)
   return {
@@ -169,19 +171,19 @@ export async function endOfRows({ keyed }: MacKey, db: Db, nowMs: number): Promi
   }
 }
 
-/** What an end of the trail says that is as it was written. */
+/** Returns what an unaltered end says of the trail. */
 export function toTrail(
   { key, keyed }: MacKey,
   { entries, last_mac: mac, repaired_ms: repairedMs }: Head,
 ): Omit<KnownTrail, 'revisions'> {
-  // Tells another key, and nothing of this one.
+  // Identifies the key without revealing it.
   const keyName = keyed ? macOf(key, 'name of the key', []).slice(0, 32) : ''
   return { keyName, entries, mac, repairedMs: repairedMs ?? 0 }
 }
 
 /**
- * True where a trail goes on from the one that was known; `mac` is that of the row that was the last one then. A key that was known stays.
- * After a repair the rows may be others: only who has the key can have made it, and it came later.
+ * Returns true if a trail continues from the known one. `mac` is the present MAC of the row that was the last one then. A known key must
+ * stay. After a repair the rows may differ: only the holder of the key can make a repair, and it must be later.
  */
 export function continues(known: KnownTrail, now: Omit<KnownTrail, 'revisions'>, mac: unknown): boolean {
   if (known.keyName !== '' && known.keyName !== now.keyName) return false
@@ -189,13 +191,13 @@ export function continues(known: KnownTrail, now: Omit<KnownTrail, 'revisions'>,
   return now.entries >= known.entries && (known.entries === 0 || mac === known.mac)
 }
 
-/** Which rows of the trail; without a partner those of all. */
+/** Selects rows of the trail. Absent members do not restrict them. */
 export interface HistoryFilter {
   readonly partner?: string | undefined
   readonly limit?: number | undefined
 }
 
-/** Reads rows of the trail, oldest first; with a limit the newest ones. */
+/** Reads rows of the trail, oldest first. With a limit, reads the newest rows. */
 export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Promise<readonly AuditEntry[]> {
   const where = partner === undefined ? sql`` : sql`where partner = ${partner}`
   const some = limit === undefined ? sql`` : sql`limit ${limit}`
@@ -203,27 +205,27 @@ export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Pr
   return rows.map(fromAuditRow).reverse()
 }
 
-/** What the check of the audit trail has found. */
+/** The result of checking the audit trail. */
 export interface Verified {
   readonly entries: number
-  /** False: the trail began without a key of the journal, so a user who may write the database could have written a trail that fits. */
+  /** False if the trail began without a key. Anyone who can write to the database could then have forged the whole trail. */
   readonly keyed: boolean
-  /** MAC of the last row; empty where there is none. */
+  /** The MAC of the last row, or empty if there is none. */
   readonly head: string
-  /** Undefined: each row is as it was written, and none is missing. */
+  /** The first fault, or `undefined` if no row was altered and none is missing. */
   readonly broken: { readonly entry: number; readonly what: string } | undefined
 }
 
 type Broken = NonNullable<Verified['broken']>
 
-/** What the trail says of a partner. */
+/** The last statement of the trail about a partner. */
 interface LastWord {
   readonly entry: number
-  /** The setting that was applied last; undefined: none was. */
+  /** The last setting that took effect, or `undefined` if there was none. */
   readonly setting: StageSetting | undefined
 }
 
-/** Checks the trail from its first row to its end, and the stages against it and against what is known of it, at one moment. */
+/** Checks the whole trail, and compares the stages with the trail and with what is known of it, all at one moment. */
 export function verifyTrail(database: JournalDatabase, known: KnownTrail | undefined): Promise<Verified> {
   const { macKey } = database
   const { key, keyed } = macKey
@@ -278,13 +280,13 @@ function faultOfEnd(
 const applying: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit'])
 
 function noteWord(words: Map<string, LastWord>, row: AuditRow): void {
-  // Rows about the trail itself.
+  // Rows about the trail itself do not count.
   if (row.partner === '') return
   const setting = applying.has(row.action) ? readContent(row.content).to : words.get(row.partner)?.setting
   words.set(row.partner, { entry: row.entry, setting })
 }
 
-/** A stage that is not what the trail says of it last. */
+/** Returns the first stage that contradicts the trail, or `undefined` if there is none. */
 async function findFalseStage(
   macKey: MacKey,
   db: Db,

@@ -36,61 +36,60 @@ import {
   writeStage,
 } from './stage-rows.ts'
 
-/** A change of the stage of one partner. */
 export interface Change {
   readonly partner: string
-  /** That the caller has decided by; 0: the store does not know the partner; `damaged`: its row is. */
+  /** The revision that the caller's decision is based on: 0 if the store does not know the partner, `damaged` if its row is damaged. */
   readonly expectedRevision: number | 'damaged'
-  /** What the caller has decided by: the stage of the file where the store knows none. */
+  /** The setting that the caller's decision is based on: the setting of the configuration file if the store has none. */
   readonly from: StageSetting
   readonly to: StageSetting
   readonly by: string
   readonly reason: string
 }
 
-/** A change that waits for its instances, or for an operator. */
+/** A change that waits for its instances, or for an operator's approval. */
 export interface ProposedChange extends Change {
-  /** How long it may wait; a commit after that is refused. */
+  /** How long the change may wait, in milliseconds. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** Time without a batch that may have been relayed unrecorded, and without a lost instance, before the commit; 0: no unit goes to V3. */
+  /** The commit needs this time in milliseconds without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
   readonly quietMs: number
 }
 
-/** A live instance that holds a change up. */
+/** A live instance that a change waits for. */
 export interface Undrained {
   readonly instance: number
   readonly host: string
   readonly pid: number
-  /** Writes under way on the side that their unit leaves; undefined: it has not acknowledged the change. */
+  /** The number of writes on the side that their unit leaves, or `undefined` if the instance has not acknowledged the change. */
   readonly writes: number | undefined
 }
 
 /**
- * Why no unit may go to V3 now. `lost`: instances that were lost may still send V2 writes of the units that move; `early`: the journal does
- * not know all batches of the last `quietMs` yet.
+ * The reason why no unit may go to V3 now. `lost`: lost instances may still send V2 writes of the units that would move. `early`: the
+ * journal may lack batches of the last `quietMs`.
  */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
-/** A transaction that changes stages; others that do wait until it ends. */
+/** A transaction that changes stages. Other such transactions wait until it ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
-  /** By the clock of the database. */
+  /** The time by the clock of the database. */
   readonly nowMs: number
-  /** False: the end of the trail was repaired by this change. */
+  /** False if this change repaired the end of the trail. */
   readonly wasSound: boolean
-  /** Adds a row to the audit trail; gives its number. */
+  /** Adds a row to the audit trail and returns its number. */
   readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
-  /** `damaged`: the row is not as it was written, or is gone. */
+  /** Reads the stored stage: `damaged` if the row was altered or lost, `undefined` if there never was one. */
   readonly read: (partner: string) => Promise<KeptStage | 'damaged' | undefined>
   readonly write: (kept: KeptStage) => Promise<void>
 }
 
 /**
- * Runs a change alone, with the audit trail that it adds to. `repairs`: an end of the trail that is not as it was written is replaced by the
- * end of the rows that are there, and the trail says so. Else `ADP_JOURNAL_DAMAGED`.
+ * Runs a change alone, with the rows that it adds to the audit trail. With `repairs`, a damaged end of the trail is replaced by the end of
+ * the existing rows, and the trail says so. Otherwise a damaged end throws `ADP_JOURNAL_DAMAGED`.
  */
 function inChange<Result>(
   database: JournalDatabase,
@@ -125,7 +124,7 @@ function inChange<Result>(
   )
 }
 
-/** A process that is stopped in the middle must not keep the kill switch, or the renewal of leases, waiting. */
+/** Ends the transaction of a stopped process, which would keep the kill switch and the renewal of leases waiting. */
 async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
   if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
@@ -141,8 +140,8 @@ const stale = { kind: 'stale' } as const
 const gone = { kind: 'gone' } as const
 
 /**
- * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision, and its row of the audit trail is
- * written in the same transaction. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
+ * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision and writes its row of the audit
+ * trail in the same transaction. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createStageChanges(database: JournalDatabase) {
   const change = <Result>(
@@ -150,11 +149,11 @@ export function createStageChanges(database: JournalDatabase) {
     repairs = false,
   ): Promise<Result> => inChange(database, { repairs }, work)
   return {
-    /** Replaces an end of the trail that is not as it was written by that of its rows; false: there was nothing to repair. */
+    /** Replaces a damaged end of the trail by the end of its rows. Returns false if the end was not damaged. */
     repair: () => change(({ wasSound }) => Promise.resolve(!wasSound), true),
     /**
-     * Changes a stage at once, and drops a pending change; `forward`: it moves units to V3, so it has to be proposed. With `damaged` as the
-     * expected revision this is what repairs a row.
+     * Changes a stage at once and drops a pending change. Returns `forward` for a change that must be proposed instead. Repairs a damaged
+     * row if the expected revision is `damaged`.
      */
     apply: (wanted: Change, action: 'set' | 'back' | 'guard') =>
       change(async (transaction) => {
@@ -163,7 +162,7 @@ export function createStageChanges(database: JournalDatabase) {
         if (isForward(wanted, kept)) return { kind: 'forward' as const }
         const { partner, by, reason } = wanted
         const { nowMs } = transaction
-        // Higher than any that an instance knows, whatever the damaged row and the trail have lost.
+        // The revision must be higher than any that an instance knows, whatever the damaged row and the trail lost.
         const least = wanted.expectedRevision === 'damaged' ? Math.floor(nowMs / 1_000) : 0
         const revision = Math.max(least, kept?.lastRevision ?? 0) + 1
         const [from, to] = [toSetting(committedOf(kept) ?? wanted.from), toSetting(wanted.to)]
@@ -173,7 +172,7 @@ export function createStageChanges(database: JournalDatabase) {
         await transaction.write({ state, lastRevision: revision, pending: undefined, entry })
         return { kind: 'applied' as const, revision }
       }, true),
-    /** Makes a change known that is to be committed once all live instances have acknowledged it; `pending`: another one waits. */
+    /** Proposes a change that is committed once all live instances acknowledge it. Returns `pending` if another change is waiting. */
     propose: (wanted: ProposedChange) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)
@@ -183,15 +182,15 @@ export function createStageChanges(database: JournalDatabase) {
         if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
-    /** What `propose` would answer if it does not make the change known; undefined: it would. Changes no stage. */
+    /** Returns the reason why `propose` would refuse the change, or `undefined` if it would not. Changes no stage. */
     hindrance: (wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)
         return found.kind === 'free' ? undefined : found
       }),
     /**
-     * Lets a change of another operator go on, for `forMs` from now. `own`: the operator who has proposed it cannot approve it; `gone`: it
-     * was withdrawn, dropped, or has expired.
+     * Approves the change of another operator, which then may wait for another `forMs`. Returns `own` if the same operator proposed the
+     * change, or `gone` if the change was withdrawn or dropped or has expired.
      */
     approve: (
       partner: string,
@@ -206,7 +205,7 @@ export function createStageChanges(database: JournalDatabase) {
         await writeEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
         return { kind: 'approved' as const }
       }),
-    /** Commits a pending change, if it has not expired and every live instance has acknowledged it without writes under way. */
+    /** Commits a pending change if it has not expired and every live instance acknowledged it without writes under way. */
     commit: (partner: string, revision: number) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -214,7 +213,7 @@ export function createStageChanges(database: JournalDatabase) {
         const { pending } = kept
         const instances = await findUndrained(database, transaction, partner, revision)
         if (instances.length > 0) return { kind: 'undrained' as const, instances }
-        // Later: one whose lease has ended since must not be missed.
+        // Checked after the live instances, so that an instance whose lease ends in between is not missed.
         const obstacle = await findObstacle(database, transaction, kept, {
           partner,
           quietMs: pending.quietMs,
@@ -231,7 +230,7 @@ export function createStageChanges(database: JournalDatabase) {
         )
         return { kind: 'committed' as const }
       }),
-    /** Does nothing where the change is gone already. */
+    /** Withdraws a pending change. Does nothing if the change is already gone. */
     withdraw: (partner: string, revision: number, by: string, reason: string) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -239,8 +238,8 @@ export function createStageChanges(database: JournalDatabase) {
         await writeEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
-     * Records in the audit trail that an operator declares a lost instance off; until now it may have relayed writes unrecorded. `live`: the
-     * instance holds its lease; `unknown`: no instance of this number is lost.
+     * Records in the audit trail that an operator declares a lost instance off, which may have relayed writes unrecorded until now. Returns
+     * `live` if the instance holds its lease, or `unknown` if no lost instance has this number.
      */
     dismiss: (instance: number, by: string, reason: string) =>
       change(async ({ db, add }) => {
@@ -255,7 +254,7 @@ export function createStageChanges(database: JournalDatabase) {
         await add({ ...aboutTrail('dismiss', text), by })
         return { kind: 'dismissed' as const, ...lost }
       }),
-    /** Adds to the audit trail what an operator did that changes no stage: a row about no partner, since those about one say what its stage is. */
+    /** Adds an operator's action that changes no stage to the trail. The row names no partner, because a partner's rows tell its stage. */
     note: (action: NotedAction, by: string, what: string) =>
       change(async ({ add }) => {
         await add({ ...aboutTrail(action, what), by })
@@ -264,8 +263,8 @@ export function createStageChanges(database: JournalDatabase) {
 }
 
 /**
- * Ends the pending changes of partners that have expired. A commit that came before is finished then, and one that comes later finds none.
- * Error: `ADP_JOURNAL_DAMAGED` where the end of the trail is: no commit can come then.
+ * Ends the expired pending changes of partners. Waits for a commit that began earlier. A later commit does not find the change. Throws
+ * `ADP_JOURNAL_DAMAGED` if the end of the trail is damaged, which prevents commits as well.
  */
 export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
   return inChange(database, { repairs: false }, async (transaction) => {
@@ -279,7 +278,7 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
   })
 }
 
-/** Adds to the trail that a pending change is not made; gives the number of the row. */
+/** Records in the trail that a pending change is dropped. Returns the number of the row. */
 function dropPending(
   { add, nowMs }: ChangeTransaction,
   partner: string,
@@ -293,24 +292,24 @@ function dropPending(
   return add({ by, partner, action, from, to: toSetting(pending), revision, reason })
 }
 
-/** The stage that was committed last; undefined: the store has none of the partner yet. */
+/** Returns the last committed stage, or `undefined` if the store has none for the partner. */
 const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
   kept === undefined || kept.state.revision === 0 ? undefined : kept.state
 
-/** Units that move forward would move while instances still serve by the old stage. */
+/** Returns true for a step forward. Made at once, it would move units while instances still serve by the old stage. */
 function isForward({ from, to, expectedRevision }: Change, kept: KeptStage | undefined): boolean {
-  // What a damaged row said is not known: V2 serves every unit then.
+  // The stage of a damaged row is unknown. Any stage at which V3 serves a unit counts as forward.
   if (expectedRevision === 'damaged') return !isServedByV2(to.stage)
   return judgeStep(committedOf(kept) ?? from, to).direction === 'forward'
 }
 
-/** The row that a change was decided by; `stale`: it is another one by now. Undefined: none, or one that is damaged. */
+/** Returns the row that a change is based on: `stale` if it has changed since, `undefined` if it is missing or damaged. */
 async function readExpected(
   { read, wasSound }: ChangeTransaction,
   { partner, expectedRevision }: Change,
 ): Promise<KeptStage | 'stale' | undefined> {
   const kept = await read(partner)
-  // Its rows may be gone with the end of the trail.
+  // The rows of the partner may have been lost with the end of the trail.
   if (kept === 'damaged' || (kept === undefined && !wasSound && expectedRevision === 'damaged'))
     return expectedRevision === 'damaged' ? undefined : 'stale'
   return (kept?.state.revision ?? 0) === expectedRevision ? kept : 'stale'
@@ -318,7 +317,7 @@ async function readExpected(
 
 type KeptPending = KeptStage & { readonly pending: PendingChange }
 
-/** The row of a partner with this pending change, while it can be committed. */
+/** Returns the row of a partner with this pending change, or `undefined` if the change can no longer be committed. */
 async function readPending(
   { read, nowMs }: ChangeTransaction,
   partner: string,
@@ -330,7 +329,7 @@ async function readPending(
   return pending.revision === revision && !hasExpired(pending, nowMs) ? { ...kept, pending } : undefined
 }
 
-/** Writes what becomes of a pending change, and the row of the trail. */
+/** Writes the next state of a pending change with its row of the trail. */
 async function writeEnd(
   { add, write }: ChangeTransaction,
   { pending }: KeptPending,
@@ -359,11 +358,11 @@ async function keepProposal(
   return revision
 }
 
-/** Since when the partner is at the stage that it goes to. */
+/** Returns the time since when the partner is at the stage that the change leads to. */
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
-/** Why a change cannot be proposed now; `free`: nothing hinders it. */
+/** Returns the reason why a change cannot be proposed now, or `free` if there is none. */
 async function findHindrance(
   database: JournalDatabase,
   transaction: ChangeTransaction,
@@ -377,7 +376,7 @@ async function findHindrance(
   return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
 }
 
-/** Looks for one; `dropGone` notes until when instances of which the process is gone may have relayed batches unrecorded. */
+/** Returns why no unit may go to V3 now, or `undefined`. First, `dropGone` records instances whose process has ended. */
 async function findObstacle(
   database: JournalDatabase,
   { db, nowMs }: ChangeTransaction,
@@ -394,8 +393,8 @@ async function findObstacle(
 }
 
 /**
- * Until when a batch may come again that V2 was given without the journal's knowledge, if it comes again within `quietMs`: before that no
- * unit may go to V3. Pure; in the time of the database. `committed` is undefined where the stage is that of the file.
+ * Returns the time until which a client may resend, within `quietMs`, a batch that V2 got without the journal's knowledge. No unit may go
+ * to V3 before. In milliseconds by the clock of the database. `committed` is `undefined` if the stage is that of the file.
  */
 export function quietUntil(
   committed: Pick<StageState, 'stage' | 'sinceMs'> | undefined,
@@ -406,16 +405,16 @@ export function quietUntil(
   }: Awaited<ReturnType<typeof readUnrecorded>>,
   quietMs: number,
 ): number {
-  // Before `shadow` nothing is recorded.
+  // Nothing is recorded before `shadow`.
   const shadowMs = committed?.stage === 'shadow' ? committed.sinceMs : -Infinity
-  // An instance that lost its lease may do without the journal for as long as that.
+  // An instance that lost its lease may go without the journal for `quietMs`, and a batch of that time may be resent for as long.
   return Math.max(shadowMs, notedMs, killedMs, lostMs + quietMs) + quietMs
 }
 
 /**
- * Reads what is known of batches of a partner that were relayed to V2 unrecorded, in times of the database: `notedMs` is the last one that an
- * instance has noted. Until `killedMs` one that was killed may have relayed some, and noted none; after `lostMs` one that does not renew its
- * lease may relay some, as long as it does without the journal.
+ * Reads when batches of a partner may have been relayed to V2 unrecorded, by the clock of the database. `notedMs` is the last batch that an
+ * instance reported. Until `killedMs` a killed instance may have relayed batches without reporting them. After `lostMs` an instance that
+ * does not renew its lease may relay batches for as long as it goes without the journal.
  */
 export async function readUnrecorded(db: Db, partner: string) {
   const [noted] = await rowsOf(db, sql<{ atMs: number }>`select at_ms as "atMs" from rollout_unrecorded where partner = ${partner}`) // prettier-ignore
@@ -434,9 +433,9 @@ async function findUndrained(
   partner: string,
   revision: number,
 ): Promise<readonly Undrained[]> {
-  // An instance that registers from here on reads what this transaction has written.
+  // With this lock, an instance that registers later reads what this transaction writes.
   if (database.dialect === 'postgres') {
-    // `back` waits for this transaction: it gives up rather than to wait for a process that stands still while it renews its lease.
+    // `back` waits for this transaction, so the transaction gives up rather than wait for a process that stalls while renewing its lease.
     await sql`set local lock_timeout = '500ms'`.execute(db)
     await sql`lock table journal_instances in share mode`.execute(db)
   }

@@ -5,39 +5,40 @@ import type { Change, ProposedChange, Undrained } from './changes.ts'
 import type { RolloutSnapshot } from './read-snapshot.ts'
 import type { RolloutStore } from './rollout-store.ts'
 
-/** How a forward change is driven. */
+/** The options of a step forward. */
 export interface DriveOptions {
   readonly clock: Clock
-  /** How long instances may take to let writes under way end. */
+  /** How long the instances may take to finish their writes, in milliseconds. */
   readonly drainMs: number
-  /** Withdraws the change when it is aborted. */
+  /** Aborting this signal withdraws the change. */
   readonly signal?: AbortSignal
-  /** Called with the instances that the change waits for, each time that they were read. */
+  /** Called after each read with the instances that the change waits for. */
   readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void
 }
 
-/** A live instance that has not acknowledged a change (`writes` is undefined), or has writes under way that hold it up. */
+/** A live instance that has not acknowledged a change (`writes` is `undefined`) or has writes under way that the change waits for. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
-/** A forward change and its request; `approvalForMs`: how long it waits for another operator's approval, ms. */
+/** A forward change. `approvalForMs` is how long it waits for another operator's approval, in milliseconds. Absent if it needs none. */
 type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonly approvalForMs?: number }
 
 /**
- * The end of a forward change. `committed`: made; `needsApproval`: it waits for another operator; `undrained`: withdrawn, since writes did not
- * end in time on these instances; `gone`: dropped by another change, or expired; `own`: the operator who approves it has proposed it.
+ * The end of a forward change. `committed`: the change was made. `needsApproval`: it waits for another operator. `undrained`: it was
+ * withdrawn, because writes on these instances did not end in time. `gone`: it was dropped by another change, or expired. `own`: the
+ * operator who approves it proposed it.
  */
 export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 
-/** The longest wait of an operator's step forward for the instances to drain. */
+/** The longest time that a step forward waits for the instances to drain. */
 export const DRAIN_MS = 10_000
-/** Between two reads of the acknowledgements. */
+/** The interval between two reads of the acknowledgements. */
 const EVERY_MS = 100
-/** A change outlives its bound by so much, so that its last commit is not too late. */
+/** How long a change stays valid after its drain time, so that its last commit is not too late. */
 const SLACK_MS = 2_000
 
 /**
- * Proposes a forward change and commits it once all live instances have drained, or withdraws it when that takes too long. Errors: those of
- * the store; after `ADP_JOURNAL_UNAVAILABLE` the message says until when the change may still be made.
+ * Proposes a forward change and commits it once all live instances have drained, or withdraws it if that takes too long. Throws the errors
+ * of the store. The message of `ADP_JOURNAL_UNAVAILABLE` says until when the change may still be made.
  */
 export async function driveForward(
   store: RolloutStore,
@@ -61,7 +62,7 @@ export async function driveForward(
   return drain(store, { partner: change.partner, revision, by: change.by }, options)
 }
 
-/** Approves a change that waits for it, and goes on as `driveForward` does. */
+/** Approves a pending change and commits it as `driveForward` does. */
 export async function driveApproved(
   store: RolloutStore,
   { reason, ...driven }: DrivenChange & { readonly reason: string },
@@ -76,7 +77,7 @@ export async function driveApproved(
     ({ partners }) => {
       const { state, pending } = partners.get(partner) ?? {}
       const isApproved = pending?.revision === revision && !pending.needsApproval
-      // The drive below finds what was committed meanwhile.
+      // `drain` finds out whether the change was committed meanwhile.
       return isApproved || state?.revision === revision ? { kind: 'approved' as const } : undefined
     },
   )
@@ -84,7 +85,6 @@ export async function driveApproved(
   return drain(store, driven, options)
 }
 
-/** A pending change, and who drives it. */
 interface DrivenChange {
   readonly partner: string
   readonly revision: number
@@ -102,7 +102,7 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
     }
     const isLast = clock.nowMs() >= endMs
     const result = await takeStep(store, driven, isLast, options).catch((error: unknown) => {
-      // Whether a commit was made is seen by the next read.
+      // The next read shows whether the commit was made.
       if (isLast || !isUnavailable(error)) throw isUnavailable(error) ? notKnown(revision, error) : error
     })
     const reason = result && reasonToWithdraw(result)
@@ -112,7 +112,7 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
   }
 }
 
-/** Reads whether all instances have drained, and commits then; the last time in any case, to learn who has not. Undefined: wait. */
+/** Commits the change if all instances have drained, or if this is the last try, to learn which have not. Returns `undefined` to wait. */
 async function takeStep(
   store: RolloutStore,
   { partner, revision }: DrivenChange,
@@ -143,7 +143,7 @@ function findWaiting(
   })
 }
 
-/** For the audit trail; undefined: the change is over already. */
+/** Returns the reason for the audit trail, or `undefined` if the change is already over. */
 function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep>>>): string | undefined {
   if (result.kind === 'lost') return 'an instance was lost meanwhile'
   if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
@@ -156,7 +156,7 @@ function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep
   return `not drained in time: ${texts.join(', ')}`
 }
 
-/** Changes a stage at once, as `apply` does. Errors: those of the store, and of `askAgain`. */
+/** Changes a stage at once (`RolloutStore.apply`). Throws the errors of the store and of `askAgain`. */
 export function applyChange(
   store: Pick<RolloutStore, 'apply' | 'snapshot'>,
   change: Change,
@@ -174,9 +174,9 @@ export function applyChange(
 }
 
 /**
- * Asks the store for something. Where the answer was lost, it may have been done: it is asked for again, which waits for the first request,
- * and `findDone` says by the stages whether a refusal of the second one means that the first one was carried out. Errors: those of the store;
- * after `ADP_JOURNAL_UNAVAILABLE` the message says that the outcome is not known.
+ * Asks the store for something, and once more if the reply was lost. The second request waits for the first. If it is refused, `findDone`
+ * tells from the stages whether the first one was carried out. Throws the errors of the store. The message of `ADP_JOURNAL_UNAVAILABLE`
+ * says that the outcome is unknown.
  */
 async function askAgain<Result extends { readonly kind: string }>(
   store: Pick<RolloutStore, 'snapshot'>,

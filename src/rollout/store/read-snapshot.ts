@@ -16,49 +16,49 @@ import {
   toStageRow,
 } from './stage-rows.ts'
 
-/** What an instance has last said of a partner. */
+/** What an instance last acknowledged for a partner. */
 export interface Acknowledgement {
   readonly partner: string
-  /** The revision that it serves by; 0: the stage of its file. */
+  /** The revision that the instance serves by, or 0 for the stage with which the partner began. */
   readonly revision: number
-  /** The pending change that it holds writes for; undefined: none. */
+  /** The pending change for which the instance holds writes, or `undefined` if there is none. */
   readonly pendingRevision: number | undefined
   /**
-   * Writes under way there. With a pending change: those that hold it up, which began on the side that their unit leaves.
-   * The change is committed when both are 0 on every live instance.
+   * The number of writes under way on V2 that the current or the pending stage puts on V3, and the other way round. A change is committed
+   * once both numbers are 0 on every live instance.
    */
   readonly writesV2: number
   readonly writesV3: number
 }
 
-/** All stages at one moment. Times are of the database. */
+/** All stages at one moment. Times are by the clock of the database. */
 export interface RolloutSnapshot {
   readonly nowMs: number
-  /** Undefined: the trail is damaged, so that no stage moves forward, and a partner without a row has no stage. */
+  /** The audit trail, or `undefined` if it is damaged. No stage moves forward then, and a partner without a row has no stage. */
   readonly trail: KnownTrail | undefined
-  /** A partner that is missing here begins with the stage of the file. */
+  /** The stages by partner. A partner that is missing here begins with the stage of the configuration file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
-  /** The settings with which partners began. The file no longer counts for these partners. */
+  /** The settings with which partners began. The configuration file no longer counts for these partners. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** Partners whose row is not as it was written, or is gone: their stage is not known, and the file does not count. */
+  /** Partners whose row was altered or lost. Their stage is unknown, and the configuration file does not count. */
   readonly damaged: ReadonlySet<string>
-  /** Of the partners that were asked about those without a record of V3 that is open or due. */
+  /** Those of the requested partners that have no V3 record that is open or due. */
   readonly settled: ReadonlySet<string>
   /**
-   * Numbers of the instances whose lease has not ended. An instance that is not among them is not waited for when a change is committed:
-   * for it this snapshot says nothing of what comes next.
+   * The numbers of the instances with a live lease. A commit does not wait for any other instance, so such an instance cannot rely on this
+   * snapshot.
    */
   readonly liveInstances: readonly number[]
-  /** Those of live instances. */
+  /** The acknowledgements of live instances. */
   readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
 }
 
-/** In `rollout_evidence`, in front of the name of a partner: the setting with which it began. */
+/** Prefix of the rows in `rollout_evidence` that hold the setting with which a partner began. */
 export const BEGIN = 'begin '
 
 /**
- * Reads all stages at one moment; `left`: partners of which it is asked whether their records of V3 are settled. A change that has expired is still in its row, and a commit of it may be on its way: it is ended by
- * `expire`, which waits for that, and only then it is left out.
+ * Reads all stages at one moment, and which partners of `left` have settled their V3 records. An expired change is still in its row, and a
+ * commit of it may be in progress. `expire` waits for such a commit and ends the change. Only then is the change left out.
  */
 export async function readSnapshot(
   database: JournalDatabase,
@@ -69,13 +69,13 @@ export async function readSnapshot(
   const { snapshot, expired } = await database.ask(() => readFound(database, known, left))
   if (expired.length === 0) return snapshot
   await expire(expired).catch((error: unknown) => {
-    // Nothing is written behind a damaged end; a change that has expired is left out all the same.
+    // A damaged end of the trail takes no more rows. The expired change is left out anyway.
     if (!(error instanceof AdapterError) || error.code !== 'ADP_JOURNAL_DAMAGED') throw error
   })
   return (await database.ask(() => readFound(database, known, left))).snapshot
 }
 
-/** What the rows of each kind hold. */
+/** The members of the rows of each kind. */
 interface FoundRows {
   readonly now: { readonly now: number; readonly last: number | null; readonly known: string | null }
   readonly head: Head
@@ -90,8 +90,8 @@ interface FoundRows {
 }
 
 /**
- * Reads the rows of all kinds as JSON. One statement: it sees one moment, and takes one message, since writes wait for it after a pause. A
- * number that no row ever has does not make the driver refuse all of it.
+ * Reads the rows of all kinds in one statement, which sees one moment and takes one round trip, because writes wait for it after a pause.
+ * The rows come as JSON, so that an impossible number in one row does not make the driver reject all of them.
  */
 async function readRows(
   database: JournalDatabase,
@@ -125,7 +125,7 @@ async function readRows(
       .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
 }
 
-/** Reads the snapshot without the changes that have expired, and the partners of these. */
+/** Reads the snapshot without expired changes, and the partners of these changes. */
 async function readFound(
   database: JournalDatabase,
   known: KnownTrail | undefined,
@@ -142,7 +142,7 @@ async function readFound(
     if (kept === undefined) damaged.add(row.partner)
     else stages.set(row.partner, kept)
   }
-  // Read only where a row may be missing: without its row the stage of the file would count.
+  // Read only if a row may be missing. Without its row a partner would get the stage of the configuration file.
   if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size)
     for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
   const older = (known?.revisions ?? []).filter(
@@ -154,7 +154,7 @@ async function readFound(
     trail !== undefined &&
     isWhole(macKey, head, now?.last ?? undefined) &&
     (known === undefined || continues(known, trail, now?.known))
-  // Also where it is known that there was a key, which is gone.
+  // Also if the trail is known to have had a key that is gone now.
   const marks = macKey.keyed || (known !== undefined && known.keyName !== '')
   if (marks && !isSound && head !== undefined) await markHead(database, head)
   for (const [partner] of older) {
@@ -170,7 +170,7 @@ async function readFound(
   for (const [partner, { state, pending }] of stages) {
     const isOver = pending !== undefined && hasExpired(pending, nowMs)
     if (isOver) expired.push(partner)
-    // Revision 0: the row of a partner whose first change is pending still.
+    // Revision 0 marks a partner whose first change is still pending.
     partners.set(partner, {
       state: state.revision === 0 ? undefined : state,
       pending: isOver ? undefined : pending,
@@ -178,7 +178,7 @@ async function readFound(
   }
   const snapshot: RolloutSnapshot = {
     nowMs,
-    // The revisions of all partners, also of one that is damaged now.
+    // The revisions of all partners, including partners that are damaged now.
     trail: isSound ? { ...trail, revisions: [...revisions] } : undefined,
     partners,
     begins: new Map(rows('begin').flatMap(toBegin)),
@@ -192,15 +192,15 @@ async function readFound(
   return { snapshot, expired }
 }
 
-/** None where the row is not as it was written. */
+/** Returns the setting of a row, or nothing if the row was altered. */
 function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
   const setting = parseStored(settingSchema, text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]
 }
 
 /**
- * Marks an end of the trail that cannot be, so that all others see what this instance alone knows. Nothing that was written since it has
- * read it is marked. Of a trail that never had a key everybody can write an end that fits, so nothing is gained by it.
+ * Marks an impossible end of the trail as damaged, so that others see what only this instance knows. Does not mark an end that was written
+ * since. Without a key there is nothing to gain: anyone can write an end that fits.
  */
 async function markHead({ db, macKey }: JournalDatabase, { mac }: Head): Promise<void> {
   if (mac === DAMAGED) return
@@ -208,7 +208,7 @@ async function markHead({ db, macKey }: JournalDatabase, { mac }: Head): Promise
   await sql`update rollout_head set mac = ${DAMAGED} where mac = ${mac}`.execute(db)
 }
 
-/** As `markHead`, for a stage that is older than it was, or is gone. */
+/** Marks a stage that is older than it was, or is gone, in the same way. */
 async function markStage(
   { db, macKey }: JournalDatabase,
   partner: string,

@@ -21,63 +21,64 @@ import { createStageChanges, expireChanges, readUnrecorded } from './changes.ts'
 import { type Acknowledgement, BEGIN, readSnapshot, type RolloutSnapshot } from './read-snapshot.ts'
 import { type Db, forUpdate, rowsOf } from './stage-rows.ts'
 
-/** Where the stages of partners live: in the database of the journal, shared by all instances and the commands. */
+/** The store of the partners' stages, in the database of the journal. All instances and commands share it. */
 export type RolloutStore = ReturnType<typeof createRolloutStore>
 
-/** Creates the store of stages in the database of a journal, which may be opened later. */
+/** Creates the store in the database of a journal, which may be opened later. */
 export function createRolloutStore(database: JournalDatabase) {
   const ask = <Result>(question: (db: Db) => Promise<Result>): Promise<Result> =>
     database.ask(() => question(database.db))
   return {
     ...createStageChanges(database),
     /**
-     * One consistent read, cheap enough for every instance twice a second. Ends what has expired. What contradicts `known` is damaged; with
-     * keys it is marked so in the database, for all others. `left`: partners of which it says whether their records of V3 are settled.
+     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. Ends expired changes. Stages that
+     * contradict `known` count as damaged and, with keys, are marked in the database for all others. The snapshot says which partners of
+     * `left` have settled their V3 records.
      */
     snapshot: (known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> =>
       readSnapshot(database, known, left, (partners) => expireChanges(database, partners)),
-    /** Checks the audit trail, its end, that the stages are what its last rows say, and that all goes on from what is known. */
+    /** Checks the audit trail, its end, the stages against the last rows of the trail, and the trail against what is known of it. */
     verify: (known?: KnownTrail): Promise<Verified> => verifyTrail(database, known),
-    /** The instances that were lost and have not come back: cut off, they serve a kept `legacy` without an end. */
+    /** Returns the instances that were lost and have not come back. Cut off, they may serve a stored `legacy` stage without limit. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
-    /** Keeps what an instance says of partners, in place of what it said of them before. */
+    /** Stores what an instance acknowledges for partners, in place of its earlier acknowledgements. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
-    /** Removes what an instance has said, at its clean end. */
+    /** Deletes the acknowledgements of an instance that ends in an orderly way. */
     leave: (instance: number): Promise<void> =>
       ask(async (db) => {
         await sql`delete from rollout_acks where instance = ${instance}`.execute(db)
       }),
     /**
-     * Keeps where a partner begins by the file, the first time; later calls change nothing. What V2 served before that is not known to the
-     * journal, so it also counts as a batch that was relayed unrecorded.
+     * Stores the setting with which a partner begins, unless there is one. Earlier writes on V2 are not in the journal, so the partner also
+     * counts as having relayed a batch unrecorded now.
      */
     begin: (partner: string, setting: StageSetting) => ask((db) => keepBegin(database, db, partner, setting)),
-    /** Notes that a batch was relayed to V2 `agoMs` ago which the journal does not know. */
+    /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without the journal's knowledge. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
-    /** Rows of the audit trail, oldest first. */
+    /** Returns rows of the audit trail, oldest first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
-    /** The MAC of a row of the audit trail; undefined: there is none. */
+    /** Returns the MAC of a row of the audit trail, or `undefined` if there is no such row. */
     macOf: (entry: number) => ask((db) => readMac(db, entry)),
-    /** Text that guards keep under a name; undefined: none. */
+    /** Returns the text that is stored under a name, or `undefined` if there is none. */
     readText: (name: string) => ask((db) => readText(db, name)),
-    /** Replaces the text by what `update` makes of it; two at once come one after the other. `update` may run again. */
+    /** Replaces a stored text by the result of `update`, which may run again. Concurrent calls run one after the other. */
     updateText: (name: string, update: (text: string | undefined) => string) =>
       ask((db) => updateText(database, db, name, update)),
   }
 }
 
-/** A store that was opened by itself. */
+/** A store that was opened on its own. */
 export interface OpenedRolloutStore extends RolloutStore {
-  /** What comparison has seen, in the same database. */
+  /** The evidence in the same database. */
   readonly evidence: EvidenceStore
   close(): Promise<void>
 }
 
 /**
- * Opens the store of a journal that is there, also while it is served. Its trail has to go on from `known`. Errors: those of
+ * Opens the store of an existing journal, which may be in use. The trail must continue from `known`. Throws the errors of
  * `openJournalDatabase`.
  */
 export async function openRolloutStore(
@@ -98,7 +99,7 @@ export async function openRolloutStore(
 async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgement[]): Promise<void> {
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
-    // Numbers never come again: what instances said that are gone is of no use.
+    // Instance numbers are never reused, so rows of instances that are gone are useless.
     await sql`delete from rollout_acks
       where instance not in (select id from journal_instances where lost = 0)`.execute(transaction)
     const sorted = [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))
@@ -110,7 +111,6 @@ async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgem
   })
 }
 
-/** Keeps where a partner begins, unless that is known already. */
 function keepBegin(database: JournalDatabase, db: Db, partner: string, setting: StageSetting): Promise<void> {
   return db.transaction().execute(async (transaction) => {
     const text = formatSetting(setting)
@@ -120,7 +120,6 @@ function keepBegin(database: JournalDatabase, db: Db, partner: string, setting: 
   })
 }
 
-/** Keeps the time of the last batch that was relayed without a record. */
 async function noteUnrecorded(
   { nowMs }: Pick<JournalDatabase, 'nowMs'>,
   db: Db,
@@ -148,7 +147,7 @@ function updateText(
   update: (text: string | undefined) => string,
 ): Promise<string> {
   return db.transaction().execute(async (transaction) => {
-    // An empty row stands for none: it can be locked.
+    // An empty row stands for a missing one, because only an existing row can be locked.
     await sql`insert into rollout_evidence (name, text) values (${name}, '') on conflict (name) do nothing`.execute(transaction) // prettier-ignore
     const [before] = await rowsOf(transaction, sql<{ text: string }>`${textOf(name)} ${forUpdate(database)}`)
     const text = update(before?.text === '' ? undefined : before?.text)

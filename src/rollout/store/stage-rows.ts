@@ -8,28 +8,28 @@ import { isSetting, type StageSetting } from '../stage.ts'
 export type Db = Kysely<JournalTables>
 export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
 
-/** Runs a statement; gives its rows. */
+/** Runs a statement and returns its rows. */
 export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<readonly Row[]> =>
   (await statement.execute(db)).rows
 
-/** Locks the rows that a statement reads: SQLite has one writer at a time anyway. */
+/** Returns the clause that locks the rows of a query. SQLite needs none, because it has only one writer at a time. */
 export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
   dialect === 'postgres' ? sql`for update` : sql``
 
-/** The stage of one partner. */
+/** The row of one partner's stage. */
 export interface StageRow {
   readonly partner: string
-  /** JSON of `KeptStage`. */
+  /** A `KeptStage` as JSON. */
   readonly content: string
   readonly mac: string
 }
 
-/** The stage of a partner as the store has it. */
+/** The stage of a partner in the store. */
 export interface StageState extends StageSetting {
   readonly partner: string
-  /** Grows with every change; one that was withdrawn leaves a gap. */
+  /** Grows with every change. A withdrawn change leaves a gap. */
   readonly revision: number
-  /** Since when the partner is at this stage; a change of the share or of the lists does not count. */
+  /** Since when the partner is at this stage, whatever the percentage and the lists. */
   readonly sinceMs: number
   readonly by: string
   readonly reason: string
@@ -38,47 +38,47 @@ export interface StageState extends StageSetting {
 /** A change that is not committed yet. */
 export interface PendingChange extends StageSetting {
   readonly from: StageSetting
-  /** That it will have. No other change ever has it, so an acknowledgement of it is of no other. */
+  /** The revision of the change. No other change ever gets it, so an acknowledgement of it is never mistaken for another. */
   readonly revision: number
   readonly by: string
   readonly reason: string
-  /** By the clock of the database. */
+  /** The time by the clock of the database. */
   readonly expiresMs: number
-  /** The time that it had then. */
+  /** The time in milliseconds that the change had left when it was stored. */
   readonly forMs: number
-  /** True: it waits for another operator, and instances take no notice of it until then. */
+  /** True if the change waits for another operator. Instances ignore it until then. */
   readonly needsApproval: boolean
   readonly quietMs: number
 }
 
-/** What the store knows of a partner. */
+/** The state of a partner in the store. */
 export interface PartnerRollout {
-  /** Undefined: that of the file counts, until the first change is committed. */
+  /** The committed stage. Until the first commit it is `undefined`, and the stage with which the partner began counts. */
   readonly state: StageState | undefined
-  /** Undefined: there is none, and none can be committed any longer. */
+  /** The pending change, or `undefined` if there is none that can still be committed. */
   readonly pending: PendingChange | undefined
 }
 
-/** A row that is as it was written. */
+/** A row that was not altered. */
 export interface KeptStage {
   readonly state: StageState
   readonly lastRevision: number
   readonly pending: PendingChange | undefined
-  /** The last row of the trail about the partner. */
+  /** The number of the last row of the trail about the partner. */
   readonly entry: number
 }
 
 /**
- * True once a change can no longer be made: its time is over, or the clock of the database was set back by more than that time, so that it
- * would hold writes for as long.
+ * Returns true if a change can no longer be made: its time is over, or the database clock was set back by more than that time, so that the
+ * change would hold writes for as long.
  */
 export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): boolean =>
   expiresMs <= nowMs || expiresMs - nowMs > 2 * forMs
 
-/** What no MAC ever is. */
+/** A value that no MAC ever has. */
 export const DAMAGED = 'damaged'
 
-/** True where a MAC is the expected one. */
+/** Returns true if a MAC is the expected one. */
 export function isMac(expected: string, found: unknown): boolean {
   if (typeof found !== 'string') return false
   const [one, other] = [Buffer.from(expected), Buffer.from(found)]
@@ -88,39 +88,39 @@ export function isMac(expected: string, found: unknown): boolean {
 const macOfStage = (key: Uint8Array, { partner, content }: Omit<StageRow, 'mac'>): string =>
   macOf(key, 'stage', [partner, content])
 
-/** The row of a stage, with its MAC. */
+/** Returns the row of a stage with its MAC. */
 export function toStageRow(key: Uint8Array, kept: KeptStage): StageRow {
   const row = { partner: kept.state.partner, content: JSON.stringify(kept) }
   return { ...row, mac: macOfStage(key, row) }
 }
 
-/** Reads a row; undefined: it is not as it was written, or has a stage that this version does not know. */
+/** Reads a row. Returns `undefined` if the row was altered or has a stage that this version does not know. */
 export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefined {
   if (!isMac(macOfStage(key, row), row.mac)) return undefined
-  // The MAC says that this program has written it.
+  // The MAC proves that this program wrote the content.
   const kept = JSON.parse(row.content) as KeptStage
   return isSetting(kept.state) ? kept : undefined
 }
 
-/** The rows of stages, each with the number of the last row of the trail about its partner. */
+/** Selects the rows of stages, each with the number of the last row of the trail about its partner. */
 export const stagesWithLast = sql<FoundStage>`select partner, content, mac, (select a.entry from rollout_audit a
   where a.partner = s.partner order by a.entry desc limit 1) as last from rollout_stages s`
 
 export type FoundStage = StageRow & { readonly last: number | null }
 
-/** Reads a stage; undefined: its row is not as it was written, or is an older one than the trail has. */
+/** Reads a stage. Returns `undefined` if its row was altered or is older than the trail. */
 export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
   const kept = fromStageRow(key, row)
   return kept !== undefined && kept.entry >= (last ?? 0) ? kept : undefined
 }
 
-/** All stages; undefined for a row that is not as it was written. */
+/** Reads all stages. The value is `undefined` for a row that was altered. */
 export async function readStages(db: Db, macKey: MacKey): Promise<Map<string, KeptStage | undefined>> {
   const rows = await rowsOf(db, stagesWithLast)
   return new Map(rows.map((row) => [row.partner, fromFoundStage(macKey, row)]))
 }
 
-/** Reads the stage of a partner; `damaged`: its row is not as it was written, or is gone. */
+/** Reads the stage of a partner. Returns `damaged` if its row was altered or lost. */
 export async function readStage(
   db: Db,
   macKey: MacKey,
@@ -137,14 +137,14 @@ export async function writeStage(db: Db, { key }: MacKey, kept: KeptStage): Prom
     on conflict (partner) do update set content = excluded.content, mac = excluded.mac`.execute(db)
 }
 
-/** Partners whose stage was changed once, by the audit trail. */
+/** Returns the partners whose stage was ever changed, according to the audit trail. */
 export async function readStagedPartners(db: Db): Promise<ReadonlySet<string>> {
   const rows = await rowsOf(db, sql<{ partner: string }>`select distinct partner from rollout_audit
     where action in ('set', 'back', 'guard', 'propose')`) // prettier-ignore
   return new Set(rows.map(({ partner }) => partner))
 }
 
-/** The time by the clock of the database. */
+/** Returns the time by the clock of the database. */
 export async function readNow(database: JournalDatabase, db: Db): Promise<number> {
   const [row] = await rowsOf(db, sql<{ now: number }>`select ${database.nowMs()} as now`)
   return Number(row?.now)
