@@ -3,12 +3,12 @@ import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
 /**
- * Why a write waits. `changing`: a change would put its unit on the other side; `stale`: the stage must be read first; `asking`: the
- * store must have been asked, whether it answers or not.
+ * Why a write waits. `changing`: a pending change would move its unit to the other side. `stale`: the stage must be read first. `asking`:
+ * the store must be asked first, even if it does not answer.
  */
 export type Wait = 'changing' | 'stale' | 'asking'
 
-/** Lets a write in, or says why it has to wait; `last`: it has waited for as long as it may. */
+/** Tries to admit a write, or returns why the write has to wait. `last` means that the write has waited for as long as it may. */
 export type Attempt = (last: boolean) => StageEntry | Wait
 
 export interface HeldMetrics {
@@ -19,12 +19,12 @@ export interface HeldMetrics {
 interface HeldWritesOptions {
   readonly clock: Clock
   readonly max: number
-  /** How long a write waits, by the reason, from its beginning. */
+  /** How long a write waits for each reason, in milliseconds from its arrival. */
   readonly limitsMs: Readonly<Record<Wait, number>>
   readonly metrics: HeldMetrics
 }
 
-/** Whose write it is. */
+/** The partner and the unit of a write. */
 interface HeldWrite {
   readonly partner: string
   readonly unit: string
@@ -38,7 +38,7 @@ interface Held extends HeldWrite {
   cancel: () => void
 }
 
-/** Creates the place where writes wait. */
+/** Creates the queue of writes that wait for their stage. */
 export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOptions) {
   const all = new Set<Held>()
   const refuse = (held: Held, reason: Wait | 'overloaded'): void => {
@@ -63,8 +63,8 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
   }
   return {
     /**
-     * Resolves once an attempt lets the write in. Errors: `ADP_STAGE_UNKNOWN`; `ADP_OVERLOADED`: too many wait, and the latest one of the
-     * partner, and of its unit, with the most of them has no place.
+     * Resolves once the write is admitted. Rejects with `ADP_STAGE_UNKNOWN` if the write waits too long. If too many writes wait, rejects
+     * one with `ADP_OVERLOADED`: the latest write of the partner, and within it of the unit, with the most waiting writes.
      */
     wait: (write: HeldWrite, attempt: Attempt, reason: Wait): Promise<StageEntry> => {
       const end = Promise.withResolvers<StageEntry>()
@@ -78,7 +78,7 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
       }
       return end.promise
     },
-    /** Tries all that wait, in the order in which they came. */
+    /** Tries to admit all waiting writes in the order of their arrival. */
     retry: (): void => {
       for (const held of all) {
         const result = held.attempt(false)
@@ -90,14 +90,14 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
       }
     },
     count: (partner: string): number => [...all].filter((held) => held.partner === partner).length,
-    /** Refuses all that wait. */
+    /** Refuses all waiting writes. */
     stop: (): void => {
       for (const held of all) refuse(held, 'stale')
     },
   }
 }
 
-/** The latest write of the partner that has the most, and within it of the unit that does; where others have as many, the newest of all. */
+/** Returns the latest write of the partner with the most writes, and within it of the unit with the most. The newest write breaks a tie. */
 function latestOfMost(all: Iterable<Held>): Held | undefined {
   const most = (writes: readonly Held[], nameOf: (held: Held) => string): readonly Held[] =>
     [...Map.groupBy(writes, nameOf).values()].reduce(
@@ -112,7 +112,7 @@ function latestOfMost(all: Iterable<Held>): Held | undefined {
 const tooMany = (): AdapterError =>
   new AdapterError('ADP_OVERLOADED', 'Too many writes wait for a change of their stage.')
 
-/** The error of a request whose side is not known. */
+/** Creates the error of a request whose side is unknown. */
 export function unknownStage(reason: Wait): AdapterError {
   const why =
     reason === 'changing'

@@ -18,78 +18,77 @@ export function readClocks(clock: WallClock): ClockReading {
 }
 
 /**
- * The time between two moments by the clock that says more: the monotonic clock stands while a machine is suspended, the wall clock can be
- * set. One that was set back counts as well, since it may hide a pause.
+ * Returns the time between two moments by the clock that shows more. The monotonic clock stops while the machine is suspended, and the wall
+ * clock can be set. A wall clock that was set back counts as well, because it may hide a pause.
  */
 export function gapMs(from: ClockReading, to: ClockReading): number {
   return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
 }
 
-/** A setting with the revision of the store; 0: the setting with which the partner began. */
+/** A setting with its revision in the store, or 0 for the setting with which the partner began. */
 export interface RevisedSetting extends StageSetting {
   readonly revision: number
 }
 
-/** What an instance knows of a partner of the store. */
 export interface PartnerView {
-  /** `undefined` until the first change is committed: the setting with which the partner began counts. */
+  /** The committed setting. Until the first commit it is `undefined`, and the setting with which the partner began counts. */
   readonly setting: RevisedSetting | undefined
-  /** A change that waits for instances: undefined also for one that still needs an approval. */
+  /** The change that waits for instances, or `undefined` if there is none or it still needs an approval. */
   readonly pending: RevisedSetting | undefined
-  /** False: the row of the store is damaged, and this is how it was read before. */
+  /** False if the stored row is damaged and this is an earlier read of it. */
   readonly sound: boolean
 }
 
-/** The stages as they were read last. */
+/** The stages as they were last read. */
 export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
-  /** Where partners first began by a file. */
+  /** The settings of the configuration file with which partners began. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** Partners whose stage was never read: their row is damaged. */
+  /** Partners whose row is damaged and was never read before. */
   readonly damaged: ReadonlySet<string>
-  /** How far the audit trail had come when it was last well; undefined: that was not read yet. */
+  /** What is known of the audit trail from when it was last undamaged, or `undefined` if that was never read. */
   readonly trail: KnownTrail | undefined
-  /** False: it is damaged now, and a partner without a stage of its own has none. */
+  /** False if the trail is damaged now. A partner without a committed stage then has no stage. */
   readonly trailIsSound: boolean
-  /** When the store was asked; undefined: this was kept by an earlier process. */
+  /** When the store was asked, or `undefined` if an earlier process read the stages. */
   readonly asked: ClockReading | undefined
-  /** The lease under which it was read, and that the store counted with; undefined: none. */
+  /** The lease that this instance held when it read the stages and that the store knew, or `undefined` if there was none. */
   readonly instance: number | undefined
 }
 
 /**
- * How far a partner is on its way to be clean: V2 serves all its units, no instance has a write of V3 under way from before and no batch
- * that V3 has answered may come again (`drained`), and none of its records of V3 is unsettled. Then nothing can be overtaken or doubled by
- * what V2 serves. A partner stays clean until V3 serves it again.
+ * The progress of a partner towards `clean`. `left`: V2 serves all its units. `drained`: also, no instance has a V3 write under way from
+ * before, and no batch that V3 answered may be resent. `clean`: also, all its V3 records are settled. Then V2 can neither overtake nor
+ * duplicate a write of V3. A partner stays clean until V3 serves it again.
  */
 interface Progress {
   readonly revision: number
   readonly state: 'left' | 'drained' | 'clean'
-  /** Clean at the revision before, so that V3 has answered nothing that may come again. */
+  /** True if the partner was clean at the previous revision, so that V3 answered nothing that may be resent. */
   readonly isQuiet: boolean
 }
 
-/** What an instance knows of the stages at one moment; a later moment is another value. */
+/** What an instance knows of the stages at one moment. The value is never changed in place. */
 export interface KnownStages {
-  /** Undefined: neither read nor kept. */
+  /** The stages, or `undefined` if they were neither read nor loaded. */
   readonly view: StageView | undefined
   readonly progress: ReadonlyMap<string, Progress>
 }
 
 export const nothingKnown: KnownStages = { view: undefined, progress: new Map() }
 
-/** An answer of the store, and what belongs to it. */
+/** A read of the store with its circumstances. */
 interface StagesRead {
   readonly snapshot: RolloutSnapshot
-  /** When it was asked for, and the lease that was held then. */
+  /** When the read began. `lease` was held then. */
   readonly asked: ClockReading
   readonly lease: number | undefined
-  /** Those of the configuration. */
+  /** The partners of the configuration. */
   readonly partners: Iterable<StagedPartner>
   readonly resendWindowMs: number
 }
 
-/** What is known after the store was read, by a question that was asked after all that came before; pure. */
+/** Returns what is known after a read of the store. The read must have begun after the known one ended. */
 export function afterRead(known: KnownStages, read: StagesRead): KnownStages {
   const view = toView(read, known.view)
   const settings = settingsOf(view, read.partners)
@@ -113,7 +112,7 @@ function toView({ snapshot, asked, lease }: StagesRead, before: StageView | unde
     trail: snapshot.trail ?? before?.trail,
     trailIsSound: snapshot.trail !== undefined,
     asked,
-    // An instance that the store does not count with is not waited for: it knows nothing of what comes next.
+    // A commit does not wait for an instance that the store considers dead, so that instance cannot rely on what it reads.
     instance: lease !== undefined && snapshot.liveInstances.includes(lease) ? lease : undefined,
   }
 }
@@ -128,12 +127,12 @@ function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
   }
 }
 
-/** Returns the setting with which a partner began, for a partner that the store has no change of. */
+/** Returns the setting with which a partner began, for a partner without a committed stage. */
 export function beginOf({ id, fileStage }: StagedPartner, view: StageView | undefined): RevisedSetting {
   return { ...toSetting(view?.begins.get(id) ?? fileStage), revision: 0 }
 }
 
-/** All partners that this instance may be asked about, also those that its file does not have: others wait for its acknowledgement. */
+/** Returns the settings of all partners, including partners that only the store knows: others wait for their acknowledgement. */
 export function settingsOf(
   view: StageView,
   listed: Iterable<StagedPartner>,
@@ -142,14 +141,14 @@ export function settingsOf(
   for (const partner of listed) settings.set(partner.id, beginOf(partner, view))
   for (const [partner, { setting, pending }] of view.partners) {
     if (setting !== undefined) settings.set(partner, setting)
-    // Its first change, and the file of this instance does not have it: no write of it is let in here.
+    // The first change of a partner that the file of this instance lacks. This instance admits no write of the partner.
     else if (pending !== undefined && !settings.has(partner))
       settings.set(partner, { ...pending, revision: 0 })
   }
   return settings
 }
 
-/** The partners whose records of V3 have to be settled yet, as far as is known. */
+/** Returns the partners that are drained and whose V3 records are not known to be settled yet. */
 export const drainedPartners = ({ progress }: KnownStages): readonly string[] =>
   [...progress].flatMap(([partner, { state }]) => (state === 'drained' ? [partner] : []))
 
@@ -167,11 +166,11 @@ function nextProgress(
   for (const [partner, { stage, revision }] of settings) {
     if (!isServedByV2(stage)) continue
     const known = before.get(partner)
-    // With a gap between the revisions, a step to V3 and back may have come between two reads.
+    // A gap between the revisions may hide a step to V3 and back between two reads.
     const isQuiet = known?.state === 'clean' && revision === known.revision + 1
     const own: Progress = known?.revision === revision ? known : { revision, state: 'left', isQuiet }
     const isOver = (): boolean => isDrained(partner, revision) && (own.isQuiet || !mayComeAgain(partner))
-    // The records are asked for by a later read: those of the last writes may be missing in one that was read at the same time.
+    // A later read asks for the records, because a read at the same time may miss those of the last writes.
     if (own.state === 'left') progress.set(partner, isOver() ? { ...own, state: 'drained' } : own)
     else if (snapshot.settled.has(partner)) progress.set(partner, { ...own, state: 'clean' })
     else progress.set(partner, own)
@@ -179,7 +178,7 @@ function nextProgress(
   return progress
 }
 
-/** Returns whether every live instance serves a partner by a revision and has no write of V3 under way. */
+/** Tells whether every live instance serves a partner by a revision and has no V3 write under way. */
 function drainedIn({
   acknowledgements,
   liveInstances,
@@ -194,23 +193,23 @@ function drainedIn({
     liveInstances.every((instance) => drained.has(`${instance} ${revision} ${partner}`))
 }
 
-/** True for a partner that is clean at this revision. */
+/** Returns true if the partner is clean at this revision. */
 export function isClean({ progress }: KnownStages, partner: string, revision: number): boolean {
   const known = progress.get(partner)
   return known?.state === 'clean' && known.revision === revision
 }
 
-/** Where what is known outlives the process. */
+/** The file that keeps the known stages beyond the end of the process. */
 export interface KeptStages {
-  /** The text that was saved last; undefined: none. Rejects where it cannot be read. */
+  /** Returns the last saved text, or `undefined` if there is none. Rejects if the text cannot be read. */
   load(): Promise<string | undefined>
-  /** Replaces it; durable as a whole or not at all. */
+  /** Replaces the text, durably as a whole or not at all. */
   save(text: string): Promise<void>
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** What is kept as plain JSON: neither when the store was asked, nor how far partners are that are not clean. */
+/** Selects what is stored as plain JSON. Leaves out when the store was asked, and the progress of partners that are not clean. */
 const toKept = ({ view, progress }: KnownStages) => ({
   view: view && {
     partners: [...view.partners],
@@ -221,17 +220,17 @@ const toKept = ({ view, progress }: KnownStages) => ({
   clean: [...progress].filter(([, { state }]) => state === 'clean'),
 })
 
-/** Writes what is known as text, with a checksum: for a start without the store. */
+/** Formats what is known as text with a checksum, for a start without the store. */
 export function encodeKnown(known: KnownStages): string {
   const text = JSON.stringify(toKept(known))
   return `markbridge stages 3 ${digestOf(text)}\n${text}\n`
 }
 
-/** Reads such a text; undefined: it is not as it was written, or has a stage that this version does not know. */
+/** Parses such a text. Returns `undefined` if the text was altered or has a stage that this version does not know. */
 export function parseKnown(kept: string): KnownStages | undefined {
   const [, digest, text = ''] = /^markbridge stages 3 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
-  // The checksum says that this program has written it.
+  // The checksum shows that this program wrote the text.
   const { view, clean } = JSON.parse(text) as ReturnType<typeof toKept>
   const settings = (view?.partners ?? []).flatMap(([, { setting, pending }]) => [setting, pending])
   const begins = new Map(view?.begins)

@@ -25,38 +25,38 @@ import {
 
 export interface ReaderOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'leave' | 'noteUnrecorded'>
-  /** The number of the lease; undefined: others may have taken this instance for dead. */
+  /** The number of the lease, or `undefined` if other instances may consider this one dead. */
   readonly instance: () => number | undefined
-  /** Takes a lease again; never rejects. */
+  /** Takes a new lease. Never rejects. */
   readonly renewLease: () => Promise<unknown>
   readonly clock: WallClock
   readonly kept: KeptStages
-  /** Those of the configuration as it is now. */
+  /** The partners of the present configuration. */
   readonly partners: () => Iterable<StagedPartner>
   readonly events: Pick<
     Events,
     'stageChanged' | 'stagesStale' | 'stagesFresh' | 'trailDamaged' | 'stagesNotKept'
   >
-  /** What was read longer ago does not count. The store must count with the lease that was held at a read for at least as long. */
+  /** How long a read counts, in milliseconds. The store must honour the lease that was held at a read for at least as long. */
   readonly staleAfterMs: number
-  /** How long V2 is served at `shadow` without the store. */
+  /** How long V2 is served at `shadow` without the store, in milliseconds. */
   readonly resendWindowMs: number
 }
 
-/** The state of a reader at one moment; a later one is another value. */
+/** The state of a reader at one moment. The value is never changed in place. */
 interface ReaderState {
   readonly known: KnownStages
-  /** Grows where others may have taken this instance for dead between two reads: what was decided before does not hold any longer. */
+  /** Grows if other instances may have considered this one dead between two reads, which invalidates earlier decisions. */
   readonly era: number
   readonly startedAt: ClockReading
-  /** When the store was last asked by a question that has ended, with or without an answer. */
+  /** When the latest question that has ended was asked, answered or not. */
   readonly lastAsked: ClockReading | undefined
   readonly lastAnswered: ClockReading | undefined
-  /** The stages could not be read for longer than they count. */
+  /** True if the last read is too old to count. */
   readonly isStale: boolean
-  /** What the store has from this instance, by partner. */
+  /** The acknowledgements of this instance in the store, by partner. */
   readonly acknowledged: ReadonlyMap<string, Acknowledgement>
-  /** When V2 was last given a write of a partner that the journal does not know, until the store has been told. */
+  /** When V2 last got a write of a partner without the journal's knowledge. Removed once the store knows. */
   readonly unrecorded: ReadonlyMap<string, ClockReading>
 }
 
@@ -67,13 +67,13 @@ type CountMisplaced = (
 ) => { readonly v2: number; readonly v3: number }
 
 const POLL_MS = 500
-/** After this time the store is asked anew. */
+/** How long an unanswered question waits until the store is asked again, in milliseconds. */
 export const PATIENCE_MS = 1_000
 
-/** Creates what reads the store for one instance and acknowledges what it has read; `onAsked` is called after each question to the store. */
+/** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each question to the store. */
 export function createStageReader(options: ReaderOptions, misplaced: CountMisplaced, onAsked: () => void) {
   const { store, clock, kept, events, instance, staleAfterMs } = options
-  // With a short lease the stages count for a short time.
+  // With a short lease a read counts only for a short time.
   const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
   const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
   let state: ReaderState = {
@@ -131,7 +131,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     })
     onAsked()
   }
-  /** True: the store has learned where a partner begins. */
+  /** Stores the settings with which partners begin. Returns true if any was new. */
   const begin = async ({ partners, begins }: RolloutSnapshot): Promise<boolean> => {
     const fresh = [...options.partners()].filter(({ id }) => !begins.has(id) && !partners.get(id)?.state)
     for (const { id, fileStage } of fresh) await store.begin(id, toSetting(fileStage))
@@ -141,7 +141,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const ask = async (): Promise<void> => {
     const own = readClocks(clock)
     askedLast = own
-    // Without a lease a change is committed without asking this instance: it takes one first.
+    // A commit does not wait for an instance without a lease, so the instance takes one before it reads.
     if (instance() === undefined) await options.renewLease()
     const { view } = state.known
     const left = drainedPartners(state.known)
@@ -151,13 +151,13 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       if (isStopped) return
       update({ lastAnswered: readClocks(clock) })
       const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail, left) : snapshot
-      // Questions under way together may have been answered in any order: one from before the last answer does not count.
+      // Concurrent questions may be answered in any order. An answer from before the last one does not count.
       if (state.known.view === view) take(latest, asked, lease)
       else polling.now()
     } catch {
       // The journal reports why it cannot be read.
     }
-    // Otherwise an instance that has left would keep and acknowledge what it read.
+    // An instance that has left must neither save nor acknowledge what it reads.
     if (isStopped) return
     ended(own)
     publishSoon()
@@ -168,7 +168,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate })
 
   let saved = encodeKnown(nothingKnown)
-  /** Keeps what is known, then says what is served by it: in this order, so that a restart does not forget what others count on. */
+  /** Saves what is known, then acknowledges it. In this order, a restart does not forget what others rely on. */
   const publishOnce = async (): Promise<void> => {
     const { view } = state.known
     const text = encodeKnown(state.known)
@@ -181,7 +181,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       }
       saved = text
     }
-    // Before an acknowledgement: a change that it allows is judged by them.
+    // Before the acknowledgement, because the change that it allows is judged by unrecorded writes.
     for (const [partner, at] of state.unrecorded) await noteInStore(partner, at)
     const lease = instance()
     if (view?.asked === undefined || view !== state.known.view) return
@@ -195,7 +195,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
     const now = readClocks(clock)
-    // By the clock that says less: a note that is too new only delays a step forward.
+    // The smaller time counts. A time that is too recent only delays a step forward.
     const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
     await inPatience(store.noteUnrecorded(partner, agoMs))
     const unrecorded = new Map(state.unrecorded)
@@ -203,8 +203,8 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     update({ unrecorded })
   }
   /**
-   * What this instance has to say of each partner: the revision that it serves by, the change that it holds writes for, and the writes
-   * under way that are not where they belong by these.
+   * Returns what this instance acknowledges for each partner: the revision that it serves by, the change that it holds writes for, and the
+   * writes under way on the wrong side.
    */
   const acknowledgementsOf = (view: StageView): readonly Acknowledgement[] =>
     [...settingsOf(view, options.partners())].map(([partner, setting]) => {
@@ -219,7 +219,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
         writesV3: writes.v3,
       }
     })
-  /** A connection may hang: what comes too late counts as not said. */
+  /** A connection may hang, so a late reply counts as a failure. */
   const inPatience = (answer: Promise<void>): Promise<void> =>
     inTime(
       answer,
@@ -229,7 +229,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     )
   let publishing = Promise.resolve()
   let next: Promise<void> | undefined
-  /** Publishes after the run that is under way, once for all calls until then. What fails is said again after the next question. */
+  /** Publishes after the current run, once for all calls until then. A failure is made up for after the next question. */
   const publish = (): Promise<void> =>
     (next ??= publishing.then(() => {
       next = undefined
@@ -241,17 +241,17 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   return {
     state: (): ReaderState => state,
-    /** Time since the stages were read; before that since the start. */
+    /** Returns the milliseconds since the stages were read, or since the start if they were not. */
     unreadMs,
-    /** Asks at once after a pause, in which no timer did. */
+    /** Polls immediately after a pause of the process, in which no timer ran. */
     hurry: (): void => {
       const { lastAsked } = state
       if (lastAsked === undefined || gapMs(lastAsked, readClocks(clock)) > everyMs + patienceMs) polling.now()
     },
-    /** V2 was given a write of the partner that the journal does not know. */
+    /** Remembers that V2 got a write of the partner without the journal's knowledge. */
     noteUnrecorded: (partner: string): void =>
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
-    /** A write of the partner is over. */
+    /** Reports that a write of the partner is over. */
     left: (partner: string): void => {
       if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) publishSoon()
     },
@@ -274,25 +274,25 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
 
 interface PollingOptions {
   readonly clock: Clock
-  /** Between an answer and the next question. */
+  /** The time in milliseconds between an answer and the next question. */
   readonly everyMs: number
-  /** A question that takes longer is asked anew; its answer still counts when it comes. */
+  /** The time in milliseconds after which an unanswered question is asked again. A late answer still counts. */
   readonly patienceMs: number
-  /** Never rejects, and ends in the end: the database limits each statement. */
+  /** Asks the store. Never rejects and always ends, because the database limits each statement. */
   readonly ask: () => Promise<void>
-  /** A question took too long. */
+  /** Called when a question takes too long. */
   readonly onLate: () => void
 }
 
-/** Questions without an answer: more would only fill the queue of the database. */
+/** Maximum number of open questions. More would only fill the queue of the database. */
 const MAX_OPEN = 4
 
-/** Creates a question that is repeated until it is stopped. */
+/** Creates a poll that repeats a question until it is stopped. */
 function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
   let isStopped = false
   let pause = new AbortController()
   let open = 0
-  /** True: it was answered in time. */
+  /** Returns true if the question was answered in time. */
   const question = async (): Promise<boolean> => {
     open += 1
     const answer = ask().then(() => {
@@ -313,12 +313,12 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
     }
   }
   return {
-    /** Begins; resolves once the first answer is there, or is late. */
+    /** Starts polling. Resolves once the first answer has come or is late. */
     start: (): Promise<void> =>
       new Promise((resolve, reject) => {
         run(resolve).catch(reject)
       }),
-    /** Asks at once; a question that is under way does not count, since it may have been answered before. */
+    /** Polls immediately. A poll that is already in flight may return stale data. */
     now: (): void => pause.abort(),
     stop: (): void => {
       isStopped = true

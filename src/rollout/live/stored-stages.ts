@@ -18,36 +18,36 @@ import {
 import { createStageReader, PATIENCE_MS, type ReaderOptions } from './stage-reader.ts'
 
 export interface StoredStagesOptions extends ReaderOptions {
-  /** All instances have the same; undefined while the journal cannot be opened. */
+  /** The secret that all instances share, or `undefined` until the journal can be opened. */
   readonly secret: () => Uint8Array | undefined
   readonly metrics: HeldMetrics
-  /** How long a change may take that writes wait for. */
+  /** The longest time in milliseconds that a change may take to drain. */
   readonly drainMs: number
-  /** Writes that may wait. Default 1,000. */
+  /** Maximum number of waiting writes. Default 1,000. */
   readonly maxHeld?: number
 }
 
-/** Numbers of writes on each side. */
+/** The number of writes on each side. */
 type SideCounts = Readonly<Record<Side, number>>
 
 export type StoredStages = ReturnType<typeof createStoredStages>
 
-/** What decides a request, besides itself. */
+/** What decides the side of a partner's requests. */
 interface Base {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
-  /** Read in time, under the lease that is held: no change can have been committed since without this instance. */
+  /** True if the stage was read lately under the present lease, so that no change was committed since without this instance. */
   readonly isCurrent: boolean
 }
 
-/** A write waits for longer than a change may take, with what is read and committed around that. */
+/** How much longer than a drain a write waits, for the reads and the commit around the drain. */
 const BEYOND_DRAIN_MS = 5_000
-/** How long a write waits until the stage is read. */
+/** How long a write waits for the stage to be read. */
 const STALE_MS = 2_000
-/** The store is asked every half second: two answers of a slow one are not further apart. */
+/** The longest time between two answers of a slow but working store, which is asked every half second. */
 const ANSWERED_MS = 1_500
 
-/** Creates the stages that live in the store, as one instance sees them. */
+/** Creates the view of one instance on the stages in the store. */
 export function createStoredStages(options: StoredStagesOptions) {
   const { clock, metrics, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
@@ -63,24 +63,24 @@ export function createStoredStages(options: StoredStagesOptions) {
 
   const isWithin = (since: ClockReading | undefined, ms: number): boolean =>
     since !== undefined && gapMs(since, readClocks(clock)) < ms
-  /** True while no change can have been committed without this instance since the stages were read. */
+  /** Returns true if no change can have been committed without this instance since the stages were read. */
   const isRead = (): boolean => {
     const { view } = reader.state().known
     if (view?.instance === undefined || view.instance !== instance()) return false
     return isWithin(view.asked, staleAfterMs)
   }
-  /** True where the store was asked lately, whether it answered or not: this process has not stood still since. */
+  /** Returns true if the store was asked lately, answered or not. This process has not been paused since. */
   const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
-  /** Undefined: the stage in the store is not known. */
+  /** Returns what decides a partner's requests, or `undefined` if the stored stage is unknown. */
   const baseOf = (partner: StagedPartner): Base | undefined => {
     const { id } = partner
     const { view } = reader.state().known
     if (view === undefined || view.damaged.has(id)) return undefined
     const known = view.partners.get(id)
-    // Its stage may be gone with the trail: the one of the file does not count.
+    // The partner's stage may be lost with the trail, so the configuration file does not count.
     if (known?.setting === undefined && !view.trailIsSound) return undefined
-    // Where it begins is kept first: another instance may have another file.
+    // The beginning is stored first, because another instance may have another file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
     const isCurrent = isKnown && (known?.sound ?? true) && isRead()
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
@@ -90,7 +90,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
-    // After a pause the store may answer: it is asked first. While it cannot be reached, V2 is served on.
+    // After a pause the store is asked first, because it may answer. While it cannot be reached, V2 goes on serving.
     return last || wasAsked() ? undefined : 'asking'
   }
 
@@ -99,7 +99,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { stage, revision } = base.setting
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
-    // The partner may have left `legacy` by now: should this come again, V3 would not know it.
+    // The partner may have left `legacy` by now. If the client resends the write, V3 does not know it.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Base | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision
@@ -113,7 +113,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       known,
       isCurrent: () => reader.state().era === era && (isRead() || (isServedByV2(stage) && wasAsked())),
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
-      // Its client may come again from then on.
+      // The client may resend the write from the end of the request on.
       leave: isWrite
         ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(baseOf(partner)))
         : () => undefined,
@@ -121,7 +121,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
   const knownOf = (partner: string, { setting: { stage, revision }, pending }: Base): KnownWrite => {
     if (!isClean(reader.state().known, partner, revision)) return 'keys'
-    // A step that is acknowledged may be committed long before that is read.
+    // A step that this instance acknowledged may be committed long before the instance reads it.
     if (stage === 'legacy') return pending === undefined ? 'nothing' : 'identity'
     return stage === 'shadow' ? 'identity' : 'keys'
   }
@@ -145,7 +145,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
 
   return {
-    /** As `LiveStages`. */
+    /** Decides the side of a request, as `LiveStages.enter` does. */
     enter: (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
@@ -154,18 +154,18 @@ export function createStoredStages(options: StoredStagesOptions) {
       if (first !== 'changing') reader.hurry()
       return held.wait({ partner: partner.id, unit: request.unit }, attempt, first)
     },
-    /** Loads what was kept and begins to read; resolves once the store has answered, or is late. */
+    /** Loads the saved stages and starts reading. Resolves once the store has answered or is late. */
     start: () => reader.start(),
-    /** Refuses what waits and stops reading. To be called once no request is under way. */
+    /** Refuses the waiting writes and stops reading. To be called once no request is under way. */
     stop: async (): Promise<void> => {
       held.stop()
       await reader.stop()
     },
-    /** Notes in the store, as soon as it can be reached, that V2 was given a write which the journal does not know. */
+    /** Records in the store, as soon as it can be reached, that V2 got a write without the journal's knowledge. */
     noteUnrecorded: (partner: string): void => reader.noteUnrecorded(partner),
-    /** False while nothing is known: neither read nor kept. */
+    /** Returns false while the stages were neither read nor loaded. */
     isReady: (): boolean => reader.state().known.view !== undefined,
-    /** The partners as they are served now. */
+    /** Describes how each partner is served now. */
     describe: () => {
       const { view } = reader.state().known
       return [...options.partners()].map((partner) => {
@@ -183,7 +183,7 @@ export function createStoredStages(options: StoredStagesOptions) {
         }
       })
     },
-    /** Time since the stages were read, ms; undefined: not by this process. */
+    /** Returns the milliseconds since this process last read the stages, or `undefined` if it never did. */
     viewAgeMs: (): number | undefined => {
       const asked = reader.state().known.view?.asked
       return asked && gapMs(asked, readClocks(clock))
@@ -191,7 +191,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
 }
 
-/** Returns a stage for paths of V3, which go to V3 at every stage. */
+/** Returns a setting for V3 paths, which go to V3 at every stage. */
 const anyStageOf = ({ fileStage }: StagedPartner): Base => ({
   setting: { ...fileStage, stage: 'complete', revision: 0 },
   pending: undefined,
@@ -203,11 +203,11 @@ interface WriteUnderWay {
   readonly side: Side
 }
 
-/** Creates the count of writes that were let in and are not over; `onLeft` is called for each that ends, after its own `atEnd`. */
+/** Creates the count of admitted writes that are not over. Calls `onLeft` when a write ends, after the `atEnd` of the write. */
 function createUnderWay(onLeft: (partner: string) => void) {
   const writes = new Map<string, Set<WriteUnderWay>>()
   return {
-    /** Counts a write until the returned function is called, which may be called again. */
+    /** Counts a write until the returned function is called. Further calls have no effect. */
     add: (partner: string, write: WriteUnderWay, atEnd: () => unknown): (() => void) => {
       const own = writes.get(partner) ?? new Set()
       writes.set(partner, own.add(write))
