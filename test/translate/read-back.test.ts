@@ -69,19 +69,19 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['other content', { ...otherCode, ...minuteBefore }, known(minuteBefore), 'absent'],
     ['other content, by a clock that is ahead', { ...otherCode, ...minuteAfter }, known(minuteAfter), 'absent'],
     ['content that is alike', { ...alike, ...minuteAfter }, known(minuteAfter), 'absent'],
-    ['content that is alike, and the second of both records', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, confirmedAt('2026-06-10T09:59:59.800Z'), 'unclear'],
-    ['content that is alike, and the minute of both records', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, { ...confirmedAt('2026-06-10T09:59:31.000Z'), newer: 'open' }, 'unclear'],
-    ['content that is alike, and the time of both records of a batch', alike, known(posted), 'unclear'],
-    ['content that is alike, and the second of both calls by the clock of the service', { ...alike, RecordedOn: '2026-06-10T10:00:30Z' }, confirmedAt('2026-06-10T10:00:30.000Z'), 'unclear'],
+    ['content that is alike, and a second to which the times of both records may be rounded', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, confirmedAt('2026-06-10T09:59:59.800Z'), 'unclear'],
+    ['content that is alike, and a minute to which the times of both records may be rounded', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, { ...confirmedAt('2026-06-10T09:59:31.000Z'), newer: 'open' }, 'unclear'],
+    ['content that is alike, and the time that both records of a batch have', alike, known(posted), 'unclear'],
+    ['content that is alike, and a second to which the service may round the times of both calls', { ...alike, RecordedOn: '2026-06-10T10:00:30Z' }, confirmedAt('2026-06-10T10:00:30.000Z'), 'unclear'],
     ['equal content', minuteBefore, known(minuteBefore), 'applied'],
     ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'open' }, 'absent'],
     ['other content, and a newer record was confirmed', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'confirmed' }, 'superseded'],
-    ['shown without its milliseconds since', { ...otherCode, RecordedOn: '2026-06-10T09:59:00Z' }, known(minuteBefore), 'absent'],
-    ['shown rounded to the minute since', { ...otherCode, RecordedOn: '2026-06-10T10:01:00Z' }, confirmedAt('2026-06-10T10:00:35.500Z'), 'absent'],
-    ['shown in another zone since', { ...otherCode, RecordedOn: '2026-06-10T10:59:00.5Z' }, known(minuteBefore), 'absent'],
+    ['shown without milliseconds in the meantime', { ...otherCode, RecordedOn: '2026-06-10T09:59:00Z' }, known(minuteBefore), 'absent'],
+    ['shown rounded to the minute in the meantime', { ...otherCode, RecordedOn: '2026-06-10T10:01:00Z' }, confirmedAt('2026-06-10T10:00:35.500Z'), 'absent'],
+    ['shown in another time zone in the meantime', { ...otherCode, RecordedOn: '2026-06-10T10:59:00.5Z' }, known(minuteBefore), 'absent'],
     ['shown without a time', { ...otherCode, ...withoutTime }, { confirmedAt: () => [NaN] }, 'absent'],
   ]],
-  ['its id with another time', [
+  ['the id of a mark that the journal knows, with another time', [
     ['from before', { ...otherCode, ...daysBefore }, known(minuteBefore), 'absent'],
     ['from the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore), 'absent'],
     ['from the moment of the call, and V2 may have applied the record', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }, 'unclear'],
@@ -96,7 +96,7 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['its comment possibly cut', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode), 'absent'],
     ['its values edited in the meantime', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode), 'overwritten'],
     ['and equal to the posted content', minuteAfter, lostOlder({}), 'applied'],
-    ['that may be the posted one too', { ...alike, ...minuteBefore }, lostOlder({}), 'unclear'],
+    ['that is possibly the posted content too', { ...alike, ...minuteBefore }, lostOlder({}), 'unclear'],
     ['with an id that the journal knows, from after the call', { ...otherCode, ...minuteAfter }, { ...known(minuteBefore), ...lostOlder(otherCode) }, 'absent'],
     ['and a newer record waits', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'open' }, 'absent'],
     ['and a newer record was confirmed', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'confirmed' }, 'superseded'],
@@ -124,20 +124,20 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
     ['that was confirmed, in the same minute', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, { newer: 'confirmed' }, 'superseded'],
   ]],
   ['other content, unknown to the journal, later than the call', [
-    ['plainly', { ...otherCode, ...minuteAfter }, {}, 'overwritten'],
-    ['within what the clock was seen to be off', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
+    ['beyond the observed clock difference', { ...otherCode, ...minuteAfter }, {}, 'overwritten'],
+    ['within the observed clock difference', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
     ['later than the receipt but not than the call', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}, 'absent'],
   ]],
   ['other content, unknown to the journal, older than the call', [
-    ['plainly', { ...otherCode, ...minuteBefore }, {}, 'absent'],
-    ['within what the clock was seen to be off', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
+    ['beyond the observed clock difference', { ...otherCode, ...minuteBefore }, {}, 'absent'],
+    ['within the observed clock difference', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
     ['within the minute to which the service cuts times', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}, 'unclear'],
   ]],
   ['a batch that V3 may still be executing', [
     ['no mark was read', undefined, { executing: true }, 'unclear'],
     ['no mark was read, and a newer record was confirmed', undefined, { executing: true, newer: 'confirmed' }, 'unclear'],
     ['other content of an older record', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), executing: true }, 'unclear'],
-    ['other content of an older lost record', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), executing: true }, 'unclear'],
+    ['other content of an older record with an unknown outcome', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), executing: true }, 'unclear'],
     ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { newer: 'open', executing: true }, 'unclear'],
     ['other content, later than the call', { ...otherCode, ...minuteAfter }, { executing: true }, 'unclear'],
     ['content that is alike, of an older record', { ...alike, ...minuteAfter }, { ...known(minuteAfter), executing: true }, 'unclear'],
@@ -165,7 +165,7 @@ describe('decideReadBack: by identity, content and order, and by time last', () 
     })
   })
 
-  it('reaches every decision in some cell, and leaves the rest unclear by the last rule', () => {
+  it('reaches every decision, and leaves all other cases unclear by the last rule', () => {
     expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
     const kinds = new Set(cells.flatMap(([, own]) => own.map(([, , , kind]) => kind)))
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])

@@ -318,7 +318,7 @@ describe('unmappedFields: pass', () => {
     ['RecordedBy', `"${id}"`, { RecordedBy: { ExternalID: id, Type: 'AuthorisedUser' } }],
     ['RecordedBy', 'null', { RecordedBy: null }],
   ] // prettier-ignore
-  it.each(read)('forwards %s: %s', (name, raw, expected) => {
+  it.each(read)('forwards the member %s with the value %s', (name, raw, expected) => {
     expect(pass(name, raw)).toEqual({ record: { ...nested, ...expected }, faults: undefined, unmapped: [] })
   })
 
@@ -334,7 +334,7 @@ describe('unmappedFields: pass', () => {
     ['RecordedBy', '"x"', 'a guid or null'],
     ['RecordedBy', `{"ExternalID":"${id}"}`, 'a guid or null'],
   ]
-  it.each(refused)('refuses %s: %s', (name, raw, rule) => {
+  it.each(refused)('refuses the member %s with the value %s', (name, raw, rule) => {
     expect(pass(name, raw).faults).toEqual([{ code: 'ADP_FIELD', message: `${name} must be ${rule}.` }])
   })
 

@@ -35,7 +35,7 @@ function json(responses: unknown): UpstreamReply {
   return reply(JSON.stringify({ responses }), 'application/json;odata.metadata=minimal')
 }
 
-const told = ({ id, status = 201, n }: Part): object => ({ id, status, headers: { 'RETRY-after': '3' }, body: JSON.parse(record(n)) as unknown }) // prettier-ignore
+const jsonAnswer = ({ id, status = 201, n }: Part): object => ({ id, status, headers: { 'RETRY-after': '3' }, body: JSON.parse(record(n)) as unknown }) // prettier-ignore
 
 /** Returns one word for each record: the number in the id of its record, its status, or the reason why it is unknown. */
 function outcomes(
@@ -77,7 +77,7 @@ describe('readBatchReply', () => {
     const flat = parts.flat()
     // In JSON every answer has an id.
     if (flat.every(({ id }) => id !== undefined))
-      expect(outcomes(json(flat.map(told)), 3)).toEqual({ words, sound })
+      expect(outcomes(json(flat.map(jsonAnswer)), 3)).toEqual({ words, sound })
   })
 
   const whole: [name: string, own: UpstreamReply, expected: unknown][] = [
@@ -112,7 +112,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 2)).toEqual({ words: ['throttled 3000', lost], sound: false })
     const answers = [
       { id: '1', status: 429, headers: { 'retry-after': ['3', '3'] } },
-      told({ id: '2', n: 2 }),
+      jsonAnswer({ id: '2', n: 2 }),
     ]
     expect(outcomes(json(answers), 2)).toEqual({ words: ['throttled 3000', 2], sound: true })
   })

@@ -144,7 +144,7 @@ describe('the budget of a batch', () => {
 })
 
 it('reports every call that left, with its status or without one', async () => {
-  const told: [kind: string, status: number | undefined][] = []
+  const reported: [kind: string, status: number | undefined][] = []
   const upstream = await startUpstream((seen, response) =>
     seen.index === 0
       ? echoRecord(seen, response)
@@ -160,10 +160,10 @@ it('reports every call that left, with its status or without one', async () => {
     clock: systemClock,
     onCall: ({ kind, status, durationMs }) => {
       expect(durationMs).toBeGreaterThan(0)
-      told.push([kind, status])
+      reported.push([kind, status])
     },
   })
   onTestFinished(() => v3.close())
   for (let count = 0; count < 3; count += 1) await post(v3)
-  expect(told).toEqual([['write', 201], ['write', 500], ['write', undefined]]) // prettier-ignore
+  expect(reported).toEqual([['write', 201], ['write', 500], ['write', undefined]]) // prettier-ignore
 })

@@ -65,7 +65,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('runBounded', () => {
-  it('runs each task once, within the concurrency and in order for each key, and starts none once stopped', async () => {
+  it('runs each task once, respects the concurrency and the order of each key, and starts no task once stopped', async () => {
     const stop = fc.option(fc.nat(40), { nil: Infinity })
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, stop, async (all, most, order, stopAfter) => {
