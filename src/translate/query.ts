@@ -42,7 +42,6 @@ export interface ReadPlan {
   readonly narrowed: boolean
 }
 
-/** Plans reads of one collection and of single records. */
 export interface ReadPlanner {
   /** Returns the token of an earlier page if the query is one of the adapter's own next links, else `undefined`. */
   tokenOf(rawQuery: string): string | undefined

@@ -31,7 +31,6 @@ export type ReadBack =
     }
   | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
 
-/** What is known in addition to the marks that were read. */
 export interface ReadBackFacts {
   readonly profile: EchoProfile
   /** The range of times in which the record was sent, in ms since the epoch. */

@@ -1,7 +1,4 @@
-/**
- * Returns the content of a comment without the details that a service may change: Unicode normal form, line ends, runs of blanks, and
- * blanks at the ends. Comments that differ only in these details are equal.
- */
+/** Returns a comment without what a service may change: Unicode normal form, line ends, runs of blanks, and blanks at the ends. */
 function contentOf(comment: string): string {
   return comment.normalize('NFD').replaceAll(/\s+/g, ' ').trim()
 }

@@ -37,7 +37,6 @@ export interface BatchPart extends Preferences {
   readonly contentId: string | undefined
   /** True if the Content-ID was among the HTTP headers; the reply then repeats it there (batch-wire A3). */
   readonly contentIdInHttp: boolean
-  /** The record, or `undefined` if the part has faults. */
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
   /** The byte range `[start, end)` of the record's JSON in the body. */
@@ -285,8 +284,7 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
 /**
- * Applies the id rule (service.md 4.2, last paragraph; batch-wire 3): true if the header's boundary is one of the delimiters in the body,
- * or if its guid is the guid of the batch or of a changeset.
+ * Returns true if the header's boundary equals a delimiter's or has its guid: the id rule (service.md 4.2, last paragraph; batch-wire 3).
  */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
@@ -306,10 +304,7 @@ interface Template {
   readonly head: PartHead
 }
 
-/**
- * Reads the heads of parts. Most clients write the same head for every record except for the Content-ID, so a head is not parsed if its
- * bytes around the Content-ID equal those of the last parsed head.
- */
+/** Reads the heads of parts. A head that differs from the last parsed one only in the Content-ID, as most do, is not parsed again. */
 class PartReader {
   private template: Template | undefined
   private readonly bytes: Buffer
@@ -365,9 +360,7 @@ class PartReader {
     return { start, idStart, idEnd: idStart + contentId.length, end: bodyStart, head }
   }
 
-  /**
-   * Returns the offset of this id in each Content-ID line. A line with another id adds -1 twice, so that the caller finds more than one.
-   */
+  /** Returns the offset of this id in each Content-ID line. A line with another id adds -1 twice, so that the template is not used. */
   private idPositions(start: number, end: number, contentId: string): number[] {
     const text = this.bytes.toString('latin1', start, end)
     const found: number[] = []

@@ -258,9 +258,7 @@ const tooLong = (): AdapterError =>
 const MAX_STATUS_LINE_BYTES = 1_024
 const LF = 0x0a
 
-/**
- * Returns the offset behind the blank line that ends the first header block, or `undefined` if there is none within the limit for headers.
- */
+/** Returns the offset behind the blank line that ends the first header block, or `undefined` if none is within the limit for headers. */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
   for (let at = from; at < Math.min(to, from + defaultBatchLimits.maxPartHeaderBytes);) {
     const { text, next } = lineEnd(bytes, at, to)

@@ -71,10 +71,7 @@ export function createBatchEncoder(
   }
 }
 
-/**
- * Encodes the reply to a batch whose ids in header and body differ: one empty changeset response, whatever the outcomes of the records
- * (service.md 4.2, last paragraph; batch-wire 3).
- */
+/** Encodes the reply for ids that differ: one empty changeset response, whatever the outcomes (service.md 4.2, last paragraph). */
 export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
   const encoder = createBatchEncoder('nested', newId)
   return { contentType: encoder.contentType, body: encoder.close(1) }

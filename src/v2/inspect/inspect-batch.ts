@@ -201,10 +201,7 @@ function namesOf({ boundary, changesets }: Batch): string {
 /** No header can name this boundary, so no delimiter of a body has it. */
 const NO_BOUNDARY = '\u0000'
 
-/**
- * Guesses the boundary of a body without its header: that of the outermost closed envelope, as the decoder chooses it, else of the first
- * delimiter line. Returns `undefined` if the body has neither.
- */
+/** Guesses the boundary of a body without its header: that of the outermost closed envelope, else of the first delimiter line, if any. */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {

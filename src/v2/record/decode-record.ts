@@ -239,10 +239,7 @@ function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
   return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
 }
 
-/**
- * The charset of a record: `undefined` for UTF-8, the default; a single-byte charset of the WHATWG encoding standard; `latin1`; or `other`
- * if it cannot be read (batch-wire F26).
- */
+/** The charset of a record: `undefined` for UTF-8, a WHATWG single-byte charset, `latin1`, or `other` if unreadable (batch-wire F26). */
 export type RecordCharset = string | undefined
 
 const SINGLE_BYTE =

@@ -108,10 +108,7 @@ interface FlatPage {
 /** Approximate length of a piece. V8 allocates strings over 128 KB as large objects, which it collects less often. */
 const PIECE_CHARACTERS = 65_536
 
-/**
- * Encodes a page (OData JSON 12) in pieces. In the envelope, the rows, the count (as text) and the link to the next page have the names of
- * OData V2 (OData V2 JSON format 4 and 8).
- */
+/** Encodes a page (OData JSON 12) in pieces. The envelope has the names of OData V2 and the count as text (OData V2 JSON 4 and 8). */
 export function encodeFlatPage({
   context,
   metadata,
@@ -143,10 +140,7 @@ export function encodeFlatPage({
 const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const
 const oldNames = { count: '__count', rows: 'results', next: '__next' } as const
 
-/**
- * Puts the JSON of one record into the `d` of OData V2 (quirk `dataEnvelope`), because clients from the time of datajs read only `d`.
- * Errors have no envelope in OData V2 either.
- */
+/** Puts the JSON of one record into the `d` of OData V2 (quirk `dataEnvelope`): datajs clients read only `d`. Errors have no envelope. */
 export function envelopRecord(json: string): string {
   return `{"d":${json}}`
 }
@@ -157,10 +151,7 @@ export interface V2Error {
   readonly message: string
 }
 
-/**
- * Returns the JSON of a failed record: an array of errors that share one SequenceID, a new guid for each record (service.md 7).
- * ResourceIdentifier is empty, as in every form that service.md shows.
- */
+/** Returns the JSON of a failed record (service.md 7): errors with an empty ResourceIdentifier and one SequenceID, a new guid each time. */
 export function encodeErrorArray(errors: readonly V2Error[], sequenceId: string): string {
   return JSON.stringify(
     errors.map(({ code, message }) => ({

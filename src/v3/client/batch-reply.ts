@@ -116,10 +116,7 @@ interface AnswerPart {
   readonly body: string
 }
 
-/**
- * Reads the parts of a multipart batch reply in order, including those of changesets; `undefined` for any other type. Only text that a
- * delimiter closes is a part, so nothing is read from a part that broke off.
- */
+/** Reads the parts of a multipart reply, also those of changesets; `undefined` for another type. A part without a delimiter is skipped. */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')
   return boundary === undefined ? undefined : readParts(body.toString('latin1'), boundary, true)

@@ -63,10 +63,7 @@ export interface V3Credentials {
 
 /** The writes of one batch. They share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /**
-   * Posts one record's JSON. Retries while the record was not applied, a retry may help and time is left. Never retries after an unknown
-   * outcome, because a POST is not idempotent. Never rejects.
-   */
+  /** Posts a record's JSON. Retries while it was not applied and time is left, but never after an unknown outcome. Never rejects. */
   post(body: string): Promise<PostOutcome>
   /** The number of posts that keep the batches filled, or `undefined` if records are posted singly at the partner's concurrency. */
   readonly atATime: number | undefined
