@@ -124,7 +124,7 @@ export function createOrderedServer(
 }
 
 const LATER_BYTES =
-  'It was ignored, and the requests before it were answered. Send nothing but HTTP requests on this connection.'
+  'These bytes were ignored, and the earlier requests were answered. Send only HTTP requests on a connection.'
 
 /** Returns true if a reply is sent before the answer to a fault: its request is complete, or the reply has begun. */
 function isOwed(reply: ServerResponse): boolean {

@@ -86,7 +86,7 @@ export async function answerWrites(
   while (begun.kind === 'known') {
     const before = begun
     const { newer = [] } = before
-    // Older records of a batch that V2 was sent may only be applied if no newer record of their keys was.
+    // If the batch was sent to V2, its records may only be applied again if no newer record of their keys was applied.
     if (newer.length > 0 && !(await context.predecessors.until(newer, partner.budgetMs)))
       throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)

@@ -152,8 +152,8 @@ export function createFinisher(
     return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
-   * Ends orphans of a batch that V2 was sent, once the time to read back a lost write is over. V2 may have applied them, so they are never
-   * posted. Their client has no answer and may resend the batch.
+   * Ends orphans of a batch that was sent to V2, once the time to read back a lost write is over. V2 may have applied them, so they are
+   * never posted. Their client has no answer and may resend the batch.
    */
   const endRelayed = async (stored: StoredBatch): Promise<'done' | 'early'> => {
     const { batch, partner } = stored
@@ -242,7 +242,7 @@ export async function runStored(
     after,
     unknown,
     mayBeApplied: (position) => mayBeApplied(records[position]),
-    // While the journal was unreachable for any instance, V2 may have been sent newer marks that the journal does not know.
+    // While the journal was unreachable for any instance, newer marks may have been sent to V2 that the journal does not know.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -270,8 +270,8 @@ interface Ended {
 }
 
 /**
- * Ends opened records that cannot be sent, as dead letters whose remedies `markbridge journal` shows. A record that may have been sent
- * stays unknown; the others were not applied. Records that the journal cannot store become orphans again. Throws the errors of
+ * Ends opened records that cannot be sent. They become dead letters, whose remedies `markbridge journal` shows. A record that may have
+ * been sent stays unknown; the others were not applied. Records that the journal cannot store become orphans again. Throws the errors of
  * `Journal.settle`.
  */
 async function endOpened(

@@ -48,9 +48,9 @@ type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
  * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records with a reply part of
- * their own, or `undefined` if one record stands for the whole request. No record is ever due, because the adapter does not resend what V2
- * was sent. The reply is stored with the first record if V2 accepted the request. Without a reply, the records stay active while their
- * client may resend them, so that a newer record of their key supersedes them.
+ * their own, or `undefined` if one record stands for the whole request. No record is ever due, because the adapter does not resend
+ * requests to V2. The reply is stored with the first record if V2 accepted the request. Without a reply, the records stay active while
+ * their client may resend them, so that a newer record of their key supersedes them.
  */
 export async function outcomesOf(
   end: RelayEnd,
@@ -171,7 +171,7 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** The known state of a batch that V2 was sent and that left no reply to replay. V3 now serves the batch instead. */
+/** The known state of a batch that was sent to V2 and has no stored reply. V3 now serves the batch instead. */
 export interface SentToV2 {
   /** The last number under which the batch was begun for V2. */
   readonly batch: number
@@ -220,7 +220,7 @@ export type ReadMarkOfV2 = (record: V3Record, timeoutMs: number) => Promise<Read
 interface ResentBatch {
   readonly client: Client
   readonly plan: Plan
-  /** The numbers under which V2 was sent the batch before, newest first. */
+  /** The numbers under which the batch was sent to V2 before, newest first. */
   readonly batches: readonly number[]
   /** Reads a mark from V2 with the client's credentials. */
   readonly readMark: ReadMarkOfV2
@@ -232,7 +232,7 @@ const SHOWN_WITHIN_MS = 5_000
 
 /**
  * Answers a batch that is resent while V2 serves with V2's own reply, if the reply is final and this client may have it. Waits for
- * requests with the batch that are in progress on any instance. Returns `undefined` if V2 must be sent the batch again, also if the
+ * requests with the batch that are in progress on any instance. Returns `undefined` if the batch must be sent to V2 again, also if the
  * journal cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not say whether
  * this client may have the reply.
  */
@@ -354,7 +354,7 @@ function toSent(
     // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing.
     const isSuperseded = (sent ?? each[0])?.superseded === true
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
-    // V2 was sent all records at once, so its mark of the last record of a key hides the marks of the others from every read.
+    // All records were sent to V2 at once, so V2's mark of the last record of a key hides the marks of the others from every read.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const
   })
@@ -378,7 +378,7 @@ export const resultLost = (): AdapterError =>
     'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',
   )
 
-/** Loads a batch that V2 was sent, once the request has ended. Throws `code` if it does not end before the deadline. */
+/** Loads a batch that was sent to V2, once the request has ended. Throws `code` if it does not end before the deadline. */
 async function loadEnded(
   { journal, predecessors, clock }: WriteContext,
   batch: number,

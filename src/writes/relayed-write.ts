@@ -23,8 +23,8 @@ interface RelayOptions {
   /** `keys` also puts the write in the order of its records' keys; `identity` only allows recognising a repeated request. */
   readonly known: 'identity' | 'keys'
   /**
-   * How long V2 may wait for the journal, in milliseconds. After that, V2 is sent a write that the journal does not know. If `undefined`,
-   * V2 waits without limit, because V3 may be posting records of the same keys.
+   * How long a write to V2 may wait for the journal, in milliseconds. After that, V2 gets the write without the journal knowing it. If
+   * `undefined`, the write waits without limit, because V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
   /** Returns true while the journal is slow rather than unreachable. V2 then waits longer, up to `LONGEST_MS`. Default: not known. */
@@ -48,7 +48,7 @@ export interface RelayedBatch {
 }
 
 /**
- * `known`: V3 has served this batch, so V2 is not sent it. `sent`: V2 was sent the batch before, under these numbers, newest first.
+ * `known`: V3 has served this batch, so it is not sent to V2. `sent`: the batch was sent to V2 before, under these numbers, newest first.
  * `late`: the journal did not say in time whether the batch is new.
  */
 type BegunRelayed =
@@ -64,7 +64,7 @@ const LONGEST_MS = 5_000
 const ASK_MS = 100
 
 /**
- * Makes a write durable before V2 is sent it, so that V3 never posts it again and the order of its keys holds. None of its values are
+ * Makes a write durable before it is sent to V2, so that V3 never posts it again and the order of its keys holds. None of its values are
  * stored. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or unreachable journal is not an
  * error; if it stores the write after all, the write gets its outcome.
  */
@@ -209,9 +209,9 @@ const V3_SHARE = 1 / 3
 const UNSCHEDULED_MS = [0, 1_000]
 
 /**
- * Waits until no older record of the keys of a batch is in progress on V3, on any instance, or has an unknown outcome, so that V2 may be
- * sent the batch. Records with unknown outcomes are read back here. Returns false if the deadline passed first, so that V2 must not be
- * sent the batch. Throws the errors of the journal.
+ * Waits until no older record of the keys of a batch is in progress on V3, on any instance, or has an unknown outcome, so that the batch
+ * may be sent to V2. Records with unknown outcomes are read back here. Returns false if the deadline passed first and the batch must not
+ * be sent. Throws the errors of the journal.
  */
 export async function waitForOlder(
   context: WriteContext,
@@ -254,8 +254,8 @@ function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef
 }
 
 /**
- * Finds out what became of records of one batch with unknown outcomes, before V2 is sent a newer record of their keys. The records are
- * never posted, because V2 serves now. Returns false if nothing was found out, possibly because another run has the records.
+ * Reads back records of one batch with unknown outcomes, before a newer record of their keys is sent to V2. The records are never posted,
+ * because V2 serves now. Returns false if nothing was found out, possibly because another run has the records.
  */
 async function readOlder(
   context: WriteContext,

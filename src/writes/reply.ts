@@ -86,7 +86,7 @@ export function toFaultPart(planned: PlannedRecord, context: ReplyContext): Part
   return toReply(planned, status, faults, context)
 }
 
-/** Returns the part of a superseded record. `wasSent` is true if V2 was sent the record and may have applied it. */
+/** Returns the part of a superseded record. `wasSent` is true if the record was sent to V2, which may have applied it. */
 export function toSupersededPart(planned: PlannedRecord, context: ReplyContext, wasSent: boolean): PartReply {
   const code = wasSent ? 'ADP_SUPERSEDED_UNKNOWN' : 'ADP_SUPERSEDED'
   const message = wasSent

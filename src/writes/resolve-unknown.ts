@@ -47,7 +47,7 @@ interface Sent {
   readonly execution?: Execution | undefined
 }
 
-/** Finds out what became of a record that may have been applied, and posts it again if it was not. */
+/** Finds the outcome of a record that may have been applied, and posts the record again if it was not. */
 type ResolveUnknown = (
   task: ReadBackTask,
   post: () => Promise<PostOutcome>,
