@@ -14,10 +14,7 @@ const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
 const BARE_VALUE = /[^;"\s]+/y
 const BLANK = /[ \t]*/y
 
-/**
- * Parses a media type whose parameters are in any case and order, quoted or unquoted (batch-wire F5). Throws `ADP_HEADER` for a control
- * character, an unterminated quote or a parameter without `=` (batch-wire F6).
- */
+/** Parses a media type in any notation (batch-wire F5). Throws `ADP_HEADER` for control characters or broken syntax (batch-wire F6). */
 export function parseMediaType(text: string): MediaType {
   if (CONTROL.test(text)) throw malformed('contains a control character')
   let at = 0

@@ -19,10 +19,7 @@ type PaceRules = Omit<typeof usualPace, 'headersMs'>
 export type SlowPhase = 'upload' | 'reply'
 
 export interface SlowClients {
-  /**
-   * Calls `onSlow` once if the client of this exchange is too slow. Watches until the response has closed and the upload is complete,
-   * because the rest of an upload that was answered early is still read and dropped.
-   */
+  /** Calls `onSlow` once if the client of this exchange is too slow, until the response has closed and the upload has ended. */
   watch(request: IncomingMessage, response: ServerResponse, onSlow: (phase: SlowPhase) => void): void
 }
 

@@ -84,10 +84,7 @@ const COMMA = 0x2c
 /** The length of a token bounds both. */
 const LIMITS = { maxMembers: MAX_TOKEN_LENGTH, maxEscapes: MAX_TOKEN_LENGTH }
 
-/**
- * Returns the JSON text of each claim of a JWT. An opaque or broken token has no claims, and neither has a token that repeats a name,
- * because V3 may read the value that the adapter does not (RFC 7519 4).
- */
+/** Returns the JSON text of each claim of a JWT. A token that is opaque, broken or repeats a name (RFC 7519 4) has no claims. */
 function readClaims(authorization: string): ReadonlyMap<string, string> {
   const token = authorization.replace(/^bearer +/i, '').trimEnd()
   const parts = token.length > MAX_TOKEN_LENGTH ? [] : token.split('.', 4)

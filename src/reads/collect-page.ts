@@ -29,7 +29,6 @@ export interface PageSource {
 
 export interface PageRequest {
   readonly from: ReadPosition
-  /** Number of recorded marks to skip. */
   readonly skip: number
   /** Maximum number of recorded marks on the page. */
   readonly size: number
@@ -111,10 +110,7 @@ const BYTES = 4
 /** Largest salt. One page in several thousand has two rows with the same four bytes; another salt then tells them apart. */
 const MAX_SALT = 15
 
-/**
- * Encodes for a next link which rows of one of V3's pages the client already has. A count is not enough, because V3 promises no order and
- * may return the page in another order. The code matches none of the rows in `left`.
- */
+/** Encodes the rows that the client already has; none of `left` matches. A count is not enough, because V3 promises no order. */
 export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatReply[]): string {
   const keys = new Set(given.map(keyOf))
   if (keys.size === 0) return ''

@@ -7,10 +7,7 @@ import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest, withContext } from './read-request.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/**
- * Answers `AttendanceRecords(<id>)` with the recorded mark in the flat form. Throws `ADP_NOT_FOUND` for an id that V3 does not know, and
- * for the row of an unmarked session, which V2 did not have (service.md 1.2).
- */
+/** Answers `AttendanceRecords(<id>)`. Throws `ADP_NOT_FOUND` for an unknown id or an unmarked row, which V2 lacks (service.md 1.2). */
 export async function readMark(
   context: ReadContext,
   client: Authorisation,

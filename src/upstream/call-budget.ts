@@ -26,7 +26,6 @@ interface CallBudgetOptions {
   readonly rateLimit: RateLimit | undefined
   readonly queueKey: QueueKey
   readonly priority: CallPriority
-  /** Time in milliseconds for all calls of the request. */
   readonly budgetMs: number
   readonly clock: Clock
   /** Returns a signal that aborts when the client disconnects. Called if a call has to wait. */

@@ -26,7 +26,6 @@ export interface Quota {
   /** Takes `count` without checking the limit. */
   take(holder: string, count?: number): void
   release(holder: string, count?: number): void
-  /** Returns the total of all holders. */
   held(): number
   /** Changes the capacity. Holders keep what they have, even if the total exceeds the new capacity. */
   resize(capacity: number): void

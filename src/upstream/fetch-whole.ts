@@ -21,10 +21,7 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/**
- * Sends one request. Rejects if no whole reply arrives in time. The dispatcher is always passed on, because undici's global dispatcher may
- * belong to another program, and Node's `fetch` sets that of an older undici.
- */
+/** Sends one request; rejects if no whole reply arrives in time. Avoids undici's global dispatcher, which others may replace. */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,

@@ -245,10 +245,7 @@ function toCallLimit(callsPerSecond: number): CallLimit {
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
 }
 
-/**
- * Creates the tokens of this instance. Each token returns one window after it was taken, so that no second has more calls than allowed,
- * even if the upstream counts a sliding window, and a small batch is sent at once.
- */
+/** Creates this instance's tokens. Each returns a full window after its use, so that no sliding window ever has too many calls. */
 function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   let { calls: tokens, windowMs } = initial
   /** When the latest calls were sent, one entry for each token of the highest limit so far. The oldest entry is at `next`. */
@@ -275,10 +272,7 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 
 /** Slots of one subscription key that several instances share. */
 export interface RateSlots {
-  /**
-   * Reserves slots among all instances and returns the time until each, in order. Returns `undefined` if the shared store cannot be
-   * reached; each instance then applies the limit on its own. Never rejects.
-   */
+  /** Reserves slots among all instances. Returns the time until each, or `undefined` if the store cannot be reached. Never rejects. */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   /** Pauses the calls of all instances for this time. */
   pauseFor(ms: number): void

@@ -66,10 +66,7 @@ export interface Plan {
   readonly ids: BatchIds | undefined
 }
 
-/**
- * Decodes a whole write request and plans the post of each record, without posting. `receivedMs` becomes the time of marks whose records
- * have none. Throws the errors of `decodeBatch` if the envelope is broken, so that nothing may be posted.
- */
+/** Decodes a write request and plans each post. `receivedMs` is the default time of marks. Throws the errors of `decodeBatch`. */
 export async function planWrites(
   request: WriteRequest,
   body: Buffer,

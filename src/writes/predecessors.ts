@@ -115,8 +115,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     until,
     /**
      * Resolves with true once no older record of the key of `own` is open, or with false after `timeoutMs` or if that key cannot be read.
-     * `older` has the known older records. After they have ended, the journal is asked for others, because records do not end in order.
-     * Never rejects.
+     * `older` has the known ones; others are read from the journal, because records do not end in order. Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs

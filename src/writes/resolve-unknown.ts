@@ -12,10 +12,7 @@ interface ReadBackOptions {
   readonly partner: Partner
   /** True if V2 may have applied records sent before this run, and newer records may have earlier places in the journal. */
   readonly wasOnV2: boolean
-  /**
-   * Pauses before each read, in milliseconds. A write without a reply may still be on its way, and a read may be stale, so a write only
-   * counts as not applied if the last scheduled read does not find it.
-   */
+  /** Pauses before each read, in milliseconds. Only the last read proves absence, since a write may be late and a read may be stale. */
   readonly spacingMs: readonly number[]
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */

@@ -16,7 +16,6 @@ const requestSchema = z.object({
   contentType: z.string().optional(),
   /** Host names that absolute URLs inside the batch may have, or `undefined` for any host (batch-wire F21). */
   serviceHosts: z.array(z.string()).readonly().optional(),
-  /** Absolute context URL of one record. */
   context: z.string(),
   layout: z.enum(['flat', 'nested']),
   /** Absolute address of the records for `Location`. `undefined` if the reply has no `Location`, as in the flat layout. */

@@ -235,7 +235,6 @@ export function openWriteSession(
   return {
     partner: partner.id,
     executingSince,
-    /** Time in milliseconds for all records of the request. */
     budgetMs: partner.budgetMs,
     /**
      * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
