@@ -3,19 +3,22 @@ import { setPriority } from 'node:os'
 
 import { type Clock, waitFor } from '../clock.ts'
 
-/** Unused time is kept up to here. */
+/** The maximum unused processor time that is saved for later work. */
 const MOST_SAVED_MS = 50
-/** How often work that waits asks whether there is time; over less, the clocks of processors say too little. */
+/** How often waiting work checks the remaining processor time. Over shorter intervals the processor clocks are too imprecise. */
 const ASK_MS = 10
 /**
- * Of one processor. The work, and the collections of garbage after it, take caches and cores from the threads that serve clients: the share is
- * the larger one while those are idle, and the smaller one while they use a whole processor.
+ * The largest fraction of one processor that background work may use, while the threads that serve clients are idle, and the smallest,
+ * while they use a whole processor: background work takes caches and cores from them.
  */
 const [LARGEST, LEAST] = [1 / 10, 1 / 50]
 
 export type ProcessorShare = ReturnType<typeof createProcessorShare>
 
-/** Creates the account of the processor time that the thread for background work may use: time adds to it, work takes from it, and waits while nothing is left. `usedMs`: processor time since the start, of this thread and of all others of the process. */
+/**
+ * Creates the processor time budget of the background thread. Elapsed time adds to the budget, work takes from it, and new work waits while
+ * the budget is spent. `usedMs` returns processor time since the process started.
+ */
 export function createProcessorShare(
   clock: Clock,
   usedMs: () => { readonly own: number; readonly others: number },
@@ -41,9 +44,9 @@ export function createProcessorShare(
     await new Promise<void>((resolve) => setImmediate(resolve))
   }
   return {
-    /** Resolves once time is left; at once after the end of the adapter. */
+    /** Resolves once the budget has time left, or immediately after the adapter has stopped. */
     begin,
-    /** Runs work when all that was given before has ended and time is left. */
+    /** Runs `work` once all earlier work has ended and the budget has time left. */
     inTurn: <Result>(work: () => Promise<Result>): Promise<Result> => {
       const working = last.then(begin).then(work)
       last = working.catch(() => undefined)
@@ -52,21 +55,18 @@ export function createProcessorShare(
   }
 }
 
-/**
- * Sets the nice value of the calling thread: where another thread wants the same processor, that one has it. Linux counts threads as
- * processes; elsewhere nothing changes.
- */
+/** Sets the nice value of the calling thread on Linux, so that other threads on the same processor come first. */
 export function takePriority(nice: number): void {
   if (process.platform !== 'linux') return
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
     setPriority(thread, nice)
   } catch {
-    // A container without /proc, or a profile that forbids it: the threads share the processor evenly.
+    // In a container without /proc, or under a security profile that forbids it, all threads share the processor evenly.
   }
 }
 
-/** Processor time of this thread and of the others of the process, ms. */
+/** Returns the processor time of the calling thread and of all other threads of the process, in milliseconds. */
 export function usedMs(): { readonly own: number; readonly others: number } {
   const [own, all] = [process.threadCpuUsage(), process.cpuUsage()].map(
     ({ user, system }) => (user + system) / 1_000,

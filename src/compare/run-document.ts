@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
-/** Largest file that is read as a document, in bytes: about 100,000 classes of differences. */
+/** The largest file that is read as a run document, in bytes. It has room for about 100,000 classes of differences. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const MAX_CLASSES = 100_000
 const MAX_GROUPS = 20_000
@@ -19,35 +19,34 @@ const listOf = <Element extends z.ZodType>(element: Element, most = MAX_CLASSES)
 const groups = listOf(z.object({ name: text, verdicts: verdictCounts }).readonly(), MAX_GROUPS)
 
 /**
- * The result of a comparison run; it holds no value of a record. Counts are exact. `offered` = `compared` + `dropped` + `skipped`, and the
+ * The result of a comparison run, without any value of a record. Counts are exact. `offered` = `compared` + `dropped` + `skipped`, and the
  * verdicts add up to `compared`; all of these count records. docs/compare-report.schema.json describes the members.
  */
 const form = z
   .object({
-    /** Version of this form. */
     schema: z.literal(1),
     run: text,
-    /** `reads`: both services were asked. `recording`: exchanges from files. `live`: evidence of a running adapter. */
+    /** `reads`: both services were read. `recording`: exchanges were read from files. `live`: a running adapter collected evidence. */
     kind: z.enum(['reads', 'recording', 'live']),
     partner: text.nullable(),
-    /** The addresses that were asked; null: none was, or the configuration of a running adapter has them. */
+    /** The base addresses that the run called. Null if it called none, or if only the configuration of a running adapter names them. */
     services: z.object({ v2: text.nullable(), v3: text.nullable() }).readonly().nullable().default(null),
     startedAt: instant,
     endedAt: instant,
-    /** First and last of `days`. */
+    /** The first and the last day of `days`. */
     from: day,
     to: day,
-    /** False: the run was stopped before its end. */
+    /** False if the run stopped before it had read everything. */
     complete: z.boolean(),
     offered: count,
     compared: count,
     dropped: count,
     skipped: count,
     verdicts: verdictCounts,
-    /** Largest count first. */
+    /** Sorted by count, largest first. */
     differences: listOf(z.object({ path: text, kind, v2Class: text, v3Class: text, count }).readonly()),
     equivalences: listOf(z.object({ rule: text, path: text, count }).readonly()),
-    /** What V2 contradicts itself in; `measured` is false where it was read once. Such fields are not among `differences`. */
+    /** Fields in which V2 differs from itself, which are not among `differences`. `measured` is false if V2 was read only once. */
     noise: z
       .object({
         measured: z.boolean(),
@@ -56,8 +55,8 @@ const form = z
       })
       .readonly(),
     /**
-     * The partner's own rules, and what they did: `count` is that of fields which a rule made equivalent, or would have made so if it had
-     * not expired when the run began. `expires` is the last day on which it counts.
+     * The rules of the partner. `count` is the number of fields that the rule made equivalent, or would have if it had not expired before
+     * the run began. `expires` is the last day on which the rule applies.
      */
     ownRules: listOf(
       z
@@ -73,29 +72,27 @@ const form = z
         .readonly(),
       MAX_GROUPS,
     ),
-    /** Kinds of requests or of record: `marks`, `registrations`, `batch`, … */
+    /** The kinds of requests or records, such as `marks`, `registrations` or `batch`. */
     kinds: groups,
-    /** `code:present`, `code:absent`, `code:neither`, by V2's booleans, or V3's where V2 has no record. */
+    /** `code:present`, `code:absent` or `code:neither`, from the booleans of V2, or of V3 if V2 lacks the record. */
     codeClasses: groups,
-    /** By day of the records, oldest first; of the kind `live` by the day on which they were compared, so that a mended cause shows. */
+    /** By day of the session, oldest first. In a run of kind `live`, by the day of the comparison, so that a fix becomes visible. */
     days: groups,
-    /** By the hour (UTC) in which they were compared, `00` to `23`; of the kind `live` alone. */
+    /** By the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
     hours: groups.default([]),
-    /** How long a mark took to be visible on the other side; empty where that was not measured. `upToMs` null: longer than all. */
+    /** The time until marks became visible on the other side; empty if not measured. `upToMs` is null in the last, unbounded bucket. */
     delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),
-    /** Records that were asked again because they changed during the run. */
+    /** The number of records that were read again because they changed during the run. */
     askedAgain: count,
   })
   .readonly()
 
 export type RunDocument = z.infer<typeof form>
-/** Verdicts of a group of records. */
 export type CountedGroup = RunDocument['days'][number]
 
 /**
- * Reads the text of a file that `compare run` wrote. Members that the form does not have are left out, so nothing but the form goes on.
- * Throws ADP_USAGE where the text is no such document, is of another version, or contradicts itself; `name` is for the message, which
- * quotes nothing of the text.
+ * Reads the text of a file that `compare run` wrote, without unknown members. `name` is for messages, which never quote the text. Throws
+ * `ADP_USAGE` if the text is not a run document, has another version, or contradicts itself.
  */
 export function readRunDocument(content: string, name: string): RunDocument {
   const refuse = (why: string): AdapterError =>
@@ -129,7 +126,7 @@ export function readRunDocument(content: string, name: string): RunDocument {
   return read.data
 }
 
-/** Undefined for a text that is no JSON; the parser's own message quotes it. */
+/** Parses JSON, or returns `undefined` if the text is invalid. The message of the built-in parser would quote the text. */
 function parseJson(content: string): unknown {
   try {
     return JSON.parse(content)
@@ -138,24 +135,24 @@ function parseJson(content: string): unknown {
   }
 }
 
-/** `ready`: every record is the same or equivalent. `differs`: at least one is not. `inconclusive`: the run cannot say. */
+/** `ready`: every record is the same or equivalent. `differs`: at least one record is not. `inconclusive`: the run cannot tell. */
 export type RunOutcome = 'ready' | 'differs' | 'inconclusive'
 
-/** Why a run is inconclusive, or says less than it seems to. */
+/** The reasons why a run is inconclusive or proves less than it seems to. */
 export type RunDoubt = 'incomplete' | 'nothingCompared' | 'tooFewCompared' | 'unknown' | 'expiredRules'
 
-/** Exit status of `compare run`; 2 is wrong usage. */
+/** The exit status of `compare run` for each outcome. Status 2 means wrong usage. */
 export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, differs: 1, inconclusive: 3 }
 
-/** Share of the offered records, in percent, that has to be compared: below it a run is inconclusive. */
+/** The percentage of offered records that a run must compare. Below it the run is inconclusive. */
 export const LEAST_COMPARED_PERCENT = 90
 
-/** The advice on the next step of the partner of a live document (`rollout/advise`), as far as it is known. */
+/** The advice on the next step of the partner (`rollout/advise`), or `undefined` if it is unknown. */
 export type StepAdvice = { readonly verdict: string; readonly missing: readonly string[] } | undefined
 
 /**
- * The outcome of a run. A difference counts whatever else is in doubt: more records would not take it back. What live comparison has found is
- * `ready` where the advice on the next step is, and only there.
+ * Returns the outcome of a run. A difference decides it whatever else is in doubt, since more records would not remove the difference. A
+ * live run is `ready` only if the advice on the next step is `ready`.
  */
 export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcome {
   if (document.kind === 'live' && advice?.verdict === 'ready') return 'ready'
@@ -164,11 +161,11 @@ export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcom
   return doubtsOf(document).some((doubt) => doubt !== 'expiredRules') ? 'inconclusive' : 'ready'
 }
 
-/** Records that are not the same on both sides. */
+/** Counts the records that are not the same on both sides. */
 export const unlikeOf = ({ differs, onlyV2, onlyV3 }: RunDocument['verdicts']): number =>
   differs + onlyV2 + onlyV3
 
-/** What is in doubt about a run, the gravest first; empty where nothing is. */
+/** Lists the doubts about a run, the gravest first. The list is empty if there are none. */
 export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   const { complete, offered, compared, verdicts: counts, ownRules } = document
   const doubts: RunDoubt[] = []
@@ -176,7 +173,7 @@ export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   if (!complete) doubts.push('incomplete')
   if (compared > 0 && compared * 100 < offered * LEAST_COMPARED_PERCENT) doubts.push('tooFewCompared')
   if (counts.unknown > 0) doubts.push('unknown')
-  // Fields of an expired rule count as differences: it changes the outcome by them alone.
+  // An expired rule changes the outcome only through its fields, which count as differences again.
   if (ownRules.some(({ expired, count: fields }) => expired && fields > 0)) doubts.push('expiredRules')
   return doubts
 }

@@ -13,9 +13,9 @@ import {
 } from './verdict.ts'
 
 /**
- * What is counted, and by which names: `verdict` by kind of record and verdict, `codeClass`, `day` and `hour` by name and verdict, `difference` by
- * path, kind, class of V2 and class of V3, `equivalence` by rule and path, `expired` by rule, `noise` by path and kind, `delay` by its
- * upper bound, and the others by nothing else.
+ * The sections of a tally. Each count has names besides its section: `verdict` has the kind of record and the verdict; `codeClass`, `day`
+ * and `hour` have a name and the verdict; `difference` has the path, the kind and the classes of V2 and V3; `equivalence` has the rule and
+ * the path; `expired` has the rule; `noise` has the path and the kind; `delay` has its upper bound. The other sections have no names.
  */
 const sections = [
   'verdict',
@@ -34,25 +34,24 @@ const sections = [
 ] as const
 type Section = (typeof sections)[number]
 
-/** A count and its names, none of which is a value of a record. */
+/** A count with its section and names. No name is a value of a record. */
 export type Counted = readonly [section: Section, names: readonly string[], count: number]
 
-/** The groups that a record is counted in. */
 export interface RecordGroups {
   /** `marks`, `registrations`, `batch`, … */
   readonly kind: string
-  /** `YYYY-MM-DD`; undefined: not known. */
+  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day?: string | undefined
   readonly codeClass?: string | undefined
 }
 
 export type Tally = ReturnType<typeof createTally>
 
-/** Names that are told apart in a section; all others count as `(other)`. A run of the service has some dozens of classes, and 13 years of days. */
+/** The maximum number of names per section; others count as `(other)`. A run has a few dozen classes and at most 13 years of days. */
 const MAX_NAMES = { day: 30_000, other: 1_000 }
 const OTHER = '(other)'
 
-/** Creates what adds up the records that a run compared, in bounded memory. */
+/** Creates a tally that counts the records of a run in bounded memory. */
 export function createTally() {
   const counts = new Map<string, [section: Section, names: readonly string[], count: number]>()
   const sizes = new Map<Section, number>()
@@ -83,12 +82,12 @@ export function createTally() {
       for (const { rule, path } of equivalences) add('equivalence', [rule, path])
       for (const name of expiredRules) add('expired', [name])
     },
-    /** Adds a record as V2 gave it twice. */
+    /** Counts a difference between two reads of the same record from V2. */
     addNoise: ({ verdict, differences }: Comparison): void => {
       if (isEqual({ verdict })) return
       add('noisy', [])
       const fields = new Map(differences.map(({ path, kind }) => [`${path} ${kind}`, [path, kind]]))
-      // A record that V2 gave once of two times differs as a whole.
+      // A record that only one of the two reads returned differs as a whole.
       if (verdict === 'onlyV2') fields.set('', ['(row)', 'missing'])
       if (verdict === 'onlyV3') fields.set('', ['(row)', 'extra'])
       for (const names of fields.values()) add('noise', names)
@@ -103,37 +102,37 @@ export function createTally() {
   }
 }
 
-/** Names of fixed lists stay apart: what is missing must not be taken for another value. */
+/** Returns true for names from fixed lists, which `(other)` never replaces: `missing` must not be mistaken for another value. */
 const isClosed = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
   allVerdicts.some((verdict) => verdict === name)
 
-/** The counts of a checkpoint: JSON, without a value of a record. */
+/** The counts in a checkpoint, as JSON without values of records. */
 export const countsForm: z.ZodType<readonly Counted[]> = z.array(
   z.tuple([z.enum(sections), z.array(z.string().max(2000)).max(4), z.int().nonnegative()]),
 )
 
-/** Upper bounds of the delays that are told apart, ms; null: longer than all. */
+/** The upper bounds of the delay buckets in milliseconds. The last bucket, `null`, has no upper bound. */
 export const delayBounds = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, null] as const
 
-/** What of a run's document is not counted. */
+/** The members of a run document that are not counts. */
 export type RunHeader = Pick<
   RunDocument,
   'run' | 'kind' | 'partner' | 'startedAt' | 'endedAt' | 'complete'
 > & {
-  /** First and last day; undefined: those of the records, or that on which the run began. */
+  /** The first and last day. The default is the range of the records, or the day on which the run began if no record has a day. */
   readonly from?: string
   readonly to?: string
-  /** Default: none was asked. */
+  /** The base addresses of the services. The default is none. */
   readonly services?: RunDocument['services']
-  /** True: V2 was read twice. */
+  /** True if V2 was read twice. */
   readonly noise: boolean
-  /** The partner's own; default: none. */
+  /** The rules of the partner. The default is none. */
   readonly rules?: readonly DatedRule[]
 }
 
-/** Makes the document of a run from its counts. */
+/** Builds the run document from the counts of a run. */
 export function toDocument(
   { noise, rules = [], services = null, from, to, ...header }: RunHeader,
   counts: readonly Counted[],
@@ -188,14 +187,12 @@ export function toDocument(
 
 const noVerdicts: VerdictCounts = { same: 0, equivalent: 0, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 }
 
-/** Adds up verdicts. */
 export function addVerdicts(all: readonly Partial<VerdictCounts>[]): VerdictCounts {
   const sum: Record<Verdict, number> = { ...noVerdicts }
   for (const counts of all) for (const verdict of allVerdicts) sum[verdict] += counts[verdict] ?? 0
   return sum
 }
 
-/** Groups by name. */
 function toGroups(counts: readonly Counted[]): readonly CountedGroup[] {
   const groups = [...Map.groupBy(counts, ([, [name = '']]) => name)]
   return groups
@@ -209,7 +206,7 @@ function toGroups(counts: readonly Counted[]): readonly CountedGroup[] {
 const kindOf = (name: string | undefined): FieldDifference['kind'] =>
   differenceKinds.find((kind) => kind === name) ?? 'value'
 
-/** Those of one count in the order of their texts, so that a document does not depend on the order of records. */
+/** Sorts items by count, largest first, then by their JSON, so that a document does not depend on the order of the records. */
 function largestFirst<Item extends { readonly count: number }>(items: readonly Item[]): readonly Item[] {
   const keys = new Map(items.map((item) => [item, JSON.stringify(item)]))
   return items.toSorted(

@@ -1,8 +1,7 @@
-/** What a comparison says of one record. Every record that is compared gets exactly one. */
+/** The verdict of a comparison on one record. Every compared record gets exactly one verdict. */
 export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
 export type Verdict = (typeof verdicts)[number]
 
-/** Each verdict in words. */
 export const verdictTexts: Readonly<Record<Verdict, { readonly label: string; readonly meaning: string }>> = {
   same: { label: 'Same', meaning: 'every field is equal' },
   equivalent: {
@@ -15,37 +14,36 @@ export const verdictTexts: Readonly<Record<Verdict, { readonly label: string; re
   unknown: { label: 'Unknown', meaning: 'one side gave no answer that can be compared' },
 }
 
-/** `missing`: V3 lacks what V2 has. `extra`: V2 lacks what V3 has. */
+/** `missing` means that V3 lacks a member that V2 has, and `extra` that V2 lacks a member that V3 has. */
 export const differenceKinds = ['value', 'type', 'null', 'missing', 'extra', 'count', 'order'] as const
 export type DifferenceKind = (typeof differenceKinds)[number]
 
-/** A field that differs. Classes describe a value without showing it: `code:present`, `length:10-20`, `time:+3600s`. */
+/** A field that differs. Its classes describe the values without showing them: `code:present`, `length:10-20`, `time:+3600s`. */
 export interface FieldDifference {
-  /** Names of members, joined by `/`; a list's elements have the path of the list. `reply/…` and `part/…`: of the wire form. */
+  /** The names of the members, joined by `/`. List elements have the path of the list. `reply/…` and `part/…` belong to the wire format. */
   readonly path: string
   readonly kind: DifferenceKind
   readonly v2Class: string
   readonly v3Class: string
 }
 
-/** A field whose two forms mean the same by a rule. */
+/** A field that has two forms with the same meaning, and the rule that says so. */
 export interface FieldEquivalence {
-  /** A built-in rule, or the name of a partner's own. */
+  /** The name of a built-in rule or of a rule of the partner. */
   readonly rule: string
   readonly path: string
 }
 
-/** The result of comparing one record. */
 export interface Comparison {
   readonly verdict: Verdict
   /** Empty unless the verdict is `differs`. */
   readonly differences: readonly FieldDifference[]
   readonly equivalences: readonly FieldEquivalence[]
-  /** Names of expired rules of the partner that would have made one of these differences equivalent; undefined: none. */
+  /** The expired rules of the partner that would have accepted a difference of this record, or `undefined` if there are none. */
   readonly expiredRules?: readonly string[]
 }
 
-/** True where both sides show the same. */
+/** Returns true if both sides agree on the record. */
 export const isEqual = (comparison: Pick<Comparison, 'verdict'> | undefined): boolean =>
   comparison?.verdict === 'same' || comparison?.verdict === 'equivalent'
 

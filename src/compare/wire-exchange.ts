@@ -5,11 +5,11 @@ import { errorCodeOf } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
-/** A message as it was on the connection of a client. */
+/** A message as it travelled on the connection of a client. */
 export interface WireMessage {
-  /** Name, value, name, value. */
+  /** The header fields as alternating names and values. */
   readonly fields: readonly string[]
-  /** Undefined: it was too large to be copied, or cannot be read. */
+  /** The body, or `undefined` if it was too large to copy or could not be read. */
   readonly body: Buffer | undefined
 }
 
@@ -18,68 +18,65 @@ export interface WireReply extends WireMessage {
   readonly reason: string
 }
 
-/** A request of a client and the reply to it. */
 export interface WireExchange {
   readonly kind: ExchangeKind
-  /** Path and query, as the client wrote them. */
+  /** The path and query as the client wrote them. */
   readonly target: string
   readonly request: WireMessage
   readonly reply: WireReply
-  /** Milliseconds since the epoch. */
+  /** The time at which the request arrived, in milliseconds since the epoch. */
   readonly receivedMs: number
-  /** From the arrival of the request to the end of the reply. */
+  /** The time from the arrival of the request to the end of the reply. */
   readonly durationMs: number
 }
 
-/** Kinds of requests that are compared and recorded. */
 export const exchangeKinds = ['batch', 'record', 'readFilter', 'readKey', 'registrations'] as const
 export type ExchangeKind = (typeof exchangeKinds)[number]
 
-/** A write with V2's reply. Of the request the fields are those of `keptFieldsOf`, and the body has no encoding. */
+/** A write and V2's reply to it. The request has only the fields of `keptFieldsOf`, and its body has no content encoding. */
 export interface WireWrite extends Pick<WireExchange, 'target' | 'request' | 'reply' | 'receivedMs'> {
   readonly kind: WriteRequest['kind']
 }
 
-/** Path and query of a target, the query without `?`. */
+/** Splits a request target into its path and its query without `?`. */
 export function splitTarget(target: string): readonly [path: string, query: string] {
   const [path = '', query = ''] = target.split(/\?(.*)/s)
   return [path, query]
 }
 
-/** The first value of a field. `name` in lower case. */
+/** Returns the first value of a header field. `name` is in lower case. */
 export function fieldOf({ fields }: Pick<WireMessage, 'fields'>, name: string): string | undefined {
   const at = fields.findIndex((field, index) => index % 2 === 0 && field.toLowerCase() === name)
   return at === -1 ? undefined : fields[at + 1]
 }
 
-/** Fields as pairs of name and value. */
 export const pairsOf = ({
   fields,
 }: Pick<WireMessage, 'fields'>): readonly (readonly [name: string, value: string])[] =>
   fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
-/** Fields of a request that are kept, in this order: they decide what it means, and none holds a credential. */
+/** The request fields that are kept, in this order. They decide what the request means, and none of them holds credentials. */
 const keptFields = ['Content-Type', 'Accept', 'Prefer', 'OData-Version', 'OData-MaxVersion'] as const
 const listFields: ReadonlySet<string> = new Set(['Accept', 'Prefer'])
 
-/** What is kept of the fields of a request, each once. */
+/** Returns the kept fields of a request, each name once. */
 export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly string[] {
   const pairs = pairsOf(request)
   return keptFields.flatMap((name) => {
     const values = pairs.flatMap(([own, value]) => (own.toLowerCase() === name.toLowerCase() ? [value] : []))
     const value = listFields.has(name) ? values.join(', ') : values[0]
-    // Any other value may hold something else than a version.
+    // A version field with any other value could hold something that must not be kept.
     const isKept = !name.startsWith('OData') || /^\d\.\d{1,2}$/.test(value ?? '')
     return values.length > 0 && value !== undefined && isKept ? [name, value] : []
   })
 }
 
-/** The kept fields of a request by their names in lower case. */
+/** Returns the kept fields of a request by lower-case name. */
 export function headersOf(request: Pick<WireMessage, 'fields'>): Readonly<Record<string, string>> {
   return Object.fromEntries(pairsOf(request).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** A write as the adapter would have taken it. Its host is that of no installation, and only what follows it is compared. */
+/** Rebuilds a write as the adapter would have received it. The host name is made up, because comparisons ignore it. */
 export function writeRequestOf({ kind, request, target }: WireWrite, partner: Partner): WriteRequest {
   const root = `http://recorded.invalid${target.slice(0, Math.max(0, target.search(/\/v2\//i)))}`
   const records = `${root}/V2/Attendance/AttendanceRecords`
@@ -93,13 +90,16 @@ const decoders = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** The encoding of the body of a message, in lower case; undefined: it has none. */
+/** Returns the content encoding of a message in lower case, or `undefined` if its body is not encoded. */
 export function encodingOf(message: Pick<WireMessage, 'fields'>): string | undefined {
   const encoding = fieldOf(message, 'content-encoding')?.trim().toLowerCase() ?? ''
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
-/** The body of a message without its encoding, decoded off the event loop; why it cannot be read, or has more than `maxBytes` without it. */
+/**
+ * Removes the content encoding of a body off the event loop. Returns `tooLarge` if the body is missing or expands to more than `maxBytes`,
+ * and `encoding` if it cannot be decoded.
+ */
 export async function decodeBody(
   message: WireMessage,
   maxBytes: number,

@@ -1,32 +1,32 @@
 import { contentKey } from './values.ts'
 
-/** The rows of one side with one key, almost always one; `at` is the place of the first, -1 where there is none. */
+/** The rows of one side that share a key, usually a single row. `at` is the index of the first row, or -1 if there is none. */
 interface KeyedRows {
   readonly at: number
   readonly rows: readonly unknown[]
 }
 
-/** One record of both sides, or of one side, with all its rows. */
+/** One record with all its rows on both sides, or on one side if the other lacks it. */
 export interface AlignedRecord {
   readonly v2: KeyedRows
   readonly v3: KeyedRows
 }
 
-/** How rows are found again on the other side. */
+/** The keys by which rows are found on the other side. */
 export interface Keys {
-  /** The key of a row: rows of one side with the same key are one record. Undefined: it has none. */
+  /** Returns the key of a row, or `undefined` if it has none. Rows of one side with the same key are one record. */
   readonly keyOf: (row: unknown) => string | undefined
-  /** Another key, for rows whose key the other side does not have; default: there is none. */
+  /** Returns a second key for rows whose first key is missing on the other side. The default is no second key. */
   readonly otherKeyOf?: (row: unknown) => string | undefined
-  /** Members in which two rows with the same other key differ at least. */
+  /** Members that may differ between two rows with the same second key. They are ignored when such rows are compared by content. */
   readonly keyMembers?: ReadonlySet<string>
 }
 
 const nothing: KeyedRows = { at: -1, rows: [] }
 
 /**
- * Sets rows of both sides side by side by their keys, wherever they stand. What a key does not find is looked up by the other key, rows
- * of equal content first. The result is the same for any order of the rows, but for the order of its records.
+ * Aligns the rows of both sides by key, whatever their order. Rows whose key the other side lacks are matched by their second key, rows of
+ * equal content first.
  */
 export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
@@ -68,13 +68,13 @@ function byPlace(one: AlignedRecord, other: AlignedRecord): number {
   return one.v2.at - other.v2.at
 }
 
-/** Pairs by the other key, then gives what is left as records of one side. */
+/** Pairs records by their second key. The records that remain unpaired belong to one side only. */
 function alignRest(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
   { otherKeyOf, keyMembers = new Set() }: Keys,
 ): readonly AlignedRecord[] {
-  // The least one where its rows disagree: not that of the row which happens to be the first.
+  // Rows of one record may have different second keys. The smallest key does not depend on the order of the rows.
   const groupsOf = (records: readonly KeyedRows[]): ReadonlyMap<string | undefined, readonly KeyedRows[]> =>
     Map.groupBy(records, ({ rows }) => rows.flatMap((row) => otherKeyOf?.(row) ?? []).sort()[0])
   const v3Groups = groupsOf(v3)
@@ -92,14 +92,14 @@ function alignRest(
   return records
 }
 
-/** The pairs of rows of one record that a service gives several times: equal rows belong together. */
+/** Pairs the rows of a record that a service returned several times. Rows of equal content are paired first. */
 export function pairRows({ v2, v3 }: AlignedRecord): readonly (readonly [v2: unknown, v3: unknown])[] {
   if (v2.rows.length === 1 && v3.rows.length === 1) return [[v2.rows[0], v3.rows[0]]]
   const each = ({ rows }: KeyedRows): readonly KeyedRows[] => rows.map((row, at) => ({ at, rows: [row] }))
   return pairEqualFirst(each(v2), each(v3), new Set()).map((pair) => [pair.v2.rows[0], pair.v3.rows[0]])
 }
 
-/** Pairs records of equal content, then what is left in the order of its content; as many pairs as the shorter list has records. */
+/** Pairs records of equal content, then the rest in the order of their content. Records of the longer list may remain unpaired. */
 function pairEqualFirst(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
@@ -126,7 +126,7 @@ function pairEqualFirst(
 interface SortedRows {
   readonly record: KeyedRows
   readonly content: string
-  /** Orders records of one content that differ in form. */
+  /** Orders records that have equal content in different forms. */
   readonly exact: string
 }
 
@@ -142,13 +142,13 @@ function byContent(one: SortedRows, other: SortedRows): number {
 }
 
 /**
- * The fewest records that explain another order: one row that moved is one record, not all behind it. They are those outside of a longest
- * sequence in which the places on V3 increase. O(n log n).
+ * Returns the smallest set of records whose moves explain the order of V3, so that one moved row counts once. These are the records outside
+ * of a longest sequence with increasing positions on V3. Runs in O(n log n).
  */
 export function movedRecords(records: readonly AlignedRecord[]): ReadonlySet<AlignedRecord> {
   const pairs = records.filter(({ v2, v3 }) => v2.at !== -1 && v3.at !== -1)
   const placeOf = (at: number | undefined): number => pairs[at ?? -1]?.v3.at ?? -1
-  // tails[n]: where the smallest end of an increasing sequence of n + 1 places stands.
+  // tails[n] is the index of the pair with the smallest last position among increasing sequences of length n + 1.
   const tails: number[] = []
   const previous: number[] = []
   for (const [at, { v3 }] of pairs.entries()) {

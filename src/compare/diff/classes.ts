@@ -1,12 +1,11 @@
 import { isGuid } from '../../odata/index.ts'
 import { isMembers, memberOf, type Members, momentOf, nanosBetween, ZERO_GUID } from './values.ts'
 
-/** How the texts of a member are classed. `text` never reads a guid or a time out of what a person wrote. */
+/** How the texts of a member are classified. With `text`, a text that a person wrote is never taken for a GUID or a time. */
 export type TextForm = 'any' | 'text'
 
 /**
- * The class of a value, which says what kind of value it is and never the value itself. All classes are words of fixed lists, so that
- * a service cannot make their number grow.
+ * Returns the class of a value without revealing the value. All classes come from fixed lists, so a service cannot make their number grow.
  */
 function classOf(value: unknown, form: TextForm = 'any'): string {
   if (value === undefined) return 'missing'
@@ -22,7 +21,6 @@ function textClass(text: string): string {
   return momentOf(text) === undefined ? lengthClass(text) : 'time'
 }
 
-/** Upper bounds of the classes of lengths and numbers, and their names. */
 const lengths = bounds([0, 9, 20, 50, 100, 255, 1_000])
 const numbers = bounds([0, 5, 15, 30, 60, 1_000])
 const counts = bounds([0, 1, 2, 9, 99])
@@ -49,15 +47,14 @@ function numberClass(value: number): string {
   return value < 0 ? 'number:negative' : `number:${nameIn(numbers, value)}`
 }
 
-/** How often a record or an element occurs: `count:2`, `count:3-9`. */
+/** Returns the class of a number of occurrences, such as `count:2` or `count:3-9`. */
 export function countClass(count: number): string {
   return `count:${nameIn(counts, count)}`
 }
 
-/** What both booleans of a mark say of its code. */
 type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
 
-/** The class of a mark's code by the record's own booleans; undefined where they are none. */
+/** Returns the class of the code of a mark from the booleans of the mark, or `undefined` if they are not booleans. */
 export function codeClassOf(mark: Members): CodeClass | undefined {
   const present = memberOf(mark, 'Present')
   const absent = memberOf(mark, 'Absent')
@@ -66,7 +63,7 @@ export function codeClassOf(mark: Members): CodeClass | undefined {
   return absent ? 'code:absent' : 'code:neither'
 }
 
-/** Classes of two different values of one member; that of V3 says how it relates to that of V2, where that can be said. */
+/** Returns the classes of two different values of one member. The class of V3 names its relation to V2 if one step explains it. */
 export function classesOf(
   v2: unknown,
   v3: unknown,
@@ -83,7 +80,7 @@ export function classesOf(
 const QUARTER_SECONDS = 900
 const DAY_SECONDS = 86_400
 
-/** Shifts that a wrong zone or day makes are named exactly; others by their size, so that a class never tells a time. */
+/** Names the shift between two times. Typical shifts by a wrong time zone or day are exact; others are ranges, which reveal no time. */
 function shiftClass(seconds: number): string {
   const sign = seconds < 0 ? '-' : '+'
   const size = Math.abs(seconds)
@@ -100,7 +97,7 @@ const shifts = [
   { under: 7 * DAY_SECONDS, name: '1-7d' },
 ]
 
-/** What a service did to a text, where one step explains it. */
+/** Returns the change that turned the text of V2 into that of V3, or `undefined` if no single step explains it. */
 function relationOf(v2: string, v3: string): string | undefined {
   if (v2.trim() === v3.trim()) return 'trimmed'
   if (v2.normalize('NFC') === v3.normalize('NFC')) return 'normalised'
@@ -110,7 +107,7 @@ function relationOf(v2: string, v3: string): string | undefined {
   return v2 !== '' && v3.startsWith(v2) ? 'longer' : undefined
 }
 
-/** The class of an element of a list: `element` for an object, else that of its value. */
+/** Returns the class of a list element: `element` for an object, else the class of the value. */
 export function elementClass(value: unknown): string {
   return isMembers(value) ? 'element' : classOf(value)
 }

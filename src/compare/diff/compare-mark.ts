@@ -4,27 +4,24 @@ import { compareMembers, compareValues, type ValueForm } from './compare-values.
 import { Findings, type OwnRules, plainly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
 
-/** What a record shows that advice wants to have seen. */
+/** A property of a record that must have been compared before the next rollout step is advised. */
 export type RecordTrait = 'late' | 'comment' | 'correction'
 
-/** Members of a flat mark (service.md 2.10 and 9) that are classed by what the booleans of their mark say: neither tells the code of a learner. */
+/** Members of a flat mark (service.md 2.10 and 9) classified by the booleans of the mark, so that the class does not reveal the code. */
 const codes: ReadonlySet<string> = new Set(['Present', 'Absent', 'SchoolAttendanceCode'])
-/** Texts of persons, in which a time or a guid means nothing. */
+/** Members with text that people wrote. Such text is never taken for a time or a GUID. */
 const texts: ReadonlySet<string> = new Set(['ChangeProcessName', 'Comment'])
 const textForm: ValueForm = { text: 'text' }
 const HISTORIES = 'AttendanceHistorys'
 
 export interface MarkOptions {
-  /** The partner's own rules; none by default. */
+  /** The rules of the partner. The default is none. */
   readonly rules?: OwnRules | undefined
-  /** Members that are not compared, such as `RecordedOn` of a reply; none by default. */
+  /** Members that are not compared, such as `RecordedOn` of a reply. The default is none. */
   readonly without?: ReadonlySet<string> | undefined
 }
 
-/**
- * Compares two flat marks that belong together, each as parsed JSON. A side that is not an object makes the record `unknown`. Never throws;
- * the result holds classes and no value.
- */
+/** Compares two flat marks, each as parsed JSON. The verdict is `unknown` if one side is not an object. Never throws. */
 export function compareMark(v2: unknown, v3: unknown, { rules, without }: MarkOptions = {}): Comparison {
   if (!isMembers(v2) || !isMembers(v3)) return plainly('unknown')
   const findings = new Findings(rules)
@@ -32,7 +29,6 @@ export function compareMark(v2: unknown, v3: unknown, { rules, without }: MarkOp
   return findings.result()
 }
 
-/** Adds what differs between two marks to the findings. */
 export function findMarkDifferences(
   v2: Members,
   v3: Members,
@@ -49,7 +45,7 @@ export function findMarkDifferences(
   })
 }
 
-/** The adapter leaves histories out by default: those of V2 that V3 does not show are equivalent. */
+/** Handles histories, which the adapter omits by default. Histories of V2 that V3 does not show are equivalent. */
 function isLeftOut(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)
@@ -61,8 +57,8 @@ const isEmpty = (histories: unknown): boolean =>
   histories === undefined || histories === null || (Array.isArray(histories) && histories.length === 0)
 
 /**
- * Describes a record by V2's row, or by V3's where V2 has none, as reports group it and evidence counts it; `day` is that of the session, in UTC. Ids
- * and code are of the record: hash them before keeping, never log them.
+ * Describes a record by V2's row, or by V3's if V2 lacks it. `day` is the day of the session in UTC. The ids and the code identify the
+ * record: hash them before storing them, and never log them.
  */
 export function describeMark({ v2, v3 }: { readonly v2: unknown; readonly v3: unknown }) {
   const mark = isMembers(v2) ? v2 : isMembers(v3) ? v3 : {}
@@ -80,7 +76,7 @@ function dayOf(start: unknown): string | undefined {
   const moment = typeof start === 'string' ? momentOf(start) : undefined
   if (moment === undefined) return undefined
   const text = new Date(moment.seconds * 1_000).toISOString()
-  // A year of more than four digits is not a day of a school.
+  // A year with more than four digits is not a real school day.
   return text.length === 24 ? text.slice(0, 10) : undefined
 }
 

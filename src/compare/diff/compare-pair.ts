@@ -8,34 +8,33 @@ import { createOwnRules, Findings, type OwnRules, plainly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members } from './values.ts'
 
 /**
- * What the order of rows means. `unasked`: no order was asked for, so another one is equivalent (rule `order-unasked`). `asked`: another
- * one is a difference. `free`: the rows were collected in no order of their own, so positions say nothing.
+ * The meaning of the order of rows. `unasked`: the query had no order, so another order is equivalent (rule `order-unasked`). `asked`:
+ * another order is a difference. `free`: the order of the rows is arbitrary, so positions are not compared.
  */
 type RowOrder = 'unasked' | 'asked' | 'free'
 
-/** What both sides answered to one question. */
 export interface Pair extends MarkOptions {
-  /** `marks`: flat marks, V3's as the adapter answers with them. `registrations`: documents, as either service gives them. */
+  /** `marks` are flat marks, those of V3 as the adapter returns them. `registrations` are documents as either service returns them. */
   readonly kind: 'marks' | 'registrations'
-  /** Rows, at most `MAX_PAIR_ROWS` of either side. */
+  /** The rows of each side, at most `MAX_PAIR_ROWS`. */
   readonly v2: readonly unknown[]
   readonly v3: readonly unknown[]
-  /** `unasked` by default. */
+  /** The default is `unasked`. */
   readonly order?: RowOrder
 }
 
-/** One record and what was found. It holds rows of the services: read it and let it go, never keep or log it. */
+/** One record with its comparison. It holds rows of the services, so it must not be stored or logged. */
 export interface RecordDiff {
   readonly comparison: Comparison
-  /** The row of each side, the first one where it has several; undefined: that side has none. */
+  /** The row of each side, the first if a side has several, or `undefined` if a side has none. */
   readonly v2: unknown
   readonly v3: unknown
 }
 
-/** Rows of one side in one call: a caller with more cuts them into windows in which both sides have the same keys. */
+/** The maximum number of rows of one side in one call. Callers with more rows compare several windows of days. */
 export const MAX_PAIR_ROWS = 50_000
 
-/** Path of what concerns a record as a whole: how often it occurs, its position. No member has this name. */
+/** The path of differences that concern a record as a whole: its count and its position. No member has this name. */
 const ROW_PATH = '(row)'
 
 const idIn = (row: unknown, name: string): string | undefined =>
@@ -43,11 +42,11 @@ const idIn = (row: unknown, name: string): string | undefined =>
 
 const pairKeyOf = (mark: unknown): string | undefined => {
   const [learner, event] = [idIn(mark, 'Learner'), idIn(mark, 'AttendableEvent')]
-  // Ids have 64 characters at most, so that this is the id of no mark by its length or its line end.
+  // The line end, and the length of two GUIDs, keep this key apart from the id of any mark.
   return learner === undefined || event === undefined ? undefined : `${learner}\n${event}`
 }
 
-/** service.md 2.10: a mark has an id; before it has one, learner and session name it. */
+/** The keys of marks and registrations (service.md 2.10). A mark has an id; before it has one, learner and session identify it. */
 const keys: Readonly<Record<Pair['kind'], Keys>> = {
   marks: {
     keyOf: (mark) => idIn(mark, 'ExternalID') ?? pairKeyOf(mark),
@@ -58,10 +57,10 @@ const keys: Readonly<Record<Pair['kind'], Keys>> = {
 }
 
 /**
- * Compares what both sides answered: one result for each record, so that the six verdicts add up to the records. A record is what its id names,
- * a mark without one what (Learner, AttendableEvent) names; the same key several times on a side is one record with a `count`. Marks whose id the
- * other side lacks are paired by (Learner, AttendableEvent), which makes `ExternalID` differ. What no key names is `unknown`. In the order of V2.
- * Error: `ADP_LIMIT` above `MAX_PAIR_ROWS` rows.
+ * Compares the answers of both sides and returns one result per record, in the order of V2, so that the six verdicts add up to the records.
+ * An id identifies a record; learner and event identify a mark without an id. If a key occurs several times on a side, its rows form one
+ * record with a `count`. A mark whose id the other side lacks is paired by learner and event, which makes `ExternalID` differ. A row
+ * without a key is `unknown`. Throws `ADP_LIMIT` above `MAX_PAIR_ROWS` rows.
  */
 export function comparePair(pair: Pair): readonly RecordDiff[] {
   const { kind, v2, v3, order } = pair
@@ -101,7 +100,7 @@ function findDifferences(v2: Members, v3: Members, { kind, without }: Pair, find
   else compareMembers('', v2, v3, findings, (name) => without?.has(name) === true)
 }
 
-/** V3's expand list asks for a list more than V2's (service.md 1.1), so that V2 never has it: that is the contract, not the data. */
+/** V3 expands a list that the expand list of V2 does not name (service.md 1.1), so its absence from V2 is not a difference. */
 const contract = createOwnRules(
   [
     {
@@ -116,15 +115,15 @@ const contract = createOwnRules(
   '',
 )
 
-/** What the two expand lists differ in, then the partner's own rules. */
+/** Combines the difference of the two expand lists with the rules of the partner. */
 const registrationRules = (own: OwnRules | undefined): OwnRules => ({
   all: own?.all ?? [],
   find: (difference) => contract.find(difference) ?? own?.find(difference),
 })
 
 /**
- * A comparison without what V2 differs from itself in: `noise` is the comparison of the same record as V2 gave it twice. A field that
- * V2 does not repeat, or a record, says nothing of V3: the record is compared by its other fields.
+ * Removes noise from a comparison: fields in which V2 differs from itself. `noise` compares two reads of the same record from V2. A field
+ * that V2 does not repeat proves nothing about V3, so the other fields decide the verdict.
  */
 export function withoutNoise(comparison: Comparison, noise: Comparison): Comparison {
   if (comparison.verdict !== 'differs' || noise.differences.length === 0) return comparison

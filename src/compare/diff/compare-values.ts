@@ -17,16 +17,15 @@ import {
   momentOf,
 } from './values.ts'
 
-/** How the values of a member are compared and classed. */
 export interface ValueForm {
   readonly text: TextForm
-  /** Classes of two different scalars, in place of their own. */
+  /** The classes to report for two different scalars instead of their own classes. */
   readonly classes?: readonly [v2: string | undefined, v3: string | undefined]
 }
 
 const anyForm: ValueForm = { text: 'any' }
 
-/** Compares two values of one member and says what it finds, by the built-in rules. */
+/** Compares two values of one member by the built-in rules and adds the differences to the findings. */
 export function compareValues(
   path: string,
   v2: unknown,
@@ -48,7 +47,7 @@ export function compareValues(
   else compareScalars(path, v2, v3, findings, form)
 }
 
-/** How the two are unlike each other before their values count; undefined: one is null and the other missing. */
+/** Returns the kind of difference before the values are compared, or `undefined` if one side is null and the other is missing. */
 function kindOf(v2: unknown, v3: unknown): DifferenceKind | undefined {
   if (v2 === undefined) return v3 === null ? undefined : 'extra'
   if (v3 === undefined) return v2 === null ? undefined : 'missing'
@@ -67,7 +66,7 @@ function compareScalars(path: string, v2: unknown, v3: unknown, findings: Findin
   findings.differ(path, 'value', [form.classes?.[0] ?? v2Class, form.classes?.[1] ?? v3Class])
 }
 
-/** The built-in rule by which two different texts mean the same. */
+/** Returns the built-in rule by which two different texts have the same meaning, or `undefined` if there is none. */
 function ruleOf(v2: string, v3: string): string | undefined {
   if (isSameGuid(v2, v3)) return 'guid-case'
   const from = momentOf(v2)
@@ -75,9 +74,7 @@ function ruleOf(v2: string, v3: string): string | undefined {
   return from !== undefined && to !== undefined && isSameMoment(from, to) ? 'instant-form' : undefined
 }
 
-/**
- * Compares the members of two objects. `compareOwn` handles members with rules of their own; false: the member is compared as any other.
- */
+/** Compares the members of two objects. If `compareOwn` returns false, the member has no special rule and is compared like any other. */
 export function compareMembers(
   path: string,
   v2: Members,
@@ -94,7 +91,7 @@ export function compareMembers(
   }
 }
 
-/** The part of a path for a member that is not of the service's model: its name may hold personal data. */
+/** Replaces a member name that the model of the service does not define, since such a name may hold personal data. */
 const OTHER_NAME = '(other)'
 
 const names: ReadonlySet<string> = new Set([
@@ -108,10 +105,10 @@ const names: ReadonlySet<string> = new Set([
   ),
 ])
 
-/** True for the name of a member of the service's model; any other may hold personal data. */
+/** Returns true if the model of the service defines a member of this name. Any other name may hold personal data. */
 export const isServiceMember = (name: string): boolean => names.has(name)
 
-/** Members below one that is not of the model add nothing to its path. */
+/** Appends a member to a path. Members below a name that the model does not define add nothing to the path. */
 function pathTo(path: string, name: string): string {
   const shown = isServiceMember(name) ? name : OTHER_NAME
   if (path === '') return shown
@@ -119,8 +116,9 @@ function pathTo(path: string, name: string): string {
 }
 
 /**
- * Compares two lists, elements with one ExternalID side by side, those without one by their content. What one side lacks is `missing` or `extra`;
- * an element that occurs another number of times is a `count`. Another order is equivalent, since `$orderby` orders no list inside a record.
+ * Compares two lists. Elements are aligned by `ExternalID`, or by content if they have none. An element that one side lacks is `missing` or
+ * `extra`, and one that occurs more often on one side is a `count`. Another order is equivalent, since `$orderby` does not order lists
+ * inside a record.
  */
 function compareLists(
   path: string,
@@ -141,7 +139,7 @@ function compareLists(
   if (movedRecords(records).size > 0) findings.agree('order-unasked', path)
   const v2Only = records.flatMap((one) => (one.v3.at === -1 ? one.v2.rows : []))
   const v3Only = records.flatMap((one) => (one.v2.at === -1 ? one.v3.rows : []))
-  // One element without an id on either side is one that changed.
+  // If one element without an id remains on each side, it is the same element with other content.
   if (v2Only.length === 1 && v3Only.length === 1 && ![...v2Only, ...v3Only].some(elementIdOf)) {
     compare(v2Only[0], v3Only[0])
     return

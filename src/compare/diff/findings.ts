@@ -1,14 +1,14 @@
 import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
 
-/** A verdict without a field. */
+/** Returns a comparison that has a verdict and no fields. */
 export function plainly(verdict: Comparison['verdict']): Comparison {
   return { verdict, differences: [], equivalences: [] }
 }
 
-/** Different findings of one record; a service that sends more of them sends something else than records. */
+/** The maximum number of distinct findings per record. A reply that exceeds it does not contain attendance records. */
 const MAX_FINDINGS = 200
 
-/** What the comparison of one record has found so far; the same finding twice counts once. */
+/** Collects the findings about one record. The same finding counts once. */
 export class Findings {
   private readonly differences = new Map<string, FieldDifference>()
   private readonly equivalences = new Map<string, FieldEquivalence>()
@@ -16,7 +16,6 @@ export class Findings {
   private isUnknown = false
   private readonly rules: OwnRules | undefined
 
-  /** `rules`: the partner's own. */
   constructor(rules?: OwnRules) {
     this.rules = rules
   }
@@ -32,17 +31,16 @@ export class Findings {
     this.keep(found)
   }
 
-  /** Both mean the same by a rule. */
+  /** Records that the two forms of a field have the same meaning by a rule. */
   agree(rule: string, path: string): void {
     if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
   }
 
-  /** The record cannot be compared. */
   giveUp(): void {
     this.isUnknown = true
   }
 
-  /** Adds what another comparison of the record has found. */
+  /** Adds the findings of another comparison of the same record. */
   add({ verdict, differences, equivalences, expiredRules = [] }: Comparison): void {
     if (verdict === 'unknown') this.giveUp()
     for (const found of differences) this.keep(found)
@@ -67,36 +65,36 @@ export class Findings {
   }
 }
 
-/** The classes of a difference to which a rule applies, at least one; one `*` stands for any text: `length:*`, `* trimmed`. */
+/** The classes of a difference to which a rule applies, at least one. A `*` stands for any text, as in `length:*` or `* trimmed`. */
 export interface RuleCondition {
   readonly v2Class?: string | undefined
   readonly v3Class?: string | undefined
 }
 
-/** A rule of a partner's own: which differences of a field are accepted, by whom, why and until when. */
+/** A rule of a partner: which differences of a field are accepted, by whom, why, and until when. */
 interface PartnerRule {
   readonly name: string
   readonly reason: string
   readonly owner: string
-  /** `YYYY-MM-DD`, the last day on which it counts (UTC). */
+  /** The last day (UTC) on which the rule applies, as `YYYY-MM-DD`. */
   readonly expires: string
-  /** As in `FieldDifference`. */
+  /** The path of the field, as in `FieldDifference`. */
   readonly path: string
   readonly when: RuleCondition
 }
 
-/** A rule, and whether it had expired when the rules were made. */
+/** A rule, and whether it had expired when the rules were loaded. */
 export interface DatedRule extends PartnerRule {
   readonly expired: boolean
 }
 
 export interface OwnRules {
   readonly all: readonly DatedRule[]
-  /** The first rule that applies, before one that has expired; undefined: none. */
+  /** Returns the first rule that applies, active rules before expired ones, or `undefined` if there is none. */
   find(difference: FieldDifference): DatedRule | undefined
 }
 
-/** Prepares the rules of a partner for a run. `today` is `YYYY-MM-DD`: a rule that expired before it is found, and marked. */
+/** Prepares the rules of a partner for a run. Rules that expired before `today` (`YYYY-MM-DD`) are kept and marked as expired. */
 export function createOwnRules(rules: readonly PartnerRule[], today: string): OwnRules {
   const all = rules.map((rule) => ({ ...rule, expired: rule.expires < today }))
   const byPath = Map.groupBy(

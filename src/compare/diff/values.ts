@@ -1,34 +1,32 @@
 import { isGuid, parseInstant } from '../../odata/index.ts'
 
-/** A JSON object. */
 export type Members = Readonly<Record<string, unknown>>
 
 export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An own member; undefined where there is none, whatever `Object.prototype` has under that name. */
+/** Returns an own member, or `undefined` if there is none. Members of `Object.prototype` are never returned. */
 export function memberOf(members: Members, name: string): unknown {
   return Object.hasOwn(members, name) ? members[name] : undefined
 }
 
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** A longer text is not an id; it would only cost memory as a key. */
+/** The maximum length of an id. A longer text is not an id and would waste memory as a key. */
 const MAX_ID_LENGTH = 64
 
-/** An id in the form in which ids are compared; undefined for what names nothing: another type, an empty or a zero guid. */
+/** Returns an id in lower case, or `undefined` if the value is not a string, is empty or too long, or is the zero GUID. */
 export function idOf(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length === 0 || value.length > MAX_ID_LENGTH || value === ZERO_GUID)
     return undefined
   return value.toLowerCase()
 }
 
-/** A point in time, exactly, and the unit that its text counts in. */
+/** An exact point in time, with the unit of the last digit of its text. */
 export interface Moment {
-  /** Since 1970. */
+  /** Seconds since 1970. */
   readonly seconds: number
-  /** 0 to 999,999,999. */
   readonly nanos: number
   readonly unitNanos: number
 }
@@ -36,9 +34,9 @@ export interface Moment {
 const SECOND_NANOS = 1_000_000_000
 const fraction = /\.(\d+)/
 
-/** The point in time that a text denotes; undefined where it has no date, time and offset. */
+/** Parses the point in time that a text denotes, or returns `undefined` if date, time or offset is missing. */
 export function momentOf(text: string): Moment | undefined {
-  // Most texts are no times: this is cheaper than parsing them.
+  // Most texts are not times, and this check is cheaper than parsing them.
   if (text.length < 17 || text.length > 40 || text.charCodeAt(4) !== 0x2d) return undefined
   const ms = parseInstant(text)?.ms
   if (ms === undefined || Number.isNaN(ms)) return undefined
@@ -50,12 +48,12 @@ export function momentOf(text: string): Moment | undefined {
   }
 }
 
-/** From the first to the second, in nanoseconds; exact up to a quarter of a year. */
+/** Returns the nanoseconds from `one` to `other`. The result is exact up to a quarter of a year. */
 export function nanosBetween(one: Moment, other: Moment): number {
   return (other.seconds - one.seconds) * SECOND_NANOS + other.nanos - one.nanos
 }
 
-/** True when both denote one point in time: with other offsets, or with digits of one cut off or rounded away in the other. */
+/** Returns true if both texts denote one point in time. Offsets may differ, and last digits may be cut off or rounded. */
 export function isSameMoment(one: Moment, other: Moment): boolean {
   const [fine, coarse] = one.unitNanos <= other.unitNanos ? [one, other] : [other, one]
   const rest = nanosBetween(coarse, fine)
@@ -65,29 +63,28 @@ export function isSameMoment(one: Moment, other: Moment): boolean {
 const isRounded = (rest: number, fine: Moment, coarse: Moment): boolean =>
   fine.unitNanos < coarse.unitNanos && Math.abs(rest) <= coarse.unitNanos / 2
 
-/** True for two guids that differ in the case of their digits at most. */
 export function isSameGuid(one: string, other: string): boolean {
   return isGuid(one) && isGuid(other) && one.toLowerCase() === other.toLowerCase()
 }
 
-/** True for OData's control information (`@odata.context`, `Enrolments@odata.count`), which is no content of a record. */
+/** Returns true for OData control information (`@odata.context`, `Enrolments@odata.count`), which is not content of a record. */
 export function isControlName(name: string): boolean {
   return name.includes('@')
 }
 
-/** Deeper documents are no records of the service; without a bound, one could exhaust the stack. */
+/** The maximum depth of a document. Records of the service are never deeper, and a deeper document could exhaust the stack. */
 export const MAX_DEPTH = 16
 
 interface KeyOptions {
-  /** Members of the outermost object that do not count. */
+  /** Members of the outermost object that are ignored. */
   readonly without?: ReadonlySet<string>
-  /** True: texts and nulls as they are, so that equal keys are equal values. */
+  /** True if texts and nulls count as they are, so that equal keys mean equal values. */
   readonly exact?: boolean
 }
 
 /**
- * A text that is equal for values of the same content: whatever the order of members, the case of guids, the form of times, and whether
- * members are null or missing. It holds values: never kept.
+ * Returns a text that is equal for values of the same content. It ignores the order of members, the case of GUIDs, the form of times, and
+ * whether a member is null or missing. The text contains values, so it must not be stored.
  */
 export function contentKey(value: unknown, { without, exact = false }: KeyOptions = {}, depth = 0): string {
   if (depth > MAX_DEPTH) return '…'
