@@ -1,8 +1,8 @@
-/** The part of jstat that is used here; the package has no types of its own. */
+/** Declares the part of jstat that this project uses, since the package ships no types. */
 declare module 'jstat' {
   const jstat: {
     readonly beta: {
-      /** The quantile `p` of the beta distribution. */
+      /** Returns the quantile `p` of the beta distribution. */
       readonly inv: (p: number, alpha: number, beta: number) => number
     }
   }

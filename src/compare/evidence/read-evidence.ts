@@ -9,7 +9,7 @@ import { roundCount } from '../report/format.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Counted, delayBounds, toDocument } from '../tally.ts'
 
-/** The figures of a step by what is kept at the present stage and share; undefined: nothing is. */
+/** Computes the figures for a step from the evidence of the current stage and share. Without evidence all counts are 0. */
 export function toFigures(
   kept: KeptEvidence | undefined,
   check: NeededCheck,
@@ -17,10 +17,10 @@ export function toFigures(
 ): ComparisonFigures {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
-  // A school has the cap in each period, so it has it in their sum.
+  // A school that reaches the cap in every period also reaches it in their sum.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
-  // The differences of a school are not capped: they may be those of all.
-  // One that names no learner and day counts as one of its own: it must not be lost.
+  // The differences of one school are not capped, since they may affect all schools. A difference outside of all pairs counts on its own,
+  // so that it is not lost.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),
@@ -49,7 +49,7 @@ export function toFigures(
   }
 }
 
-/** The share of the sample of one check that was compared: of its requests, and of the records of those. Others, such as reads, cost a client nothing. */
+/** Returns the compared fraction of one check, by requests and records. Clients could raise the share of other checks with cheap reads. */
 function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]
   for (const { fields, count } of countsOf(counts, 'exchange')) {
@@ -68,7 +68,7 @@ function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 's
   }
 }
 
-/** Codes in the second field that were compared or seen, in one check or in any. */
+/** Lists the codes in the second field that were compared or seen, in one check or in any. */
 function valuesOf(
   counts: Counts,
   group: 'code' | 'error',
@@ -84,15 +84,15 @@ function valuesOf(
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0)
 
 /**
- * The upper confidence bound of a share after `differing` of `trials` (Clopper and Pearson 1934, one-sided): the true share is above it with
- * a probability of at most 1 - `confidence`, for any true share. 1 without a trial.
+ * Returns the one-sided upper confidence bound of a proportion after `differing` of `trials` (Clopper and Pearson 1934). The true
+ * proportion exceeds the bound with a probability of at most 1 - `confidence`. The bound is 1 if no trial agreed.
  */
 export function upperBound(differing: number, trials: number, confidence: number): number {
   if (differing >= trials) return 1
   return jstat.beta.inv(confidence, differing + 1, trials - differing)
 }
 
-/** The smallest number of trials with `differing` whose bound is under `limit`. */
+/** Returns the smallest number of trials for which the bound of `differing` is below `limit`. */
 export function neededTrials(differing: number, limit: number, confidence: number): number {
   let high = Math.max(1, 2 * differing)
   while (upperBound(differing, high, confidence) >= limit) high *= 2
@@ -106,8 +106,8 @@ export function neededTrials(differing: number, limit: number, confidence: numbe
 }
 
 /**
- * How many pairs count when no school may make up more than `share` of those that count: the largest N with N = the sum over schools of
- * min(pairs, share × N). With fewer than 1 / `share` schools it is 0.
+ * Returns the number of pairs that count if no school may contribute more than `share` of it: the largest N that equals the sum over
+ * schools of min(pairs, share × N). With fewer than 1 / `share` schools the result is 0.
  */
 export function cappedSum(pairs: readonly number[], share: number): number {
   const sorted = pairs.filter((count) => count > 0).sort((one, other) => other - one)
@@ -116,7 +116,7 @@ export function cappedSum(pairs: readonly number[], share: number): number {
   for (const [capped, largest] of sorted.entries()) {
     const free = 1 - share * capped
     if (free <= 0) return 0
-    // With this many schools at their cap the others make up the rest.
+    // With this many schools at their cap, the other schools contribute the rest.
     const total = rest / free
     if (largest <= share * total + EPSILON) return Math.floor(total + EPSILON)
     rest -= largest
@@ -124,10 +124,10 @@ export function cappedSum(pairs: readonly number[], share: number): number {
   return 0
 }
 
-/** Counts are whole, shares are not. */
+/** The tolerance for rounding errors when shares are compared with whole counts. */
 const EPSILON = 1e-6
 
-/** What live comparison has found of each partner at its latest stage and share, as documents of runs. */
+/** Returns the findings of live comparison as run documents, one per partner, at its latest stage and share. */
 export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDocument[] {
   const compared = counted.filter(({ counts }) => countsOf(counts, 'exchange').length > 0)
   const newestFirst = compared.toSorted((one, other) => other.lastMs - one.lastMs)
@@ -136,15 +136,15 @@ export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDoc
   )
 }
 
-/** What live comparison found on one day (UTC), at whatever stages and shares. Counts are multiples of 5, as in reports. */
+/** The findings of one day (UTC) at all stages and shares. Counts are multiples of 5, as in reports. */
 export interface TrendDay {
   readonly day: string
-  /** Records of which both sides were known. */
+  /** The records for which both sides were known. */
   readonly compared: number
   readonly differing: number
 }
 
-/** The days of a partner on which anything was compared, oldest first. */
+/** Returns the days on which records of a partner were compared, oldest first. */
 export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[] {
   const days = new Map<string, { compared: number; differing: number }>()
   for (const {
@@ -166,11 +166,11 @@ export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[
     }))
 }
 
-/** The name of the document of what was compared at a stage and share. */
+/** Names the run document of a stage and share. */
 export const liveRunOf = ({ partner, stage, revision }: CountedEvidence['scope']): string =>
   `live-${partner}-${stage}-${revision}`
 
-/** Groups of evidence that a run counts in the same way, and what it calls them. */
+/** The groups of evidence that a run counts in the same way, with the names of their sections. */
 const sections = [
   ['difference', 'difference'],
   ['rule', 'equivalence'],
@@ -180,8 +180,8 @@ const sections = [
 ] as const
 
 /**
- * Evidence as the document of a run of the kind `live`. `skipped` counts requests, whose records are not known: those that were sampled and
- * not compared. Repeated requests count once. A rule of the partner's own shows among the equivalences, by its name.
+ * Converts evidence to a run document of kind `live`. `skipped` counts sampled requests that were not compared, since their records are
+ * unknown. Resent requests count once.
  */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner } = scope

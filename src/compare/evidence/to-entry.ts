@@ -4,10 +4,10 @@ import type { EvidenceEntry, HashedPair } from '../../rollout/evidence/evidence-
 import type { ComparedExchange, ComparedRecord } from '../live/exchange.ts'
 import { delayBounds } from '../tally.ts'
 
-/** A code is a code only in the form that the service uses; anything else may be a text of a client. */
+/** The form of the service's error codes. Anything else could be text that a client wrote. */
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
 
-/** What a compared exchange adds to the evidence: counts and hashes, and nothing that was in it. */
+/** Converts a compared exchange to evidence: counts and keyed hashes, and no value of a record. */
 export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceEntry {
   const { kind, check, records, fingerprint } = exchange
   const counts = new Map<string, number>()
@@ -58,7 +58,7 @@ function countRecord(
   else if (!key.covers(day)) add('uncounted', 'otherPeriod', ...counted)
 }
 
-/** Learners and days that were judged, each once. */
+/** Returns the judged learners and days, each once. */
 function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): readonly HashedPair[] {
   const school = key.hash('school', unit)
   const pairs = new Map<string, boolean>()
@@ -77,14 +77,13 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
   }))
 }
 
-/** True where both sides were known. */
+/** Returns true if both sides of the record were known. */
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
 
-/** True where the outcome of the record was compared: of a batch whose ids differ only the form of the reply is. */
+/** Returns true if the outcome of the record was compared. If the ids of a batch do not match, only the form of its reply is compared. */
 const isShown = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
   isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 
-/** True where V3 is not what V2 is. */
 const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
   verdict === 'differs' || verdict === 'onlyV2' || verdict === 'onlyV3'
 

@@ -4,10 +4,10 @@ import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
-/** Names of counts, and in how many exchanges each was seen. */
+/** Names of observations, with the number of exchanges that showed each of them. */
 export type Learned = ReadonlyMap<string, number>
 
-/** What all instances have learned of a partner, at any stage. */
+/** Adds up what all instances learned about a partner at all stages. */
 export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   const learned = new Map<string, number>()
   for (const { counts } of kept)
@@ -18,7 +18,7 @@ export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   return learned
 }
 
-/** Counts what recorded replies of V2 show. Errors: those of `listRecordings` and `readRecording`. */
+/** Counts what recorded replies of V2 show. Throws the errors of `listRecordings` and `readRecording`. */
 export async function learnRecordings(folder: string, key: Uint8Array): Promise<Learned> {
   const learned = new Map<string, number>()
   for (const one of await listRecordings(folder)) {
@@ -31,11 +31,11 @@ export async function learnRecordings(folder: string, key: Uint8Array): Promise<
   return learned
 }
 
-/** Exchanges of a partner that are all observed; of later ones every hundredth, since they rarely show anything new. */
+/** All exchanges of a partner are observed up to this number, then every hundredth: later ones rarely show anything new. */
 const ALL_UP_TO = 100
 const LATER_EVERY = 100
 
-/** Creates what observes the live exchanges of each partner: what one shows, as names of counts; empty where it is not looked at. */
+/** Creates the observer of live exchanges, which returns what an exchange shows, or an empty list if it is not sampled. */
 export function createLearning(limits: () => BatchLimits) {
   const offered = new Map<string, number>()
   return (partner: string, exchange: LearnedExchange): readonly string[] => {

@@ -5,16 +5,15 @@ import { isMembers } from '../diff/values.ts'
 import { readBody } from '../live/marks.ts'
 import { encodingOf, fieldOf, headersOf, type WireExchange } from '../wire-exchange.ts'
 
-/** A request of a V2 client and V2's reply to it. */
 export type LearnedExchange = Pick<WireExchange, 'kind' | 'request' | 'reply'>
 
-/** Larger replies say nothing that smaller ones do not. */
+/** The largest reply that is observed. Larger replies show nothing that smaller ones do not. */
 const MAX_REPLY_BYTES = 1_048_576
-/** Records of one reply that are read as JSON. */
+/** The maximum number of records per reply that are read as JSON. */
 const MAX_RECORDS = 50
 const MAX_DEPTH = 8
 
-/** What the members with a Type are in V3. */
+/** The configuration key for the Type string of each of these members. */
 const typeKeys: Readonly<Record<string, string>> = {
   Event: 'eventType',
   AttendableEvent: 'eventType',
@@ -23,13 +22,14 @@ const typeKeys: Readonly<Record<string, string>> = {
 }
 
 /**
- * What a reply of V2 shows of the partner's interface, as names of counts: `layout/nested/plain`, `part/msgtype`, `envelope/data`,
- * `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. None holds an id or a value of a record. Never throws for what it is sent.
+ * Returns what a reply of V2 shows about the partner's interface, as names of counts: `layout/nested/plain`, `part/msgtype`,
+ * `envelope/data`, `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. No name contains an id or a value of a record. Malformed
+ * messages never throw.
  */
 export function observeExchange(exchange: LearnedExchange, limits: BatchLimits): readonly string[] {
   const { kind, reply } = exchange
   const seen = new Set<string>([`exchange/${kind === 'batch' || kind === 'record' ? kind : 'read'}`])
-  // What was compressed is not looked into: most replies are not.
+  // Most replies are not compressed, so compressed ones are not worth decoding.
   if (reply.body === undefined || encodingOf(reply) !== undefined || reply.body.length > MAX_REPLY_BYTES)
     return [...seen]
   try {
@@ -50,9 +50,9 @@ function observeBatch(
 ): void {
   const parts = decodeBatchReply(body, fieldOf(reply, 'content-type')).parts
   if (!idsAgree(request, limits)) seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
-  // The empty reply is of one form, whatever the layout is.
+  // The empty reply has the same form in both layouts.
   if (parts.length === 0) return
-  // No line of a JSON text can begin so: its strings have no line ends.
+  // No line of a JSON text can start like a header, since JSON strings contain no line ends.
   const heads = body.toString('latin1')
   const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
   seen.add(`layout/${layout}/${isGenericClient(headersOf(request)) ? 'generic' : 'plain'}`)
@@ -85,7 +85,7 @@ function observeBody(status: number, text: string, seen: Set<string>): void {
   observeTypes(value, seen, 0)
 }
 
-/** The array form of V2 (service.md 7). */
+/** Observes the error array of V2 (service.md 7). */
 function observeErrors(status: number, value: unknown, seen: Set<string>): void {
   if (!Array.isArray(value)) return
   for (const entry of value.slice(0, MAX_RECORDS)) {
@@ -93,7 +93,7 @@ function observeErrors(status: number, value: unknown, seen: Set<string>): void 
     const { ErrorCode, Message } = entry
     if (typeof ErrorCode !== 'string' || typeof Message !== 'string') continue
     const code = safeCode(ErrorCode)
-    // The message of a code that is none of the service's says nothing.
+    // A message is of no use without one of the service's codes.
     const message = code === WITHHELD ? WITHHELD : safeMessage(Message)
     seen.add(`error/${Math.min(599, status)}/${code}/${message}`)
   }
@@ -116,10 +116,10 @@ function observeTypes(value: unknown, seen: Set<string>, depth: number): void {
 }
 
 const MAX_MESSAGE = 200
-/** What stands for a text that may hold something of a record. */
+/** Replaces a text that may contain a value of a record. */
 export const WITHHELD = '(withheld)'
 
-/** Words of the service's own error texts: they name nothing of a learner. */
+/** The words of the service's own error texts. None of them identifies a learner. */
 const serviceWords: ReadonlySet<string> = new Set(
   `ok created accepted no bad unauthorized forbidden not found method allowed conflict gone too many requests internal server error unavailable
   gateway timeout service the does do exist is a an of be by may must was with to this record code event lookup learner identifier attendee session
@@ -130,7 +130,7 @@ const serviceWords: ReadonlySet<string> = new Set(
 const errorMembers: ReadonlySet<string> = new Set(['ErrorCode', 'ResourceIdentifier', 'SequenceID'])
 
 const plainText = /^[A-Za-z][A-Za-z ,.'-]*$/
-/** The words of the types that service.md and its vendor name (service-facts 5). */
+/** The words in the Type strings that service.md and the vendor document (service-facts 5). */
 const typeWords: ReadonlySet<string> = new Set(
   'Learner Identifier Attendance Session Statutory Attendable Event Lookup Code School Pupil Student'.split(
     ' ',
@@ -138,8 +138,8 @@ const typeWords: ReadonlySet<string> = new Set(
 )
 
 /**
- * The message of an error if it is a text of the service alone: words of its vocabulary, no digits, no quoted values. In a sentence only
- * the names of members are written with a capital, since any other such word may be a name.
+ * Returns an error message if it consists only of the service's vocabulary, without digits or quoted values. Within a sentence, only names
+ * of members may be capitalised, since any other capitalised word may be a person's name.
  */
 function safeMessage(message: string): string {
   if (message.length > MAX_MESSAGE || !plainText.test(message)) return WITHHELD
@@ -158,12 +158,12 @@ function isServiceWord(word: string, isFirst: boolean): boolean {
   return isLower && serviceWords.has(word.toLowerCase())
 }
 
-/** The code of an error if it has the form of one. */
+/** Returns an error code if it has the form of one. */
 function safeCode(code: string): string {
   return /^[A-Z]{2,12}(?:_[A-Z]{1,12}){0,3}(?:_\d{1,3})?$/.test(code) ? code : WITHHELD
 }
 
-/** True for a Type string that is made of the words of the service's types. */
+/** Returns true for a Type string that consists of the words of the service's types. */
 function isTypeName(text: string): boolean {
   if (text.length > 100 || !/^[A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)+$/.test(text)) return false
   return (text.match(/[A-Z][a-z]*/g) ?? []).every((word) => typeWords.has(word))

@@ -14,44 +14,43 @@ export interface LearnableSettings {
   readonly v3: { readonly eventType: string; readonly codeType: string }
 }
 
-/** What was seen, and in how many exchanges. */
+/** An observation, and the number of exchanges that showed it. */
 interface Observation {
   readonly seen: string
   readonly count: number
 }
 
-/** What the evidence says of one key of the configuration. */
+/** What the evidence shows about one configuration key. */
 interface Proposal {
-  /** `quirks.dataEnvelope` */
+  /** The key, such as `quirks.dataEnvelope`. */
   readonly path: string
   readonly current: string | boolean
-  /** `change`: the evidence is for `proposed`. `keep`: for the current value. `contradictory`, `none`: nothing can be proposed. */
+  /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. Otherwise nothing can be proposed. */
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
-  /** Only with `change`. */
+  /** Set only if `result` is `change`. */
   readonly proposed?: string | boolean
   readonly evidence: readonly Observation[]
-  /** What the evidence cannot show, where there is such a thing. */
+  /** What the evidence cannot show, or `undefined` if it is complete. */
   readonly note?: string
 }
 
-/** An error that V2 answered with. */
 interface LearnedError {
   readonly status: number
   readonly code: string
-  /** `(withheld)`: it may hold a value of a record. */
+  /** `(withheld)` if the message may contain a value of a record. */
   readonly message: string
   readonly count: number
 }
 
 interface LearnedProposals {
   readonly exchanges: Readonly<Record<'batch' | 'record' | 'read', number>>
-  /** Replies that have the form of none. */
+  /** The number of replies in no known form. */
   readonly unreadable: number
   readonly proposals: readonly Proposal[]
   readonly errors: readonly LearnedError[]
 }
 
-/** Proposes settings from what was counted: only what all of the evidence says, and nothing without any. */
+/** Proposes settings from the counted observations. A value is proposed only if all of the evidence agrees on it. */
 export function propose(learned: Learned, settings: LearnableSettings): LearnedProposals {
   const count = (name: string): number => learned.get(name) ?? 0
   const { quirks, v3 } = settings
@@ -89,11 +88,11 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
   }
 }
 
-/** A value, what speaks for it, and in how many exchanges that was seen. */
+/** A value, the observation that supports it, and the number of exchanges that showed it. */
 type Choice = readonly [value: string | boolean, seen: string, count: number]
 type CountOf = (name: string) => number
 
-/** Proposes the one value that all observations are of. */
+/** Proposes a value if all observations agree on it. */
 function proposeValue(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
   const found = choices.filter(([, , count]) => count > 0)
   const evidence = found.map(([, seen, count]) => ({ seen, count }))
@@ -105,7 +104,7 @@ function proposeValue(path: string, current: string | boolean, choices: readonly
   return { path, current, result: 'change', proposed, evidence }
 }
 
-/** `auto` where V2 itself answers by the request: generic clients only in the nested layout. */
+/** Proposes the layout, which is `auto` if V2 sends nested replies to generic clients only. */
 function proposeLayout(count: CountOf, current: string): Proposal {
   const clients = { plain: 'plain V2 clients', generic: 'generic clients' }
   const seen = (['flat', 'nested'] as const)
@@ -113,7 +112,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
     .filter(({ layout, client }) => count(`layout/${layout}/${client}`) > 0)
   const layouts = new Set(seen.map(({ layout }) => layout))
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
-  // `auto` that gives these clients what they got is right as it is.
+  // If the setting is `auto` and gives these clients what V2 gave them, it is correct.
   const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
   const choices = seen.map(({ layout, client }): Choice => [
     isAuto ? 'auto' : layout,
@@ -124,14 +123,14 @@ function proposeLayout(count: CountOf, current: string): Proposal {
   return { ...proposeValue('layout', current, choices), ...(isFlat && { note: NEEDS_AUTO }) }
 }
 
-/** In the flat layout a created record has no `Location`, as service.md 4.2 shows it. */
+/** In the flat layout a created record has no `Location` (service.md 4.2). */
 const NEEDS_AUTO =
   'generic clients that miss nested parts or Location there, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
-/** V2's empty reply to such a batch is the same whether it keeps the records or not. */
+/** Proposes the handling of mismatched batches. V2's empty reply to them is the same whether V2 stores the records or not. */
 function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
-    // Parts are outcomes: V2 tried to apply the records.
+    // Parts report outcomes, so V2 tried to apply the records.
     ['post', 'batches whose ids differ, answered with parts', count('mismatch/parts')],
   ])
   const empty = count('mismatch/empty')
@@ -143,7 +142,7 @@ function proposeMismatch(count: CountOf, current: string): Proposal {
   }
 }
 
-/** Only for codes that the adapter has a text of its own for: others come from V3 with theirs. */
+/** Proposes messages only for codes with a built-in text; other errors of V3 keep V3's text. */
 function proposeMessages(
   errors: readonly LearnedError[],
   configured: LearnableSettings['errorMessages'],
@@ -169,7 +168,7 @@ function toErrors(learned: Learned): readonly LearnedError[] {
     .toSorted((one, other) => other.count - one.count)
 }
 
-/** The proposals as a patch of the configuration file, each line with the counts behind it; all else as comments. */
+/** Formats the proposals as a patch of the configuration file, with the counts as comments. Everything else is a comment too. */
 export function formatPatch(
   partner: string,
   { exchanges, unreadable, proposals, errors }: LearnedProposals,
@@ -191,7 +190,7 @@ export function formatPatch(
   return lines.join('\n')
 }
 
-/** The lines of the keys, below those of their sections. */
+/** Formats the changed keys below their sections. */
 function patchOf(changes: readonly Proposal[]): readonly string[] {
   const sections = Map.groupBy(changes, ({ path }) => (path.includes('.') ? path.split('.', 1)[0] : ''))
   return [...sections].flatMap(([section = '', own]) => [
@@ -204,7 +203,6 @@ function patchOf(changes: readonly Proposal[]): readonly string[] {
   ])
 }
 
-/** Why a key is left as it is. */
 function reasonOf(one: Proposal): string {
   if (one.result === 'keep') return `${one.current} fits: ${seenOf(one)}`
   if (one.result === 'contradictory') return `not proposed, the evidence is contradictory: ${seenOf(one)}`

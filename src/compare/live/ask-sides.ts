@@ -9,50 +9,48 @@ import type { Side } from '../../rollout/stage.ts'
 import type { CallBudget, WholeReader } from '../../upstream/index.ts'
 import type { PaceRefusal } from './pace.ts'
 
-/** A read that a comparison asks a side for, with the credentials of the client whose exchange it compares. */
+/** A read that a comparison sends to one side, with the credentials of the client whose exchange is compared. */
 export interface AskedRead {
   readonly client: Client
   readonly kind: 'filter' | 'key' | 'registrations'
-  /** As a client of V2 would write them. */
+  /** The path and query as a V2 client would write them. */
   readonly path: string
   readonly query: string
   readonly accept: string
   readonly prefer: string
 }
 
-/** The path of V2's marks. */
 export const MARKS_PATH = '/V2/Attendance/AttendanceRecords'
 
-/** `unknown`: the side did not answer, or not to these credentials. `unsent`: no call left, or the adapter stopped before its answer. */
+/** `unknown`: the side did not answer, or rejected the credentials. `unsent`: no call left, or the adapter stopped before the answer. */
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unsent'; readonly reason: PaceRefusal | 'stopped' }
 
-/** Asks one side for what a client of V2 would get; never rejects. */
+/** Asks one side for what a V2 client would receive. Never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
 
 export interface AskOptions {
-  /** With connections of their own: a comparison that waits holds none of a client's. */
+  /** The read path, with separate connections so that a waiting comparison holds no connection of a client. */
   readonly reads: ReadContext
   readonly whole: WholeReader
-  /** What V3 is asked with for a client. */
+  /** Returns the credentials of a client for V3. */
   readonly authorise: (client: Client) => Promise<Authorisation>
-  /** Resolves when a call may leave; with the reason where it may not within this time. */
+  /** Resolves when a call may leave, or with a refusal after `timeMs`. */
   readonly acquire: (client: Client, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly clock: Clock
-  /** Aborts when the adapter stops. */
   readonly stopped: AbortSignal
-  /** The address below which V3 has the registrations that a V2 path and query ask for; undefined: it is none of them. */
+  /** Returns V3's address of the registrations that a V2 path and query name, or `undefined` if they name none. */
   readonly toV3Registrations: (path: string, query: string) => URL | undefined
-  /** Called for each call of a comparison that left; `status` is undefined where the side did not answer. */
+  /** Called after each call of a comparison that left. `status` is `undefined` if the side did not answer. */
   readonly onCall: (client: Client, side: Side, status: number | undefined) => void
 }
 
-/** The longest time of one call. */
+/** The time limit of one call. */
 const CALL_MS = 10_000
 
-/** Creates what asks V3, through the read path of the adapter, and V2, with the client's own credentials: one call at a time for each partner and side. */
+/** Creates the functions that ask V3, through the adapter's read path, and V2. Each side of a partner gets one call at a time. */
 export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSide>> {
   const { clock, stopped } = options
   const last = new Map<string, Promise<unknown>>()
@@ -69,7 +67,7 @@ export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSi
         .catch(failureOf)
       last.set(name, answering)
       const answer = await answering
-      // A call that the end of the adapter cut short says nothing of its side.
+      // A call that was aborted because the adapter stopped shows nothing about the side.
       return stopped.aborted && answer.kind !== 'answered' ? { kind: 'unsent', reason: 'stopped' } : answer
     }
   return { v2: askOn('v2', askV2), v3: askOn('v3', askV3) }
@@ -88,7 +86,7 @@ function openBudget(
       if (refusal !== undefined) throw new UnsentError(refusal)
       return 0
     },
-    // Of a side that answers 429 nothing is asked again.
+    // After a 429 the call is not repeated.
     pause: () => Promise.resolve(false),
     leftMs,
     queuedMs: () => 0,
@@ -123,7 +121,7 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
   return { kind: 'answered', status: 200, text: await readAsClient(reads, authorisation, asked, session) }
 }
 
-/** The text that a client of V2 gets for a read of marks: by the code that serves clients, under an address that appears in links only. */
+/** Returns the text that a V2 client gets for a read of marks. The code is the same as for clients; the address appears in links only. */
 export async function readAsClient(
   reads: ReadContext,
   authorisation: Authorisation,
@@ -166,7 +164,7 @@ async function getWhole(
   return { kind: 'answered', status: reply.status, text: reply.body.toString('utf8') }
 }
 
-/** A status that says nothing of the data: credentials, limits and failures of the service. */
+/** Returns true for a status that shows nothing about the data: credentials, limits and failures of the service. */
 function isNoAnswer(status: number): boolean {
   return status >= 500 || [401, 403, 407, 408, 429].includes(status) || (status >= 300 && status < 400)
 }
@@ -187,7 +185,7 @@ function statusOf(outcome: Awaited<ReturnType<ReadSession['reader']['get']>>): n
   }
 }
 
-/** A call that the pace of comparisons kept from leaving. */
+/** Thrown if the rate limit of comparisons kept a call from leaving. */
 class UnsentError extends AdapterError {
   readonly reason: PaceRefusal
 
@@ -197,7 +195,7 @@ class UnsentError extends AdapterError {
   }
 }
 
-/** What the adapter's client would have got: an answer where V3 has given one. */
+/** Converts a failed call to an answer if V3 answered the client's question, and otherwise to `unknown` or `unsent`. */
 export function failureOf(cause: unknown): SideAnswer {
   const unsent = unsentReason(cause)
   if (unsent !== undefined) return { kind: 'unsent', reason: unsent }

@@ -14,24 +14,24 @@ import { isMembers, type Members } from '../diff/values.ts'
 import type { FieldEquivalence } from '../verdict.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
 
-/** The outcome that V3 is assumed to give, as V2's reply to the same record has it. */
+/** The outcome that V3 is assumed to give, derived from V2's reply to the same record. */
 export type AssumedOutcome = Assumed & {
-  /** Fields that the assumption takes from V2, so that their comparison proves nothing. */
+  /** Fields whose values the assumption takes from V2, so that comparing them proves nothing. */
   readonly equivalences: readonly FieldEquivalence[]
 }
 
 type Assumed =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
   | { readonly kind: 'refused'; readonly status: number; readonly errors: readonly Members[] }
-  /** The adapter refuses the record by itself. */
+  /** The adapter itself refuses the record. */
   | { readonly kind: 'fault' }
-  /** V2's reply says nothing of the record that holds for V3: its own failure, a limit, credentials. */
+  /** V2's reply allows no conclusion about V3: V2 failed, reached a limit, or rejected the credentials. */
   | { readonly kind: 'unknown' }
 
 /**
- * Assumes what V3 would have answered, from V2's part. Accepted: V3 echoes what it would have been sent, with V2's values where only the
- * service knows them (`servers-own-value`), as long as they have a form that V3 has too. Refused: V3 refuses for the same reasons, in its
- * own form (`assumed-refusal`).
+ * Derives V3's answer from V2's part. If V2 accepted the record, V3 is assumed to echo what the adapter sends, with V2's values for members
+ * that only the service knows (`servers-own-value`) and that have a valid form. If V2 refused it, V3 is assumed to refuse it for the same
+ * reasons (`assumed-refusal`).
  */
 export function assumeOutcome(
   { record }: PlannedRecord,
@@ -47,7 +47,7 @@ export function assumeOutcome(
   return { kind: 'refused', status, errors, equivalences: [{ rule: 'assumed-refusal', path: 'errors' }] }
 }
 
-/** Values of a mark that only the service knows, or that it is the adapter's part to choose. */
+/** The values of a mark that only the service or the adapter chooses. */
 const ownValues = [
   { path: 'ExternalID', isWellFormed: isGuidText },
   { path: 'AttendableEventStart', isWellFormed: isInstant },
@@ -60,7 +60,7 @@ function assumeAccepted(record: V3Record, mark: Members, receivedMs: number): As
   const known: Record<string, unknown> = {}
   const isOwnTime = record.RecordedOn === new Date(receivedMs).toISOString()
   for (const { path, isWellFormed } of ownValues) {
-    // What the client set itself is echoed.
+    // V3 echoes values that the client set.
     const isSent =
       path === 'RecordedOn' ? !isOwnTime : path !== 'ExternalID' && (record[path] ?? null) !== null
     if (isSent || !isWellFormed(mark[path])) continue
@@ -85,7 +85,7 @@ function assumeAccepted(record: V3Record, mark: Members, receivedMs: number): As
   return { kind: 'accepted', reply: { ...rest, ExternalID, RecordedBy: by }, equivalences }
 }
 
-/** Of the form that an id has; V2 gave none. */
+/** Stands for the id of a mark if V2 returned none. */
 const UNKNOWN_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
 
 function isGuidText(value: unknown): boolean {
@@ -99,10 +99,10 @@ function isInstant(value: unknown): boolean {
   )
 }
 
-/** Ids of a reply that no client gets. */
+/** Returns a fixed id, since no client receives these replies. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 
-/** The part that the adapter would have written for a record with this outcome. Undefined: the outcome is not known. */
+/** Builds the part that the adapter would have written for this outcome, or returns `undefined` if the outcome is unknown. */
 export function buildPart(
   planned: PlannedRecord,
   outcome: AssumedOutcome,
@@ -113,7 +113,7 @@ export function buildPart(
     case 'fault':
       return toFaultPart(planned, context)
     case 'accepted': {
-      // V2 shows the process that it knows, also none; a reply of V3 without one would be told as it was posted.
+      // If V2 returned a null process name, the record must have it too, or `toReplyPart` falls back to the posted name.
       const hasNone = outcome.reply.ChangeProcessName === null
       const record = planned.record && { ...planned.record, ...(hasNone && { ChangeProcessName: null }) }
       return toReplyPart({ ...planned, record }, { kind: 'accepted', reply: outcome.reply }, context)
@@ -129,7 +129,7 @@ export function buildPart(
   }
 }
 
-/** The whole reply of the adapter in its form, through the encoder that writes replies. `parts` in the order of the records. */
+/** Builds the batch reply that the adapter would have sent, with the encoder for real replies. `parts` has the order of the records. */
 export function buildBatchReply(
   plan: Plan,
   { layout, msgtypeResponse, recordsUrl }: WriteRequest,
@@ -149,7 +149,7 @@ export function buildBatchReply(
   return toEnvelope(text, encoder.contentType)
 }
 
-/** The refusal in the form of V3: the service's own codes and words. */
+/** Converts V2's errors to V3's error form, with the codes and messages of V2. */
 function toUpstreamError(status: number, errors: readonly Members[]) {
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
   const entries = errors.map((own) => ({
@@ -160,7 +160,7 @@ function toUpstreamError(status: number, errors: readonly Members[]) {
   return { status, form: 'odata' as const, entries }
 }
 
-/** Matches by Content-ID where each record has one of its own and each part names one of them, else by position, as a client would. */
+/** Matches parts by Content-ID if the ids are complete and unique, and otherwise by position, as a client would. */
 export function matchParts(records: readonly PlannedRecord[], parts: readonly ReplyPart[]) {
   const ids = records.map(({ answering }) => answering.contentId)
   const own = new Set(ids)

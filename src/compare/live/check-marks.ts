@@ -14,18 +14,17 @@ import { factsOf, type MarkPlace, readBody, unknownPlace, unwrapped } from './ma
 
 export interface CheckOptions {
   readonly ask: Readonly<Record<Side, AskSide>>
-  /** The partner's own. */
   readonly rules: OwnRules | undefined
   readonly clock: Clock
-  /** When the client had the reply, by the clock. */
+  /** When the client received the reply, by `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
 }
 
-/** Time for calls besides that for replication. */
+/** The time allowed for calls, in addition to the time for replication. */
 const CALLS_MS = 60_000
 
-/** Members that a client does not send: where a reply has none either, nothing is known to set against them. */
+/** Members that clients do not send. If the reply has no record either, there is nothing to compare them with. */
 const unsent = new Set([
   'ExternalID',
   'RecordedOn',
@@ -35,7 +34,7 @@ const unsent = new Set([
   'AttendanceHistorys',
 ])
 
-/** `visible`: reads on V3 what V2 has accepted, and sets it against V2's own reply, or what was sent where that has no body. */
+/** Runs the check `visible`: reads on V3 what V2 accepted and compares it with V2's reply, or with the request if the reply has no body. */
 export function checkVisible(
   offered: OfferedWrite,
   accepted: readonly AcceptedMark[],
@@ -46,7 +45,7 @@ export function checkVisible(
   )
 }
 
-/** Sets a mark that V2 accepted against the one that V3 shows; undefined: it shows none. */
+/** Compares a mark that V2 accepted with `seen`, the mark that V3 shows, or `undefined` if V3 shows none. */
 export function compareAccepted(
   own: Members,
   seen: Members | undefined,
@@ -58,7 +57,7 @@ export function compareAccepted(
 const unknownOf = (own: Members): ReadonlySet<string> | undefined =>
   'ExternalID' in own ? undefined : unsent
 
-/** `readBack`: reads on V2 what V3 has accepted, and sets it against the reply that the client got. */
+/** Runs the check `readBack`: reads on V2 what V3 accepted and compares it with the reply that the client received. */
 export function checkReadBack(
   offered: OfferedServedWrite,
   places: readonly MarkPlace[],
@@ -84,7 +83,7 @@ async function checkMarks(
 ): Promise<CheckResult> {
   if (marks.length === 0) return { kind: 'skipped', reason: 'empty' }
   const { settleMs } = client.partner.compare
-  // A newer mark has the same time to be seen.
+  // A newer mark may take as long again to become visible.
   const deadlineMs = clock.nowMs() + 2 * settleMs + CALLS_MS
   const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: MARKS_PATH }
   const askOn =
@@ -100,7 +99,8 @@ async function checkMarks(
       ask: askOn(served),
       receivedMs: sinceMs - durationMs,
       storedWithinMs: served === 'v2' ? 0 : durationMs,
-      // The journal knows a batch that comes again: V3 is sent no mark twice, and what it stores otherwise than it says is a difference.
+      // The journal never sends V3 a mark twice. The same content with another time is a difference: V3 stored it otherwise than it
+      // replied.
       isCorrection: ({ mark }, seen) =>
         served === 'v2' || !isEqual(compareMark(seen, mark, { without: unsent })),
     },
@@ -118,7 +118,7 @@ async function checkMarks(
   return { kind: 'compared', records, delaysMs }
 }
 
-/** A record that was sent as a mark to be read, with what the side that served it says of it. */
+/** Prepares a record for reading on the other side, as it was sent and as the serving side returned it. */
 export function toFollowed({ record, mark, place }: AcceptedMark): FollowedMark {
   const [learner, event] = [record.Attendee.ExternalID, record.Event.ExternalID]
   return { learner, event, mark: { ...toFlatRecord(record), ...mark }, place }

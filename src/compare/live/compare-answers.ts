@@ -18,15 +18,15 @@ import {
 } from './exchange.ts'
 import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
-/** An answer to a read, as its client would get it. */
+/** An answer to a read, as the client would receive it. */
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
-/** Time for all calls of one check. */
+/** The time limit for all calls of one check. */
 const CALLS_MS = 60_000
-/** After a difference both sides are asked again: something may have changed between the two answers. */
+/** The pause before both sides are asked again after a difference, since data may have changed between the two answers. */
 const AGAIN_MS = 2_000
 
-/** `answers`: asks the side that has not served a read for the same, and sets answer against answer. */
+/** Runs the check `answers`: repeats a read on the side that did not serve it and compares the two answers. */
 export async function checkAnswers(
   offered: OfferedRead,
   isContinued: (query: string) => boolean,
@@ -62,7 +62,7 @@ function compareBoth(
   return compareAnswers(offered, v2, v3, { rules })
 }
 
-/** The reply that the client got, or the same asked for once more; why neither can be read. */
+/** Returns the reply that the client received, the answer to the same read repeated, or the reason why neither can be read. */
 async function ownAnswer(
   { reply }: OfferedRead,
   again: () => Promise<SideAnswer>,
@@ -77,8 +77,8 @@ async function ownAnswer(
 type AnsweredRead = Pick<OfferedRead, 'kind' | 'target'>
 
 /**
- * What a side is asked for to answer a read once more; or why its answers cannot be compared. A count, or a field of a mark, says nothing that a
- * record does not. `isContinued`: the query is that of a next link.
+ * Returns the read that repeats a client's read on a side, or the reason why the answers cannot be compared. Counts and single fields of a
+ * mark show nothing that records do not. `isContinued` returns true for the query of the adapter's own next link.
  */
 export function toAsked(
   { kind, target, request }: AnsweredRead & Pick<OfferedRead, 'request'>,
@@ -98,7 +98,7 @@ export function toAsked(
   return { kind: askedKinds[kind], path, query, accept, prefer }
 }
 
-/** False for a selection without the members by which rows of both sides are aligned. */
+/** Returns false if a selection lacks the members by which rows of both sides are aligned. */
 function hasKey(kind: AnsweredRead['kind'], select: string | undefined): boolean {
   const names = select?.split(',').map((name) => name.trim()) ?? ['*']
   const has = (...members: readonly string[]): boolean => members.every((name) => names.includes(name))
@@ -108,13 +108,12 @@ function hasKey(kind: AnsweredRead['kind'], select: string | undefined): boolean
 const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'registrations' } as const
 
 interface AnswersOptions {
-  /** The partner's own. */
   readonly rules?: OwnRules | undefined
-  /** True for a mark that was changed between the two answers: it is unknown. Default: none was. */
+  /** Returns true if a mark changed between the two answers, which makes it unknown. The default is no change. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 
-/** Sets V2's answer against V3's through the adapter, rows aligned by key. */
+/** Compares the answer of V2 with that of V3 through the adapter. Rows are aligned by key. */
 export function compareAnswers(
   { kind, target }: AnsweredRead,
   v2: ReadAnswer,
@@ -134,7 +133,7 @@ export function compareAnswers(
     order: optionsOf(splitTarget(target)[1]).has('orderby') ? 'asked' : 'unasked',
     rules,
   })
-  // That both have none is a result too.
+  // Two empty answers agree, which is a result too.
   if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...plainly('same') }] }
   const records = diffs.map((diff): ComparedRecord => {
     const { verdict } = diff.comparison
@@ -152,7 +151,7 @@ function compareStatus(v2: number, v3: number, rules: OwnRules | undefined): Com
   return { ...noFacts, ...findings.result() }
 }
 
-/** The options of a raw query, by their names in lower case and without `$`, which reads do without as well (service-facts 13). */
+/** Returns the options of a raw query by lower-case name without `$`. Reads also accept options without `$` (service-facts 13). */
 function optionsOf(query: string): ReadonlyMap<string, string> {
   return new Map(
     [...new URLSearchParams(query)].map(([name, value]) => [name.replace(/^\$/, '').toLowerCase(), value]),

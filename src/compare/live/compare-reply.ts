@@ -21,10 +21,10 @@ import { type ComparedRecord, plainBody, type SkipReason } from './exchange.ts'
 import { factsOf, type MarkPlace, noFacts, readBody, unknownPlace, unwrapped } from './marks.ts'
 import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
 
-/** A record that V2 accepted, and the mark that it says it has now. */
+/** A record that V2 accepted, with the mark that V2 returned. */
 export interface AcceptedMark {
   readonly record: V3Record
-  /** V2's flat record; undefined: its reply had none. */
+  /** The flat record in V2's reply, or `undefined` if the reply had none. */
   readonly mark: Members | undefined
   readonly place: MarkPlace
 }
@@ -39,21 +39,19 @@ type ReplyResult =
 
 interface ReplyComparison {
   readonly partner: Partner
-  /** The place of each record among the writes of its key; called once the keys are known. */
+  /** Returns the position of each record among the writes of its key. It is called once the keys are known. */
   readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
-  /** The partner's own rules. */
   readonly rules: OwnRules | undefined
-  /** Larger replies are skipped. Default 1 MiB. */
+  /** The size in bytes above which replies are skipped. The default is 1 MiB. */
   readonly maxReplyBytes?: number
 }
 
-/** A larger reply would be read for too long at once. */
 const MAX_REPLY_BYTES = 1_048_576
 
 /**
- * Decodes and translates what V2 was sent as if V3 had been sent it, builds the reply that the adapter would have given, and sets it
- * against V2's, record by record. Nothing is sent.
+ * Translates a write to V2 as if V3 had received it, and compares the reply that the adapter would have sent with V2's, record by record.
+ * Nothing is sent.
  */
 export async function compareReply(
   written: WireWrite,
@@ -67,7 +65,7 @@ export async function compareReply(
   const plan = await planOrRefusal(planWrites(request, body, partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
   const places = placesOf(plan.records.map(({ key }) => (key === '' ? undefined : key)))
-  // What V2 refuses as a whole says nothing of the records.
+  // A batch that V2 refused as a whole shows nothing about its records.
   if (kind === 'batch' && reply.status >= 400) return skipped('refused')
   if (plan.records.length === 0) return skipped('empty')
   const plain = await plainBody(reply)
@@ -77,7 +75,7 @@ export async function compareReply(
   return form === undefined ? skipped('form') : compareForms(written, request, plan, form, places, rules)
 }
 
-/** A record with the part that V2 answered, and the one that the adapter would have. */
+/** A record with V2's part and the part that the adapter would have written. */
 interface JudgedRecord {
   readonly planned: PlannedRecord
   readonly part: { readonly form: ReplyPart; readonly isInOrder: boolean } | undefined
@@ -101,7 +99,7 @@ function compareForms(
     const outcome = assumeOutcome(planned, part?.form ?? { status: 0 }, unwrapped(body), receivedMs)
     return { planned, part, body, outcome, built: buildPart(planned, outcome, request) }
   })
-  // A record of which nothing is known still has its place in the reply.
+  // A record with an unknown outcome still has its place in the reply.
   const asWritten = judged.map(({ built, planned }) => built ?? emptyPart(planned))
   const built = buildBatchReply(plan, request, asWritten)
   const whole = new Findings(rules)
@@ -127,7 +125,7 @@ function compareForms(
   return { kind: 'compared', records, accepted }
 }
 
-/** A single 200 for all (batch-wire 3): only its form can be compared. */
+/** Judges a batch with mismatched ids. Its reply is a single 200 (batch-wire 3), of which only the form can be compared. */
 function judgeHidden(findings: Findings): Comparison {
   findings.agree('no-outcome-shown', 'part')
   return findings.result()
@@ -147,7 +145,7 @@ function judge(
   else if (status !== built.status)
     findings.differ('reply/status', 'value', [`status:${status}`, `status:${built.status}`])
   if (!part.isInOrder) findings.differ('part/order', 'order', ['order:other', 'order:posted'])
-  // The body of another status says another thing.
+  // If the status differs, the bodies are not comparable.
   if (status === built.status) compareBodies(body, readBody(built.json), rules, findings)
   for (const { rule, path } of outcome.equivalences) findings.agree(rule, path)
   return findings.result()
@@ -162,7 +160,7 @@ async function planOrRefusal(plan: Promise<Plan>): Promise<Plan | AdapterError> 
   }
 }
 
-/** Both sides refuse the request as a whole, or the adapter alone does. */
+/** Compares the status if the adapter refuses the request as a whole. */
 function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   const findings = new Findings()
   if (v2Status === refusal.status) findings.agree('refused-whole', 'reply/status')
@@ -170,7 +168,7 @@ function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [] }
 }
 
-/** The parts of a reply; that to a single record is one part. Undefined: it is not a batch reply. */
+/** Returns the parts of a reply, or `undefined` if it is not a batch reply. A reply to a single record is one part. */
 function readReply(kind: WireWrite['kind'], reply: WireWrite['reply'], body: Buffer): BatchReply | undefined {
   if (kind === 'record') {
     const part = {
@@ -201,7 +199,7 @@ function answeredMark({ body }: JudgedRecord): Members | undefined {
   return isMembers(mark) ? mark : undefined
 }
 
-/** What was posted, with what V2 says of it: also of what the adapter would have refused, where V2 took it. */
+/** Combines the posted record with V2's values. It includes records that the adapter would have refused but V2 accepted. */
 function markOf(own: JudgedRecord): Members {
   const { record } = own.planned
   const status = own.part?.form.status ?? 0

@@ -16,49 +16,47 @@ import {
 } from '../wire-exchange.ts'
 
 /**
- * What was compared. `reply`: the reply that the adapter would have built against that of V2. `visible`: V3 was read for what V2 accepted.
- * `readBack`: V2 was read for what V3 accepted. `answers`: answer to a read against answer.
+ * The kinds of checks. `reply` compares the reply that the adapter would have built with that of V2. `visible` reads on V3 what V2
+ * accepted, and `readBack` on V2 what V3 accepted. `answers` compares the answers of both sides to a read.
  */
 export type CheckKind = 'reply' | 'visible' | 'readBack' | 'answers'
 
-/** One compared record of a live exchange. It holds ids: it is hashed before it is kept, and never logged. */
+/** One compared record of a live exchange. It contains ids, so it is hashed before it is stored and never logged. */
 export interface ComparedRecord extends Comparison {
   readonly learner: string | undefined
-  /** Of the session, `YYYY-MM-DD`; undefined: not known. */
+  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day: string | undefined
-  /** Id or letter of the attendance code. */
+  /** The id or the letter of the attendance code. */
   readonly code: string | undefined
   readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
   readonly traits: readonly RecordTrait[]
-  /** Codes of the errors that V2 answered with, such as `ATT_VAL_2`. */
+  /** The codes of the errors in V2's reply, such as `ATT_VAL_2`. */
   readonly errorCodes: readonly string[]
 }
 
-/** What of a live exchange is kept beside its bodies. */
+/** The facts about a live exchange that are kept besides its bodies. */
 export interface ExchangeHead {
   readonly partner: string
   readonly stage: Stage
   readonly revision: number
-  /** The side that served the client. */
   readonly served: Side
-  /** The school, as the unit of `canary`. */
+  /** The school of the exchange, which is the unit of `canary`. */
   readonly unit: string
   readonly kind: ExchangeKind
   readonly receivedMs: number
 }
 
-/** A live exchange that was compared. */
 export interface ComparedExchange extends ExchangeHead {
   readonly check: CheckKind
-  /** Equal for a request that was sent again, such as its digest; its counts count once. Undefined: it counts each time. */
+  /** Identifies a resent request, whose counts are added once. If `undefined`, the exchange counts every time. */
   readonly fingerprint?: string | undefined
-  /** Empty: the exchange was sampled and was not compared: it was dropped, skipped, or could not be. */
+  /** Empty if the exchange was sampled but not compared. */
   readonly records: readonly ComparedRecord[]
-  /** `visible` and `readBack`: how long after the reply the marks were found, one for each record that was. */
+  /** For `visible` and `readBack`, the times from the reply until the marks were found, one per found record. */
   readonly delaysMs: readonly number[]
 }
 
-/** Takes what was compared; never throws and never waits. */
+/** Receives compared exchanges. Never throws and never waits. */
 export type OnCompared = (exchange: ComparedExchange) => void
 
 interface Offered extends Omit<ExchangeHead, 'partner'>, Pick<WireExchange, 'target' | 'durationMs'> {
@@ -69,11 +67,11 @@ interface Offered extends Omit<ExchangeHead, 'partner'>, Pick<WireExchange, 'tar
 export interface OfferedWrite extends Offered, WireWrite {
   readonly kind: WireWrite['kind']
   readonly served: 'v2'
-  /** Keys of its records, as far as they are known. */
+  /** The keys of the records, as far as they are known. */
   readonly keys: readonly (string | undefined)[]
 }
 
-/** A record that V3 served, with the part that its client got. */
+/** A record that V3 served, with the part that the client received. */
 export interface ServedRecord {
   readonly record: V3Record
   readonly key: string
@@ -84,17 +82,17 @@ export interface ServedRecord {
 export interface OfferedServedWrite extends Offered {
   readonly kind: WireWrite['kind']
   readonly served: 'v3'
-  /** Those that V3 accepted. */
+  /** The records that V3 accepted. */
   readonly records: readonly ServedRecord[]
 }
 
-/** A read, with the reply of the side that served it. */
+/** A read with the reply of the side that served it. */
 export interface OfferedRead extends Offered {
   readonly kind: 'readFilter' | 'readKey' | 'registrations'
   readonly served: Side
-  /** With the fields of `keptFieldsOf`, and no body. */
+  /** The request with the fields of `keptFieldsOf` and without a body. */
   readonly request: WireExchange['request']
-  /** Undefined: V3's reply was streamed, and is asked for again. */
+  /** The reply, or `undefined` if V3's reply was streamed. The comparison then repeats the read. */
   readonly reply: WireReply | undefined
 }
 
@@ -112,18 +110,18 @@ export function headOf({
   return { partner: client.partner.id, stage, revision, served, unit, kind, receivedMs }
 }
 
-/** About what a part holds besides its text. */
+/** The approximate memory of a part besides its text. */
 const RECORD_BYTES = 1_000
 
-/** A longer reply is read by its client alone. */
+/** The largest reply that is expanded for a comparison. */
 const MAX_PLAIN_BYTES = 1_048_576
-/** Marks in JSON are compressed to a tenth or a twentieth. */
+/** The maximum compression ratio. Marks in JSON usually compress to a tenth or a twentieth. */
 const MAX_RATIO = 64
 
-/** CRC and length of a gzip member (RFC 1952 2.3). */
+/** The size of the checksum and the length of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
-/** The bytes that an exchange holds in memory, and those that it takes to read its reply. */
+/** Returns the bytes that an exchange holds in memory, including those needed to expand its reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
@@ -134,7 +132,7 @@ export function sizeOf(offered: OfferedExchange): number {
   return request + (reply.body?.length ?? 0) + expanded
 }
 
-/** The most bytes that the body of a reply is expanded to; gzip says how many it has. */
+/** Returns the most bytes that a reply may expand to. A gzip body states its length. */
 function plainBytesOf(reply: WireReply): number {
   const { body = Buffer.alloc(0) } = reply
   const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
@@ -142,11 +140,11 @@ function plainBytesOf(reply: WireReply): number {
   return saysLength ? Math.min(most, body.readUInt32LE(body.length - 4)) : most
 }
 
-/** The body of a reply without its encoding, with as many bytes as `sizeOf` counts for it at most; or why it cannot be read. */
+/** Decodes the body of a reply up to the size that `sizeOf` reserved for it, or returns why it cannot be read. */
 export const plainBody = (reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> =>
   decodeBody(reply, plainBytesOf(reply))
 
-/** Equal for a write of one school that is sent again; undefined for reads, whose answers are new each time, and for bodies that were not kept. */
+/** Returns a value that is equal for a resent write of one school, or `undefined` for reads and for writes without a stored body. */
 export function fingerprintOf(exchange: OfferedExchange): string | undefined {
   if (!('keys' in exchange) && !('records' in exchange)) return undefined
   const hash = createHash('sha256').update(`${exchange.unit}\n`)
@@ -162,43 +160,39 @@ export function fingerprintOf(exchange: OfferedExchange): string | undefined {
   return hash.digest('base64url')
 }
 
-/** Why an exchange was not compared. */
 export type SkipReason =
-  /** A body is larger than comparisons read. */
+  /** A body is larger than the limit of comparisons. */
   | 'tooLarge'
-  /** The encoding of a body is not known, or its bytes are not of it. */
+  /** The encoding of a body is unknown, or the bytes do not match it. */
   | 'encoding'
-  /** An answer has none of the forms that the interface gives. */
+  /** An answer has no form that the interface defines. */
   | 'form'
-  /** The request was refused as a whole. */
   | 'refused'
-  /** It has no record to compare. */
+  /** The request has no record to compare. */
   | 'empty'
-  /** A newer mark of each of its learners and events came meanwhile. */
+  /** Newer marks of the same learners and events replaced all marks meanwhile. */
   | 'superseded'
-  /** A page that only the side which gave its link can continue. */
+  /** The request follows a next link, which only the side that created the link can serve. */
   | 'nextLink'
-  /** The answer goes on in a next link: the first pages of two orders have other rows. */
+  /** The answer continues in a next link. The first pages of two different orders hold different rows. */
   | 'paged'
-  /** The first rows of an order that was not asked for. */
+  /** The request asks for the first rows of an order that it does not specify. */
   | 'unordered'
-  /** `$select` has no member by which rows of both sides are aligned. */
+  /** `$select` omits the members by which rows of both sides are aligned. */
   | 'noKey'
-  /** The side has answered 429 within five minutes. */
+  /** The side answered 429 in the last five minutes. */
   | 'silence'
-  /** No call was free in time. */
   | 'pace'
-  /** The adapter stopped. */
   | 'stopped'
-  /** An error of the comparison itself; the log has it. */
+  /** The comparison itself failed. The log has the error. */
   | 'failed'
 
-/** The end of a check, whose sides could be asked. */
+/** The result of a check. */
 export type CheckResult =
   | { readonly kind: 'skipped'; readonly reason: SkipReason }
   | {
       readonly kind: 'compared'
       readonly records: readonly ComparedRecord[]
-      /** How long after the reply the marks were found; undefined: no marks were looked for. */
+      /** The times from the reply until the marks were found, or `undefined` if the check reads no marks. */
       readonly delaysMs?: readonly number[]
     }

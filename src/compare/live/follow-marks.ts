@@ -6,48 +6,47 @@ import type { SideAnswer } from './ask-sides.ts'
 import type { SkipReason } from './exchange.ts'
 import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from './marks.ts'
 
-/** A mark that one side has accepted, and that the other side is to show. */
+/** A mark that one side accepted and that the other side is expected to show. */
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
-  /** As the side that served it says, or as it was sent. */
+  /** The mark as the serving side returned it, or as the client sent it. */
   readonly mark: Members
   readonly place: MarkPlace
 }
 
-/** Asks a side for the rows of a V2 `$filter`. */
+/** Asks one side for the rows of a V2 `$filter`. */
 export type AskMarks = (filter: string) => Promise<SideAnswer>
 
-/** The side that served the marks. */
 interface ServingSide {
   readonly ask: AskMarks
-  /** When the write was received, by the clock. */
+  /** When the serving side received the write, by the clock of the comparison. */
   readonly receivedMs: number
-  /** It may have stored a mark this much later than its reply says. */
+  /** By how many milliseconds the stored time of a mark may exceed that in the reply without proving a newer write. */
   readonly storedWithinMs: number
-  /** False: the content is that of the followed mark, and a later time alone is not a sign of another write. */
+  /** Returns false if the shown mark has the same content, so that its later time alone does not prove another write. */
   readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean
 }
 
 interface FollowOptions {
-  /** Asks the other side. */
+  /** Asks the side that did not serve the marks. */
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
-  /** How long a mark may take to be seen, and a newer one to be the same on both sides. */
+  /** How long a mark may take to become visible, and a newer mark to become equal on both sides. */
   readonly settleMs: number
-  /** When the first side had answered, by `clock`. */
+  /** When the client had the reply, by `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
-  /** Asked about marks of which the other side shows a newer one; undefined: it cannot be, and they count as different. */
+  /** The serving side, asked about marks of which the other side shows a newer version. If `undefined`, such marks count as different. */
   readonly serving?: ServingSide
 }
 
-/** The end of each mark that was followed to it. */
+/** The results for all marks whose comparison was completed. */
 export interface FollowResult {
   readonly compared: readonly JudgedMark[]
   readonly delaysMs: readonly number[]
-  /** Set where nothing was compared. */
+  /** The reason if nothing was compared. */
   readonly skipped: SkipReason | undefined
 }
 
@@ -56,30 +55,30 @@ interface JudgedMark {
   readonly comparison: Comparison
 }
 
-/** Learners in one call: the line of the request stays short enough for gateways. */
+/** The maximum number of learners per call, so that gateways accept the length of the request line. */
 const MAX_LEARNERS = 25
-/** Calls of one round: a batch over many events is sampled. */
+/** The maximum number of calls per round. A batch with more events is sampled. */
 const MAX_CALLS = 20
 const FIRST_PAUSE_MS = 500
-/** How far the clocks of the service and of the instances may be apart. */
+/** The maximum difference between the clocks of the service and of the instances. */
 const CLOCK_MS = 1_000
 
-/** A mark that is not yet, or not as it was accepted, on the other side. */
+/** A mark that the other side does not yet show as it was accepted. */
 interface OpenMark {
   readonly followed: FollowedMark
-  /** As the other side has shown it last, without its histories: they grow with each write of a mark, and are compared at once. */
+  /** The mark as last shown, without its histories, which grow with every write and are only compared on arrival. */
   seen: Members | undefined
-  /** Time from the receipt of the write until the other side first showed this. */
+  /** The time from the receipt of the write until the other side first showed this version. */
   seenAfterMs: number
   comparison: Comparison | undefined
-  /** Read once replication had had its time. */
+  /** True if the mark was read after the replication window. */
   isSettled: boolean
 }
 
 /**
- * Reads marks on the other side until each is there as it was accepted, for the time that replication may take, with pauses that double. What
- * a read after that time shows counts; a mark that was not found and cannot be read then is unknown. A mark with a newer one of its learner and
- * event is left out, whether this instance has seen that one written or both sides show it.
+ * Reads marks on the other side, with doubling pauses, until each is visible as accepted or `settleMs` has passed. The read after that time
+ * decides; a mark that it cannot read is unknown. Marks that a newer mark of the same learner and event replaced are left out, whether this
+ * instance observed the newer write or both sides show it.
  */
 export async function followMarks(
   marks: readonly FollowedMark[],
@@ -137,7 +136,7 @@ const toJudged = ({ followed, comparison = plainly('unknown') }: OpenMark): Judg
   comparison,
 })
 
-/** Reads marks of one event on the other side; returns why no call left, where none did. */
+/** Reads marks of one event on the other side. Returns the reason if no call left. */
 async function readGroup(
   group: readonly OpenMark[],
   { ask, compare, clock, serving }: FollowOptions,
@@ -155,9 +154,9 @@ async function readGroup(
 }
 
 /**
- * Leaves out the marks that were superseded by a write which this instance has not seen: it came through another instance, or past the adapter. A
- * mark is superseded only where both sides show one and the same newer mark: what one side alone shows as newer is a difference, and so is what
- * they show otherwise after `settleMs`. Where the serving side cannot be read, the mark is unknown.
+ * Leaves out marks that a write through another instance, or past the adapter, replaced. A mark counts as replaced only if both sides show
+ * the same newer mark within `settleMs`. If only one side shows a newer mark, or the two versions differ, the result is a difference. If
+ * the serving side cannot be read, the mark is unknown.
  */
 async function leaveNewer(
   marks: readonly OpenMark[],
@@ -202,8 +201,8 @@ async function leaveNewer(
 }
 
 /**
- * True for a mark that another write has put in the place of the followed one: recorded later, beyond the precision of both times, and not in what
- * was the future when it was seen. Without these times it has another id.
+ * Returns true if another write replaced the followed mark: the shown mark was recorded later, by more than the precision of both times,
+ * and not in the future. If a time is missing, the shown mark must have another id.
  */
 function isNewer(
   followed: FollowedMark,
@@ -212,7 +211,7 @@ function isNewer(
   { isCorrection, storedWithinMs }: ServingSide,
 ): boolean {
   const id = idOfMark(followed.mark)
-  // A reply without a record says nothing that a newer mark could be told by.
+  // Without a record in the reply, a newer mark cannot be recognised.
   if (seen === undefined || id === undefined || !isCorrection(followed, seen)) return false
   const [from, to] = [recordedOn(followed.mark), recordedOn(seen)]
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
@@ -224,7 +223,7 @@ function withoutHistories<Mark extends Members | undefined>(mark: Mark): Mark {
   return mark && { ...mark, AttendanceHistorys: undefined }
 }
 
-/** What a side shows of some marks, where it could be read. */
+/** What a side shows of some marks, or why it could not be read. */
 type MarksRead =
   | { readonly kind: 'read'; readonly seenOf: (followed: FollowedMark) => Members | undefined }
   | Exclude<SideAnswer, { readonly kind: 'answered' }>
@@ -241,7 +240,7 @@ async function readMarks(
   const byKey = Map.groupBy(rows, markKey)
   return {
     kind: 'read',
-    // Of several marks of one learner and event the one with the same id, else the last.
+    // Of several marks of one learner and event, take the one with the same id, else the last.
     seenOf: ({ learner, event, mark }) => {
       const own = byKey.get(`${learner} ${event}`.toLowerCase()) ?? []
       const id = idOfMark(mark)
@@ -250,14 +249,12 @@ async function readMarks(
   }
 }
 
-/** The V2 filter of marks of one event. */
 function filterOf(marks: readonly FollowedMark[]): string {
   const event = `AttendableEvent eq ${marks[0]?.event ?? ''}`
   const learners = marks.map(({ learner }) => `Learner eq ${learner}`)
   return `${event} and ${learners.length === 1 ? learners.join('') : `(${learners.join(' or ')})`}`
 }
 
-/** Marks in groups of one event that are read together. */
 function groupsOf(marks: readonly OpenMark[]): readonly (readonly OpenMark[])[] {
   const byEvent = Map.groupBy(marks, ({ followed }) => followed.event.toLowerCase())
   return [...byEvent.values()].flatMap((own) =>
@@ -267,7 +264,7 @@ function groupsOf(marks: readonly OpenMark[]): readonly (readonly OpenMark[])[] 
   )
 }
 
-/** As many marks as may be followed for one batch. Every nth event of one with too many: which ones does not depend on their marks. */
+/** Limits the marks that are followed for one batch. Excess events are dropped at even intervals, regardless of their marks. */
 export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)

@@ -12,25 +12,25 @@ import { type AcceptedMark, compareReply } from './compare-reply.ts'
 import { type CheckKind, type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
 import { createLatestMarks } from './marks.ts'
 
-/** Compares live exchanges off the way of their clients. */
+/** Compares live exchanges without delaying their clients. */
 export interface LiveComparison {
-  /** Whether an exchange is to be compared: drawn for each, since clients choose all else that it could follow from. */
+  /** Decides at random whether an exchange is compared, since clients choose everything else that could decide it. */
   isWanted(entry: Pick<StageEntry, 'side' | 'stage'>, kind: RequestKind, partner: Partner): boolean
-  /** Takes an exchange that was wanted; never waits and never throws. */
+  /** Takes an exchange that `isWanted` selected. Never waits and never throws. */
   offer(exchange: OfferedExchange): void
-  /** Notes a write at a stage whose exchanges are compared that was not wanted: older marks of its keys are no longer followed. */
+  /** Records a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
   wrote(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
-  /** V2 has answered 429 to a client at this stage, whether its exchange is compared or not. */
+  /** Records that V2 answered 429 to a client at this stage, whether or not the exchange is compared. */
   throttled(partner: Partner, stage: Stage): void
 }
 
-/** True where exchanges of the partner are compared. */
+/** Returns true if exchanges of the partner are compared. */
 export const isCompared = (
   { compare, checkV2Percent }: Pick<Partner, 'compare' | 'checkV2Percent'>,
   stage: Stage,
 ): boolean => stage !== 'legacy' && (stage === 'shadow' ? compare.percent > 0 : checkV2Percent > 0)
 
-/** The share of the exchanges that is compared, percent. */
+/** Returns the percentage of exchanges that are compared. */
 export function comparedPercent(
   { stage, side }: Pick<StageEntry, 'side' | 'stage'>,
   kind: RequestKind,
@@ -38,30 +38,30 @@ export function comparedPercent(
 ): number {
   if (stageTable[stage][kind].compares === 'nothing') return 0
   if (stage === 'shadow') return side === 'v2' ? partner.compare.percent : 0
-  // Without V2 there is nothing to read back.
+  // Without an address of V2 nothing can be read back.
   return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
-/** The checks that an offered exchange is for. */
+/** Returns the checks that an exchange was offered for. */
 export function checksOf(exchange: object): readonly CheckKind[] {
   if ('keys' in exchange) return ['reply', 'visible']
   return 'records' in exchange ? ['readBack'] : ['answers']
 }
 
-/** The keys of the records of a write, as far as they are known. */
+/** Returns the keys of the records of a write, as far as they are known. */
 export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
   if ('keys' in exchange) return exchange.keys
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
 }
 
-/** How checks of live exchanges end: offered = compared + dropped + skipped, for each partner and check. */
+/** The end of a check. For each partner and check, offered = compared + dropped + skipped. */
 export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
 
-/** What is asked and noted of one exchange while it is compared. */
+/** The events of one exchange while it is compared. */
 interface ExchangeEvents {
-  /** Its turn has come: it holds no place of the queue any more. */
+  /** Called when the comparison begins, which frees the place of the exchange in the queue. */
   readonly onBegun: () => void
-  /** An error of the comparison itself: the check has no end. */
+  /** Called if the comparison itself fails. The check then has no end. */
   readonly onFailure: (cause: unknown) => void
 }
 
@@ -70,26 +70,25 @@ interface ComparisonEngineOptions {
   readonly share: ProcessorShare
   readonly clock: Clock
   readonly ask: Readonly<Record<Side, AskSide>>
-  /** The partner's own rules that hold today. */
+  /** The rules of a partner that apply today. */
   readonly rulesOf: (partner: string) => OwnRules | undefined
-  /** True for the query of a next link of the adapter. */
+  /** Returns true if the query is that of the adapter's own next link. */
   readonly isContinued: (query: string) => boolean
-  /** Ends calls and pauses. */
   readonly stopped: AbortSignal
 }
 
-/** A check that waits for a side, beside others. */
+/** A check that waits for a side while other checks run. */
 interface Job {
   readonly check: CheckKind
-  /** The memory that it holds. */
+  /** The bytes of memory that the job holds. */
   readonly bytes: number
   readonly run: () => Promise<CheckResult>
 }
 
-/** Jobs of one partner, and the memory of all of them. */
+/** The maximum number of jobs of one partner, and the maximum memory of all jobs. */
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
-/** What a mark that is followed holds in memory, of both sides, and each state of its history, measured. */
+/** The measured memory of a followed mark on both sides, and of each state in its history. */
 const [MARK_BYTES, STATE_BYTES] = [1_500, 1_040]
 
 function bytesOf(marks: readonly AcceptedMark[]): number {
@@ -99,13 +98,13 @@ function bytesOf(marks: readonly AcceptedMark[]): number {
   }, 0)
 }
 
-/** Creates the engine: what needs no service runs in turns, and what waits for one runs beside others. */
+/** Creates the engine. Checks that need no service run one after another; checks that wait for a service run concurrently. */
 export function createComparisonEngine(options: ComparisonEngineOptions) {
   const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
   const jobs = new Map<string, number>()
   let held = 0
-  /** Asks a side when there is processor time for its answer. */
+  /** Waits for processor time before asking a side. */
   const withinShare =
     (ask: AskSide): AskSide =>
     async (read, timeMs) => {
@@ -127,11 +126,11 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
     }
   }
   return {
-    /** Notes a write that is not compared. */
+    /** Records a write that is not compared. */
     wrote: latest.wrote,
     /**
-     * Compares an exchange after those that were given before, and resolves with the ends of its checks once nothing of it is under way. `sinceMs`:
-     * when its client had the reply, by the clock.
+     * Compares an exchange after all earlier ones and resolves with the ends of its checks. `sinceMs` is the time at which the client
+     * received the reply, by `clock`.
      */
     compare: async (
       exchange: OfferedExchange,
@@ -141,7 +140,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
       const ends = new Map<CheckKind, CheckEnd>()
-      /** Ends what needs no service; the job is what is left. */
+      /** Completes the checks that need no service and returns the remaining job, or `undefined` if there is none. */
       const begin = async (): Promise<Job | undefined> => {
         if (stopped.aborted) {
           for (const check of checksOf(exchange)) ends.set(check, { kind: 'dropped', reason: 'closed' })

@@ -4,10 +4,9 @@ import { describeMark } from '../diff/compare-mark.ts'
 import { isMembers, type Members, type Moment, momentOf } from '../diff/values.ts'
 import type { ComparedRecord } from './exchange.ts'
 
-/** What advice wants to know of a record besides its verdict. */
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>
 
-/** The facts of a flat record. */
+/** Returns the properties of a flat record that advice on the next step needs. */
 export function factsOf(
   mark: Members,
   {
@@ -20,38 +19,38 @@ export function factsOf(
   return { ...own, traits: isNew ? [...own.traits, 'correction'] : own.traits, errorCodes }
 }
 
-/** The facts of a record that cannot be read. */
+/** The properties of a record that cannot be read. */
 export const noFacts: RecordFacts = factsOf({}, { isCorrection: false })
 
-/** Key of a mark: its learner and event. */
+/** Returns the key of a mark, made of its learner and event, or `undefined` if one of them is missing. */
 export function markKey({ Learner: learner, AttendableEvent: event }: Members): string | undefined {
   return typeof learner === 'string' && typeof event === 'string'
     ? `${learner} ${event}`.toLowerCase()
     : undefined
 }
 
-/** The id of a mark, in one case. */
+/** Returns the id of a mark in lower case, or `undefined` if it is not a GUID. */
 export function idOfMark({ ExternalID: id }: Members): string | undefined {
   return typeof id === 'string' && isGuid(id) ? id.toLowerCase() : undefined
 }
 
-/** When a mark was recorded; undefined: it does not say. */
+/** Returns when a mark was recorded, or `undefined` if the mark does not say. */
 export function recordedOn({ RecordedOn: time }: Members): Moment | undefined {
   return typeof time === 'string' ? momentOf(time) : undefined
 }
 
-/** When a mark was recorded, ms since the epoch; NaN: it does not say. */
+/** Returns when a mark was recorded, in milliseconds since the epoch, or NaN if the mark does not say. */
 export function recordedMs(mark: Members): number {
   const moment = recordedOn(mark)
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }
 
-/** A body without the envelope of OData V2; `isEnvelope`: what has a `d` may be a record too. */
+/** Removes the envelope of OData V2. `isEnvelope` decides whether a body with a member `d` is an envelope or a record. */
 export function unwrapped(body: unknown, isEnvelope: (body: Members) => boolean = () => true): unknown {
   return isMembers(body) && isMembers(body['d']) && isEnvelope(body) ? body['d'] : body
 }
 
-/** The flat records of an answer: a page, the `d` of OData V2, or one record. Undefined: it is none of these. */
+/** Returns the flat records of an answer: a page, the `d` of OData V2, or one record. Returns `undefined` for any other body. */
 export function marksOf(json: unknown): readonly Members[] | undefined {
   const inner = unwrapped(json)
   if (!isMembers(inner)) return undefined
@@ -63,30 +62,30 @@ export function marksOf(json: unknown): readonly Members[] | undefined {
 /** Stands for a body that is not JSON. */
 export const unreadable = Symbol('unreadable')
 
-/** The JSON of a body; undefined for an empty one. */
+/** Parses the JSON of a body. Returns `undefined` for an empty body and `unreadable` for invalid JSON. */
 export function readBody(text: string | undefined): unknown {
   if (text === undefined || text === '') return undefined
   const json = parseJson(text, MAX_PAGE_NODES)
   return json === undefined ? unreadable : json
 }
 
-/** One write of a learner and event among the others. */
+/** The position of a write among the observed writes of the same learner and event. */
 export interface MarkPlace {
-  /** True where this instance had seen an earlier one. */
+  /** True if this instance observed an earlier write. */
   readonly isCorrection: boolean
-  /** True once a newer one was seen. */
+  /** Returns true once this instance has observed a newer write. */
   isSuperseded(): boolean
 }
 
-/** Marks of a large school in two days. Of more the oldest are forgotten, and a correction of one is not known as such. */
+/** The maximum number of keys, about two days of a large school. A correction of an evicted mark is not recognised as one. */
 const MAX_MARKS = 100_000
 
-/** Of a record whose learner or event is not known. */
+/** The position of a record whose learner or event is unknown. */
 export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
-/** Creates the order of the writes that this process has seen of each learner and event. It holds keys of marks. */
+/** Creates the record of the order in which this process observed writes. It holds learners and events of marks. */
 export function createLatestMarks() {
-  /** The place of the last write of each key, the oldest first. */
+  /** The position of the last write of each key, oldest first. */
   const latest = new Map<string, number>()
   let count = 0
   const note = (name: string): number => {
@@ -97,11 +96,11 @@ export function createLatestMarks() {
     return count
   }
   return {
-    /** Notes a write of these keys. */
+    /** Records a write of these keys. */
     wrote: (partner: string, keys: readonly (string | undefined)[]): void => {
       for (const key of keys) if (key !== undefined) note(`${partner} ${key}`)
     },
-    /** Notes a write of these keys, and gives the place of each record in the order of its key. */
+    /** Records a write of these keys and returns the position of each record among the writes of its key. */
     placesOf: (partner: string, keys: readonly (string | undefined)[]): readonly MarkPlace[] =>
       keys.map((key) => {
         if (key === undefined) return unknownPlace

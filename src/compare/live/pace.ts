@@ -4,37 +4,37 @@ import type { Partner } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/stage.ts'
 import { createRateLimit, type RateLimit, type RateSlots } from '../../upstream/index.ts'
 
-/** Why a comparison gets no call: the side has answered 429, or none was free in time. */
+/** The reason why a comparison may not make a call: the side answered 429 (`silence`), or no call was free in time (`pace`). */
 export type PaceRefusal = 'silence' | 'pace'
 
 /**
- * The calls of comparisons: a fifth of those of the partner, behind its clients', and none to a side for five minutes after it has answered 429, to a
- * comparison or to a client. A pause of comparisons is never one of clients.
+ * The rate limit for comparisons: a fifth of the partner's calls, behind the calls of its clients. After a side has answered 429 to a
+ * comparison or a client, it gets no comparison call for five minutes. A pause of comparisons never delays clients.
  */
 export interface Pace {
-  /** Resolves when the next call may leave; with the reason where it may not within this time. `clients`: the rate limit of the partner's clients. */
+  /** Resolves when the next call may leave, or with a refusal after `timeMs`. `clients` is the rate limit of the partner's clients. */
   acquire(
     partner: Partner,
     side: Side,
     timeMs: number,
     clients: ClientLimit | undefined,
   ): Promise<PaceRefusal | undefined>
-  /** A side has answered 429. */
+  /** Records that a side answered 429. */
   throttled(partner: Partner, side: Side): void
-  /** The sides that are left alone. */
+  /** Lists the sides that comparisons must not call at present. */
   silent(): readonly { readonly partner: string; readonly side: Side }[]
 }
 
 export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
-/** A pause is noted in the journal at most this often: the other instances learn of the first 429 in this time. */
+/** The minimum interval between two notes of a pause in the journal. The first note already informs the other instances. */
 const NOTED_MS = 1_000
-/** Comparisons make at most this share of the calls that the service allows the partner. */
+/** The maximum fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5
-/** The rate that the service allows one integrator (service-facts 9). */
+/** The calls per second that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
-/** Calls of comparisons in a second where nothing limits those of clients. */
+/** The calls per second of comparisons if clients have no limit. */
 const UNLIMITED = 50
 
 interface PacedSide {
@@ -47,8 +47,7 @@ interface PacedSide {
 }
 
 /**
- * Creates the pace of one process; with `slotsOf` that of all instances of a journal together, by names: nothing is compared while it cannot be
- * reached.
+ * Creates the rate limit of one process, or, with `slotsOf`, of all instances of a journal: nothing is compared while it is unreachable.
  */
 export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: string) => RateSlots): Pace {
   const sides = new Map<string, PacedSide>()
@@ -85,14 +84,13 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
       const deadlineMs = clock.nowMs() + timeMs
       const before = await findSilence(own, clients)
       if (before !== undefined) return before
-      // A share of its own in the queue of clients: a call that waits takes no place of theirs.
+      // The comparison queues under its own key, so that a waiting call takes no queue place of a client.
       const queueKey = { partner: partner.id, owner: `comparison of ${partner.id}`, isAccepted: () => true }
       for (const limit of [own.limit, clients]) {
         const leftMs = deadlineMs - clock.nowMs()
         const admission = await limit?.acquire('comparison', leftMs, queueKey, stopped)
         if (admission?.admitted === false) return 'pace'
       }
-      // Another instance may have seen a 429 while this call waited.
       return findSilence(own, clients)
     },
     throttled: (partner, side) => {
@@ -107,7 +105,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
   }
 }
 
-/** Calls in a second. V2 has no limit in the configuration: the service's, and none on a loopback address. */
+/** Returns the calls per second. The configuration has no limit for V2, so the service's limit applies, except on a loopback address. */
 function comparisonRate({ callsPerSecond, v2 }: Partner, side: Side): number {
   if (callsPerSecond !== undefined) return callsPerSecond * SHARE
   const isLimited = side === 'v2' && v2 !== undefined && !isLoopback(v2.hostname)

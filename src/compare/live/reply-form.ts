@@ -5,14 +5,13 @@ import { isMembers, type Members } from '../diff/values.ts'
 import type { DifferenceKind } from '../verdict.ts'
 import { unreadable, unwrapped } from './marks.ts'
 
-/** A batch reply as a whole. */
 export interface ReplyEnvelope {
   readonly status: number
   readonly contentType: string | undefined
   readonly form: BatchReply
 }
 
-/** Sets what is around the parts of V2's reply against what the adapter would have written. */
+/** Compares everything around the parts of V2's reply with what the adapter would have written. */
 export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings: Findings): void {
   const differ = differIn(findings)
   differ('reply/status', 'value', v2.status, v3.status, statusClass)
@@ -23,7 +22,7 @@ export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings:
   differ('reply/parts', 'count', v2.form.parts.length, v3.form.parts.length, countClass)
 }
 
-/** Sets the form of one part of V2's reply against that of the part that the adapter would have written: all but its body. */
+/** Compares everything but the body of a part of V2's reply with the part that the adapter would have written. */
 export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings): void {
   const differ = differIn(findings)
   const reasonClass = (reason: string): string =>
@@ -37,11 +36,11 @@ export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings
   if (!differ('part/Content-ID', 'value', own.place, built.place, itself) && own.value !== built.value)
     findings.differ('part/Content-ID', 'value', ['id:other', 'id:posted'])
   compareFields('part', v2.mime, v3.mime, findings)
-  // The fields of another status are those of another reply.
+  // If the status differs, the header fields are not comparable.
   if (!isOther) compareFields('part/http', v2.http, v3.http, findings)
 }
 
-/** Sets the body of V2's part against that of the part that the adapter would have written, both as `readBody` has read them. */
+/** Compares the body of V2's part with the body that the adapter would have written, both as returned by `readBody`. */
 export function compareBodies(
   v2: unknown,
   v3: unknown,
@@ -65,10 +64,10 @@ export function compareBodies(
   findings.add(compareMark(own, built, { rules }))
 }
 
-/** A record may have a member of this name; an envelope has no other. */
+/** Returns true if `d` is the only member: an envelope has no other member, but a record may have a member of this name. */
 const isAlone = (body: Members): boolean => Object.keys(body).length === 1
 
-/** Reports what is not equal, by its class on either side; true: it is not. */
+/** Creates a function that reports two unequal values by their classes and returns true if they are unequal. */
 const differIn =
   (findings: Findings) =>
   <Value>(
@@ -82,7 +81,7 @@ const differIn =
     return v2 !== v3
   }
 
-/** The kind of a member that one side lacks. */
+/** Returns the kind of difference for a member that one side lacks. */
 const absence = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')
 
 const itself = (name: string): string => name
@@ -104,7 +103,7 @@ const essenceOf = (type: string | undefined): string | undefined =>
 const boundaryClass = (type: string | undefined): string =>
   /boundary="?batchresponse_/i.test(type ?? '') ? 'boundary:batchresponse_' : 'boundary:other'
 
-/** Media types of batch replies; any other one is a service's own text. */
+/** The media types that classes may name. Any other type could be text that the service chose. */
 const knownType =
   /^(?:application\/(?:http|json|xml|problem\+json)|multipart\/mixed|text\/(?:plain|html))(?:;[a-z0-9.=_-]{1,40}){0,3}$/
 
@@ -116,7 +115,7 @@ function typeClass(value: string | undefined): string {
 
 const plainType = (value: string): string => value.toLowerCase().replaceAll(/\s+/g, '')
 
-/** The Content-ID of a part, and which header it stands in. */
+/** Returns the Content-ID of a part, and the headers that contain it. */
 export function contentIdOf({ mime, http }: ReplyPart): {
   readonly place: string
   readonly value: string | undefined
@@ -126,7 +125,7 @@ export function contentIdOf({ mime, http }: ReplyPart): {
   return { place: `in:${places === '' ? 'none' : places}`, value: inMime ?? inHttp }
 }
 
-/** Fields that paths may name: any other name is a service's own text. */
+/** The header fields that paths may name. Any other name could be text that the service chose. */
 const shownFields = new Map(
   [
     'Content-Type',
@@ -162,7 +161,7 @@ function compareFields(
   }
 }
 
-/** Parameters of JSON mean nothing to a reader of it; those of `application/http` decide whether a client reads the part. */
+/** Compares media types. Parameters of JSON have no effect, but those of `application/http` decide whether a client can read the part. */
 function compareType(path: string, v2: string, v3: string, findings: Findings): void {
   const types = [plainType(v2), plainType(v3)]
   if (types[0] === types[1]) return
@@ -171,7 +170,7 @@ function compareType(path: string, v2: string, v3: string, findings: Findings): 
   else findings.differ(path, 'value', [typeClass(v2), typeClass(v3)])
 }
 
-/** The context names the address that the client has called: only what it says of the record counts. */
+/** Compares OData annotations. A context contains the address that the client called, so only its fragment is compared. */
 function compareAnnotation(path: string, v2: unknown, v3: unknown, findings: Findings): void {
   const fragmentOf = (value: unknown): string => String(value).replace(/^[^#]*#/, '')
   if (v2 === v3) return
@@ -187,10 +186,10 @@ function formClass(value: unknown): string {
   return Array.isArray(value) ? 'json:array' : 'json:object'
 }
 
-/** The members of an entry of the error array (service.md 7). */
+/** The members of an entry in the error array (service.md 7). */
 const errorMembers = ['ErrorCode', 'Message', 'ResourceIdentifier']
 
-/** Sets the error array of V2's part against the one that the adapter would have written; entries in the order of their codes. */
+/** Compares the error array of V2's part with the one that the adapter would have written. Entries are sorted by their codes. */
 function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
   if (!Array.isArray(v2) || !Array.isArray(v3)) {
     const classOf = (value: unknown): string =>
@@ -227,7 +226,7 @@ function errorClass(name: string, value: unknown): string {
   return value === '' ? 'text:empty' : 'text:other'
 }
 
-/** A name, as services write codes: no text. */
+/** Returns true for a text in the form of an error code, which is a name and not free text. */
 const isCode = (text: string): boolean => /^[A-Z][A-Z_]{0,30}\d{0,3}$/.test(text)
 
 const codeOf = ({ ErrorCode }: Members): string => (typeof ErrorCode === 'string' ? ErrorCode : '')
@@ -238,7 +237,7 @@ function inOrder(entries: readonly unknown[]): readonly Members[] {
     .sort((one, other) => (codeOf(one) < codeOf(other) ? -1 : codeOf(one) > codeOf(other) ? 1 : 0))
 }
 
-/** The codes of an error array. */
+/** Returns the error codes in an error array. */
 export function codesOf(body: unknown): readonly string[] {
   return Array.isArray(body) ? body.filter(isMembers).map(codeOf).filter(isCode) : []
 }
