@@ -264,7 +264,7 @@ function groupsOf(marks: readonly OpenMark[]): readonly (readonly OpenMark[])[] 
   )
 }
 
-/** Limits the marks that are followed for one batch. Excess events are dropped at even intervals, regardless of their marks. */
+/** Limits the marks that are followed for one batch. Of too many events, evenly spaced ones are chosen, regardless of their marks. */
 export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)

@@ -2,7 +2,7 @@ import { pairsOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
-/** Headers of a part, or of a message, whose values are kept. */
+/** Headers of a message or of a part that keep their values. */
 const keptHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-charset',
@@ -20,30 +20,30 @@ const keptHeaders: ReadonlySet<string> = new Set([
   'retry-after',
 ])
 
-/** Query options whose values are kept: those of OData, which hold no credentials; V2 also takes them without `$` (service.md 1.1). */
+/** OData query options keep their values, since they hold no credentials. V2 also accepts them without `$` (service.md 1.1). */
 const keptOption =
   /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|levels|compute|skiptoken)$/i
-/** Parameters of kept headers whose values are kept. */
+/** Parameters that keep their values in kept headers. */
 const keptParameter =
   /^(?:boundary|charset|msgtype|type|version|q|return|wait|maxpagesize|continue-on-error|ieee754compatible|(?:odata\.)?[\w.]*(?:metadata|streaming))$/i
 
-/** Also one that is indented, or whose name is on the line before: either is read as part of the header before it. */
+/** Matches indented headers too, and headers whose name is on the line before: parsers read both as part of the header before. */
 const HEADER = /^[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*)?:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
- * A token of JWT form, with what stands right before it, and what follows the word bearer: neither belongs into any text. It starts where a run
- * of such characters starts: from each `eyJ` within one, the time would be quadratic.
+ * Matches a JWT with the characters right before it, and credentials after `bearer` or `basic`. A match begins at the start of a run of
+ * such characters: a match from every `eyJ` within the run would take quadratic time.
  */
 const TOKEN =
   /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
-/** What each token has: in most texts there is none, and this takes a small part of the time. */
+/** Every token matches this cheaper expression, and most texts do not. */
 const TOKEN_HINT = /eyj|bearer|basic/i
-/** Where the token starts in such a run. */
+/** Finds the start of the token within such a run. */
 const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
 
-/** Takes credentials out of an exchange: headers that are not on the list, options of queries that are not OData's, tokens in texts. */
+/** Removes credentials from an exchange: headers that are not listed, query options that are not OData's, and tokens in texts. */
 export function maskExchange(exchange: RecordedExchange): RecordedExchange {
   const { target, request, reply } = exchange
   return {
@@ -70,15 +70,15 @@ function maskBody(message: RecordedMessage): Buffer {
 }
 
 /**
- * Masks the values of all header lines that are not on the list, and credentials in request lines, with as many `x`: lengths and
- * offsets stay. `text` is Latin-1, in lines of any end; a body of JSON has no line of this form.
+ * Replaces the values of unlisted headers and credentials in request lines by as many `x`, so that lengths and offsets stay. `text` is
+ * Latin-1 with any line ends. A JSON body has no line in the form of a header.
  */
 function maskLines(text: string): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
     .map((line, n) => {
-      // A folded line, also one of blanks alone, continues the header before it (RFC 9112 5.2).
+      // A folded line, even of blanks alone, continues the header before it (RFC 9112 5.2).
       if (n % 2 === 1 || line === '') return line
       if (isMasked && /^[ \t]/.test(line)) return maskValue(line)
       const found = maskLine(line)
@@ -90,14 +90,14 @@ function maskLines(text: string): string {
 
 const PARAMETER = /(?<![\w.-])([\w.-]+)([ \t]*=[ \t]*)("[^"]*"|[^\s;,"]+)/g
 
-/** Masks the values of parameters that kept headers do not have. */
+/** Masks parameters that may not appear in kept headers. */
 function maskParameters(text: string): string {
   return text.replaceAll(PARAMETER, (found, name: string, is: string, value: string) =>
     keptParameter.test(name) ? found : `${name}${is}${maskValue(value)}`,
   )
 }
 
-/** A line as it is shown; `isMasked`: it is a header of which the value is not. */
+/** Masks a line. `isMasked` is true if the line is a header whose value was masked. */
 function maskLine(line: string): { readonly shown: string; readonly isMasked: boolean } {
   const header = HEADER.exec(line)
   if (header !== null && !isKeptHeader(header[1] ?? '')) {
@@ -112,14 +112,13 @@ function maskLine(line: string): { readonly shown: string; readonly isMasked: bo
   return { shown, isMasked: false }
 }
 
-/** The query of a link in JSON, XML or prose. An escape is masked as a whole: half of one would break the text. */
+/** The query of a link in JSON, XML or prose. Escapes match as a whole, since masking half of one would break the text. */
 const LINK_QUERY = /\?(?:[^\s"'<>\\?]|\\\/|\\u[\da-f]{4})+/gi
-/** User and password of a link. */
 const USER_INFO = /(\/\/|\\\/\\\/)([^\s/?#"'<>\\@]+)@/g
-/** What parts options: JSON may escape it, XML does. */
+/** The separator of options, which JSON may escape and XML does. */
 const OPTION_END = /(&(?:amp;)?|\\u0026)/i
 
-/** Masks what looks like a token, and credentials in links. */
+/** Masks texts that look like tokens, and credentials in links. */
 export function maskTokens(text: string): string {
   const links = text
     .replaceAll(LINK_QUERY, (found) => (found.includes('=') ? `?${maskQuery(found.slice(1))}` : found))
@@ -135,7 +134,7 @@ function maskTokensAlone(text: string): string {
   })
 }
 
-/** Masks user and password of a URL, and the values of all options of its query that are not OData's. */
+/** Masks the user and password of a URL, and all query options that are not OData's. */
 export function maskTarget(target: string): string {
   const at = target.indexOf('?')
   const path = (at === -1 ? target : target.slice(0, at)).replace(
@@ -145,7 +144,6 @@ export function maskTarget(target: string): string {
   return at === -1 ? maskTokens(path) : `${maskTokens(path)}?${maskQuery(target.slice(at + 1))}`
 }
 
-/** Masks the values of all options of a query that are not OData's. */
 function maskQuery(query: string): string {
   return query
     .split(OPTION_END)
@@ -160,13 +158,13 @@ function maskQuery(query: string): string {
     .join('')
 }
 
-/** An option within the value of another: behind a separator that some server may know, or by the name of a credential. */
+/** An option inside the value of another option, after a separator that some server may recognise, or named like a credential. */
 const INNER_OPTION =
   /((?:^|[;(?]|%3B|%26|%28|%3F) *)((?:(?!%3D|%3B)[^=;&()\s'"])*)(=|%3D)((?:(?!%3B|%26)[^;&)'"\s])*)/gi
 const CREDENTIAL =
   /((?:subscription-key|authorization)["']?[ \t]*(?:[=:]|%3[AD]))((?:(?!%3B|%26|%2[27])[^;&'"\s])+)/gi
 
-/** Masks the values of options within the value of an OData option (`$expand=A($top=1)` has some) that are not OData's. */
+/** Masks options inside the value of an OData option that are not OData's. `$expand=A($top=1)` has such options. */
 function maskInner(value: string): string {
   return value
     .replaceAll(INNER_OPTION, (found, before: string, name: string, is: string, inner: string) =>

@@ -8,24 +8,24 @@ import { exchangeKinds, keptFieldsOf, pairsOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { readSealed, SEALED } from './sealed-file.ts'
 
-/** What neither message of an exchange says. */
+/** The facts about an exchange that neither message contains. */
 const noteForm = z.object({
   kind: z.enum(exchangeKinds),
   receivedAt: z.iso.datetime(),
   durationMs: z.number(),
 })
 
-/** The files of a recording by their names, before they are encrypted. */
+/** The files of a recording by name, before encryption. */
 export type RecordingFiles = ReadonlyMap<string, Buffer>
 
-/** Writes an exchange as files: `request.http`, `response.http` (without its framing), and `recording.json` with what no message says. */
+/** Converts an exchange to `request.http`, `response.http` (without its framing) and `recording.json` (the facts that neither contains). */
 export function toFiles(exchange: RecordedExchange): RecordingFiles {
   const { kind, target, request, reply, receivedMs, durationMs } = exchange
   const isWrite = kind === 'batch' || kind === 'record'
   const fields = [
-    // No host of an installation is recorded.
+    // The recording must not name the host of an installation.
     ['Host', 'recorded.invalid'],
-    // Placeholders: a request without credentials would be another case.
+    // Placeholders keep the request complete: without credentials it would be a different case.
     ['Ocp-Apim-Subscription-Key', 'recorded'],
     ['Authorization', 'bearer recorded'],
     ...pairsOf(request),
@@ -33,7 +33,7 @@ export function toFiles(exchange: RecordedExchange): RecordingFiles {
   ] as const
   const receivedAt = new Date(receivedMs).toISOString()
   const note: z.infer<typeof noteForm> = { kind, receivedAt, durationMs: Math.round(durationMs) }
-  // The length is that of the connection, and the body was decompressed.
+  // The recorded body is decompressed and no longer has the length on the wire.
   const replyFields = pairsOf(reply).filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
   return new Map([
     ['request.http', message(`${isWrite ? 'POST' : 'GET'} ${target} HTTP/1.1`, fields, request.body)],
@@ -48,8 +48,8 @@ function message(start: string, fields: ReturnType<typeof pairsOf>, body: Buffer
 }
 
 /**
- * Lists the folders of recordings below `folder`, oldest first: it may be one recording itself. Error: `ADP_USAGE` for a folder that cannot be
- * read or has none.
+ * Lists the folders of recordings in `folder`, oldest first, or `folder` itself if it is one recording. Throws `ADP_USAGE` if the folder
+ * cannot be read or has no recording.
  */
 export async function listRecordings(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
@@ -69,12 +69,12 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
 
 const isNote = (name: string): boolean => name === `recording.json${SEALED}`
 
-/** Names of recordings by the counter at their front, so that the millionth follows the one before it. */
+/** Compares the numbers at the start of two names, so that seven digits sort after six. */
 export function byCounter(one: string, other: string): number {
   return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
 }
 
-/** Reads one recording. Errors: those of `readSealed`. */
+/** Reads one recording. Throws the errors of `readSealed`. */
 export async function readRecording(folder: string, key: Uint8Array): Promise<RecordedExchange> {
   const read = (file: string): Promise<Buffer> => readSealed(key, join(folder, file + SEALED))
   const note: unknown = JSON.parse((await read('recording.json')).toString())
@@ -91,7 +91,7 @@ export async function readRecording(folder: string, key: Uint8Array): Promise<Re
   }
 }
 
-/** The parts of a message that `toFiles` wrote. */
+/** Splits a message that `toFiles` wrote. */
 function split(bytes: Buffer): RecordedMessage & { readonly start: string } {
   const end = bytes.indexOf('\r\n\r\n')
   const [start = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')

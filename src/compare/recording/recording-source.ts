@@ -19,19 +19,18 @@ import { readRecording } from './recording-files.ts'
 
 interface RecordingSourceOptions {
   readonly partner: Partner
-  /** Opens the recordings. */
+  /** The key that decrypts the recordings. */
   readonly key: Uint8Array
   readonly rules: OwnRules | undefined
-  /** V3 through the adapter, for recorded reads and the marks of recorded writes; undefined: no service is asked, and they do not count. */
+  /** V3 through the adapter, to which recorded reads and written marks are compared. If `undefined`, no service is called. */
   readonly v3: Pick<AdapterSide, 'ask'> | undefined
-  /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
 /**
- * Compares recordings in their order. A write is decoded and translated, and the reply that the adapter would have
- * built is set against V2's: nothing is posted, and no service is needed. Where `v3` is given, a read is set against what V3 answers now, and at
- * the end V3 is read for the last mark that V2 accepted of each learner and event. Errors of its steps: those of `readRecording`.
+ * Compares recordings in order. For a write, the reply that the adapter would have built is compared with V2's, and nothing is posted. If
+ * `v3` is given, reads are compared with V3's current answers, and V3 is finally read for the last mark of each learner and event that V2
+ * accepted. The steps throw the errors of `readRecording`.
  */
 export function createRecordingSource(
   folders: readonly string[],
@@ -59,7 +58,7 @@ export function createRecordingSource(
     return { records: [] }
   }
   return {
-    /** Recorded reads that no service was asked for. */
+    /** Returns the number of recorded reads that were not sent to a service. */
     leftOut: () => reads,
     progress: () => ({ done, total: folders.length }),
     steps: async function* (signal) {
@@ -89,7 +88,7 @@ function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Record
 
 type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
 
-/** Sets the recorded answer to a read against the one that V3 gives now. A mark that V3 shows with a later time was changed since: unknown. */
+/** Compares the recorded answer to a read with V3's current answer. A mark with a later time on V3 was changed since and is unknown. */
 async function compareRead(
   exchange: RecordedExchange,
   kind: 'readFilter' | 'readKey' | 'registrations',
@@ -118,11 +117,11 @@ async function compareRead(
   return result.kind === 'skipped' ? skip(records) : toStep(result.records, exchange)
 }
 
-/** A refusal that is one of the request, not of the credentials or for a limit. */
+/** Returns true for a refusal caused by the request itself, not by credentials or a limit. */
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 429].includes(status)
 
-/** Records of an answer that is a list; 0: it is none. */
+/** Returns the number of records in an answer, or 0 if the answer is not a list. */
 function countRows(text: string): number {
   try {
     return readSidePage(parseJson(text)).rows.length
@@ -131,30 +130,27 @@ function countRows(text: string): number {
   }
 }
 
-/** Times of two services differ in precision, and their clocks a little. */
+/** The tolerance for clocks and time precision of two services. */
 const SLACK_MS = 1_000
 
-/**
- * True for a mark that V3 shows with a later `RecordedOn` than the one it is set against: it was written since. A time in the future is no
- * write, but a difference.
- */
+/** Returns true if V3 shows a later `RecordedOn`, so that the mark was written since. A time in the future is a difference, not a write. */
 function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
   if (!isMembers(seen) || !isMembers(own)) return false
   const [seenMs, ownMs] = [recordedMs(seen), recordedMs(own)]
   return seenMs > ownMs + SLACK_MS && seenMs <= nowMs + SLACK_MS
 }
 
-/** More marks are not held in memory. */
+/** The maximum number of marks in memory. */
 const MAX_MARKS = 50_000
 
-/** The last mark that V2 accepted of each learner and event. */
+/** Collects the last mark of each learner and event that V2 accepted. */
 function createWrittenMarks() {
   const marks = new Map<string, FollowedMark>()
   let left = 0
   return {
-    /** A write of these keys, in the order of writes, with the marks that V2 is known to have accepted of it. */
+    /** Records a write of these keys, in order, with the marks that V2 is known to have accepted. */
     wrote: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
-      // What became of an earlier mark is not known after a write whose outcome is not known.
+      // After a write with an unknown outcome, the state of an earlier mark is unknown too.
       for (const key of keys) if (key !== undefined) marks.delete(key)
       for (const { record, mark, place } of accepted) {
         const followed = toFollowed({ record, mark, place: { ...place, isSuperseded: () => false } })
@@ -164,12 +160,12 @@ function createWrittenMarks() {
       }
     },
     all: (): readonly FollowedMark[] => [...marks.values()],
-    /** Marks that were left out, since there are too many. */
+    /** Returns the number of marks that exceeded the limit. */
     left: (): number => left,
   }
 }
 
-/** Reads marks on V3 and sets them against V2's replies. One that V3 shows with a later time was changed since, and is unknown. */
+/** Reads marks on V3 and compares them with V2's replies. A differing mark with a later time on V3 was changed since and is unknown. */
 async function compareMarks(
   marks: ReturnType<typeof createWrittenMarks>,
   { v3, rules, nowMs }: AskOptions,

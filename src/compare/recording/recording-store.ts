@@ -11,35 +11,32 @@ import { SEALED, sealFile } from './sealed-file.ts'
 
 interface StoreOptions {
   readonly folder: string
-  /** Encrypts each file. */
   readonly key: Uint8Array
-  /** The space that is kept at most; the oldest recordings go first. */
+  /** The maximum size of all recordings in bytes. The oldest recordings are deleted first. */
   readonly maxBytes: number
-  /** Milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
-/** A finished recording. */
 interface Kept {
   readonly name: string
   readonly writtenMs: number
   readonly bytes: number
 }
 
-/** The name of a finished recording: `000042-20260907T084000Z`; it holds nothing of the exchange but its time. */
+/** The name of a finished recording, such as `000042-20260907T084000Z`. The time is all that it reveals about the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
-/** A recording that is being written. */
+/** The prefix of a recording that is still being written. */
 const DRAFT = '.draft-'
-/** An older draft is one that a crash has left: another process writes its own within moments. */
+/** The age from which a draft must be left over from a crash, since other processes finish their drafts within moments. */
 const DRAFT_MS = 3_600_000
-/** A file takes at least a block. */
+/** The file system allocates at least one block per file. */
 const BLOCK = 4_096
-/** Recordings are removed after 30 days. */
+/** Recordings are deleted after 30 days. */
 const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
 
-/** Opens a folder of recordings, one folder each, and creates it readable for its owner alone. */
+/** Opens a folder with one folder per recording. A new folder is readable by its owner only. */
 export async function openRecordingStore(options: StoreOptions) {
   const { folder, key, maxBytes, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -57,19 +54,19 @@ export async function openRecordingStore(options: StoreOptions) {
   }
   await removeOld()
   return {
-    /** Writes a recording as a whole or not at all. Rejects with the error of the file system. */
+    /** Writes a recording completely or not at all. Rejects with the error of the file system. */
     add: async (files: RecordingFiles, receivedMs: number): Promise<'recorded' | 'tooLarge'> => {
       await removeOld()
       const stamp = new Date(receivedMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
       for (;;) {
-        // The name is part of what is sealed.
+        // The name is part of the authenticated data of each file.
         const name = `${String(counter + 1).padStart(6, '0')}-${stamp}`
         const sealed = new Map(
           [...files].map(([file, bytes]) => [file + SEALED, sealFile(key, `${name}/${file}`, bytes)]),
         )
         const bytes = spaceOf([...sealed.values()].map(({ length }) => length))
         if (bytes > maxBytes) return 'tooLarge'
-        // Before it is written: the bound holds at all times.
+        // Older recordings are deleted before the new one is written, so that the limit holds at all times.
         while (kept.reduce((sum, own) => sum + own.bytes, bytes) > maxBytes) await removeOldest()
         const isWritten = await writeWhole(folder, name, sealed)
         counter += 1
@@ -82,7 +79,7 @@ export async function openRecordingStore(options: StoreOptions) {
   }
 }
 
-/** The space that files of these sizes take. */
+/** Returns the disk space of files with these sizes. */
 const spaceOf = (sizes: readonly number[]): number =>
   sizes.reduce((sum, size) => sum + Math.ceil(size / BLOCK) * BLOCK, 0)
 
@@ -93,7 +90,7 @@ async function measure(folder: string, name: string): Promise<Kept> {
   return { name, writtenMs: (await stat(path)).mtimeMs, bytes: spaceOf(sizes) }
 }
 
-/** Removes what a crash has left. */
+/** Deletes drafts that a crash left behind. */
 async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
   for (const name of (await readdir(folder)).filter((own) => own.startsWith(DRAFT))) {
     const path = join(folder, name)
@@ -102,7 +99,7 @@ async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
   }
 }
 
-/** Returns false if another process has taken the name. */
+/** Returns false if another process has already used the name. */
 async function writeWhole(folder: string, name: string, files: RecordingFiles): Promise<boolean> {
   const draft = join(folder, DRAFT + randomBytes(8).toString('hex'))
   try {
@@ -112,18 +109,18 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
     return true
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)
-    // A folder with files is there already.
+    // The rename fails because the folder already exists.
     if (['ENOTEMPTY', 'EEXIST'].includes(errorCodeOf(error) ?? '')) return false
     throw error
   }
 }
 
-/** Exchanges and bytes of their bodies that may wait to be written. */
+/** The maximum number of waiting exchanges and the maximum total size of their bodies. */
 const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
 
 /**
- * Creates the queue that writes exchanges into a store, one after the other and without their credentials. Once a write has failed, as on a full
- * disk, the queue writes no more; `onStopped` is called once with the error.
+ * Creates the queue that masks exchanges and writes them to a store one at a time. After a failed write, such as on a full disk, the queue
+ * calls `onStopped` once and writes no more.
  */
 export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (cause: unknown) => void) {
   const fates = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
@@ -143,7 +140,7 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
     }
   }
   return {
-    /** Queues an exchange; it is dropped if the queue is full. */
+    /** Queues an exchange, or drops it if the queue is full. */
     offer: (exchange: WireExchange): void => {
       const bytes = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
       if (waiting >= MAX_WAITING || held + bytes > MAX_WAITING_BYTES) {
@@ -158,7 +155,7 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
         held -= bytes
       })
     },
-    /** Waits for what is queued, and returns how many exchanges had which fate. */
+    /** Waits for the queue and returns the number of exchanges by result. */
     end: async (): Promise<typeof fates> => {
       await last
       return fates

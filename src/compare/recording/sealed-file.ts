@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from 'node:path'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
 
-/** The ending of an encrypted file of a recording. */
+/** The file name extension of an encrypted file of a recording. */
 export const SEALED = '.sealed'
 
 const MAGIC = Buffer.from('MBREC1\n')
@@ -12,7 +12,7 @@ const KEY_ID = 8
 const NONCE = 12
 const TAG = 16
 
-/** Encrypts a file with AES-256-GCM. The ciphertext is bound to `place`, the folder and name of the file, so that no file can take the place of another. */
+/** Encrypts a file with AES-256-GCM, bound to `place` (its folder and name), so that no file can replace another. */
 export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -21,7 +21,7 @@ export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buf
   return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
 }
 
-/** Reads and decrypts a file of `sealFile`. Errors: `ADP_CONFIGURATION` for another key; `ADP_USAGE` for a file that cannot be read, was changed or moved. */
+/** Decrypts a file of `sealFile`. Throws `ADP_CONFIGURATION` for another key, `ADP_USAGE` if the file is unreadable, changed or moved. */
 export async function readSealed(key: Uint8Array, path: string): Promise<Buffer> {
   const bytes = await readFile(path).catch((cause: unknown) => {
     throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
@@ -49,6 +49,6 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   }
 }
 
-/** Tells keys apart and says nothing of them. */
+/** Returns an identifier of the key that reveals nothing about the key. */
 const idOf = (key: Uint8Array): Buffer =>
   createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

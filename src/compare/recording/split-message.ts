@@ -1,22 +1,22 @@
 import { fieldOf } from '../wire-exchange.ts'
 import type { RecordedMessage } from './exchange.ts'
 
-/** A piece of a body: framing (delimiters, headers, text between parts), or the content of a part. */
+/** A piece of a body: framing (delimiters, headers, text between parts) or the content of a part. */
 interface MessagePiece {
   readonly isFraming: boolean
   readonly bytes: Buffer
 }
 
-/** The start line of the HTTP message in a part. The target of a request may contain blanks (batch-wire F21). */
+/** The start line of the HTTP message in a part. The target of a request may contain spaces (batch-wire F21). */
 const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S.*[ \t]HTTP\/\d)/
 const BOUNDARY = /boundary[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))/gi
-/** A body may be framed by a boundary that is named nowhere: by its form it is one. */
+/** The usual form of a boundary. A body may use a boundary that no header names. */
 const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i
 
 /**
- * Splits a body into framing and contents, piece by piece, in a time that is linear in its length. It follows the text and no rules of a
- * service, so it also splits what a decoder refuses: a content begins after the blank line of an HTTP head and ends at the next delimiter line
- * of a boundary that was named or seen. A body that is not multipart is one content.
+ * Splits a body into framing and contents in linear time. It applies no rules of a service, so it also splits bodies that a decoder
+ * refuses. Content begins after the blank line of an HTTP head and ends at the next known delimiter. A body that is not multipart is one
+ * content.
  */
 export function* splitMessage(message: RecordedMessage): Generator<MessagePiece> {
   const { body } = message
@@ -36,7 +36,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
     const whole = text.slice(at, next)
     const line = whole.trimEnd()
     at = next
-    // A line of blanks continues the header before it (RFC 9112 5.2).
+    // A line of spaces continues the header before it (RFC 9112 5.2).
     if (isHead && /^\r?\n$/.test(whole)) {
       const end = endOfContent(text, next, names)
       yield { isFraming: true, bytes: body.subarray(from, next) }
@@ -45,7 +45,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
       isHead = false
     } else if (line.startsWith('--')) {
       names.add(nameOf(line))
-      // A head without its blank line: what follows the delimiter is framing again.
+      // If a head has no blank line, everything after the delimiter is framing again.
       isHead = false
     } else if (START.test(line)) isHead = true
     else addNames(names, line)
@@ -53,11 +53,10 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
   yield { isFraming: true, bytes: body.subarray(from) }
 }
 
-/** What is neither JSON nor multipart: its words are taken one by one. */
+/** Returns true for plain text, which is masked line by line like framing. */
 const isText = (contentType: string | undefined): boolean => /^\s*text\//i.test(contentType ?? '')
 
 function addNames(names: Set<string>, text: string): void {
-  // Most lines name none.
   if (!/boundary/i.test(text)) return
   for (const [, quoted, bare] of text.matchAll(BOUNDARY))
     names.add(quoted === undefined ? (bare ?? '') : quoted.replaceAll(/\\(.)/g, '$1'))
@@ -65,9 +64,9 @@ function addNames(names: Set<string>, text: string): void {
 
 const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
 
-/** Where the line end begins that stands before the next delimiter line. */
+/** Returns the position of the line end before the next delimiter. */
 function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
-  // The blank line of the head may be the line end before the delimiter.
+  // The blank line of the head may itself be the line end before the delimiter.
   for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {
     if (!text.startsWith('--', at + 1)) continue
     const feed = text.indexOf('\n', at + 1)

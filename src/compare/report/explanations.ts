@@ -1,4 +1,4 @@
-/** What a class of differences means and what to do about it. */
+/** The explanation of a class of differences. */
 export interface Explanation {
   readonly title: string
   readonly meaning: string
@@ -20,16 +20,16 @@ export const gravityTexts: Readonly<Record<Gravity, string>> = {
   open: 'Could not be compared',
 }
 
-/** In a title, `{field}` stands for the path. */
+/** An explanation and the classes that it applies to. `{field}` in a title stands for the path. */
 interface ExplanationRow extends Explanation {
   readonly gravity: Gravity
-  /** Fits `path kind v2Class v3Class`. */
+  /** Matches `path kind v2Class v3Class`. */
   readonly when: RegExp
 }
 
 const ownRule = 'accept it with a rule of the partner (compare.rules: name, reason, owner, expiry)'
 
-/** The first row that fits a class of differences explains it; the last ones, by kind alone, fit every class. */
+/** The first matching row explains a class. The last rows match by kind alone, and `other` matches everything else. */
 const rows: readonly ExplanationRow[] = [
   {
     when: /^\(row\) onlyV2 /,
@@ -333,7 +333,7 @@ type ClassOfDifference = Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class'
 const rowOf = ({ path, kind, v2Class, v3Class }: ClassOfDifference): Omit<ExplanationRow, 'when'> =>
   rows.find(({ when }) => when.test(`${path} ${kind} ${v2Class} ${v3Class}`)) ?? other
 
-/** Explains a class of differences; there is an explanation for every one. */
+/** Explains a class of differences. Every class has an explanation. */
 export function explain(found: ClassOfDifference): Explanation {
   const { title, meaning, cause, remedy } = rowOf(found)
   return { title: title.replace('{field}', () => found.path), meaning, cause, remedy }
@@ -341,7 +341,7 @@ export function explain(found: ClassOfDifference): Explanation {
 
 export const gravityOf = (found: ClassOfDifference): Gravity => rowOf(found).gravity
 
-/** What the built-in rules of equivalence say; a name that is not here is a rule of the partner's own. */
+/** The meaning of each built-in rule. Any other name belongs to a rule of the partner. */
 const rules: Readonly<Record<string, string>> = {
   'missing-null': 'a member that is missing means null',
   'guid-case': 'guids are equal in any case',
@@ -358,7 +358,7 @@ const rules: Readonly<Record<string, string>> = {
   'assumed-refusal': 'V3 is taken to refuse what V2 refused, for the same reasons',
 }
 
-/** What a rule of equivalence means; undefined for a partner's own. */
+/** Returns the meaning of a built-in rule, or `undefined` for a rule of the partner. */
 export function explainRule(rule: string): string | undefined {
   return Object.hasOwn(rules, rule) ? rules[rule] : undefined
 }

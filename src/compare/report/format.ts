@@ -1,16 +1,16 @@
 const numbers = new Intl.NumberFormat('en')
 
-/** `12,345` */
+/** Formats a count, such as `12,345`. */
 export function formatCount(count: number): string {
   return numbers.format(count)
 }
 
-/** A count as reports print it, a multiple of 5: a small one may point to a single child. Only 0 becomes 0. */
+/** Rounds a count to a multiple of 5, since a small count may point to a single child. Only 0 becomes 0. */
 export function roundCount(count: number): number {
   return count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5)
 }
 
-/** A share in percent, never rounded up to all nor down to nothing: `93.8 %`, `< 0.1 %`; undefined of nothing. */
+/** Formats a share, such as `93.8 %` or `< 0.1 %`, never rounded to all or nothing. Returns `undefined` if `whole` is 0. */
 export function formatShare(part: number, whole: number): string | undefined {
   if (whole === 0) return undefined
   if (part === 0 || part >= whole) return part === 0 ? '0 %' : '100 %'
@@ -18,7 +18,7 @@ export function formatShare(part: number, whole: number): string | undefined {
   return percent < 0.1 ? '< 0.1 %' : `${(Math.floor(percent * 10) / 10).toFixed(1)} %`
 }
 
-/** `22 Nov 2026`; a text that is not a day stays. */
+/** Formats a day, such as `22 Nov 2026`. Returns any other text unchanged. */
 export function formatLongDay(day: string): string {
   const time = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
   return Number.isNaN(time) ? day : days.format(time)
@@ -39,12 +39,12 @@ const instants = new Intl.DateTimeFormat('en-GB', {
   timeZone: 'UTC',
 })
 
-/** `22 Nov 2026, 08:55 UTC`. */
+/** Formats an instant, such as `22 Nov 2026, 08:55 UTC`. */
 export function formatInstant(instant: string): string {
   return `${instants.format(Date.parse(instant))} UTC`
 }
 
-/** `4 min 31 s`, `2 h 05 min`. */
+/** Formats a duration, such as `4 min 31 s` or `2 h 05 min`. */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -52,7 +52,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, '0')} min`
 }
 
-/** Upper bound of a delay: `250 ms`, `5 s`. */
+/** Formats the upper bound of a delay, such as `250 ms` or `5 s`. */
 export function formatBound(ms: number): string {
   return ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
 }

@@ -12,9 +12,9 @@ import type { DifferenceKind } from '../verdict.ts'
 import { explain, type Explanation, gravities, type Gravity, gravityOf } from './explanations.ts'
 import { formatCount, formatShare, roundCount } from './format.ts'
 
-/** A class of differences, or of records that one side lacks, or that could not be compared. */
+/** A class of differences, of records that one side lacks, or of records that could not be compared. */
 export interface ReportedClass {
-  /** As in `FieldDifference`; `(row)` for the record as a whole. */
+  /** The path as in `FieldDifference`, or `(row)` for the record as a whole. */
   readonly path: string
   readonly kind: DifferenceKind | 'onlyV2' | 'onlyV3' | 'unknown'
   readonly v2Class: string
@@ -24,38 +24,35 @@ export interface ReportedClass {
   readonly explanation: Explanation
 }
 
-/** All that a report prints of a run, in every form. */
+/** The content of a report, independent of its format. */
 export interface Report {
-  /** Counts are multiples of 5 unless `exact`; texts have no characters that hide or reorder others. */
+  /** The run. Counts are multiples of 5 unless `exact`, and texts have no characters that hide or reorder others. */
   readonly run: RunDocument
   readonly exact: boolean
   readonly outcome: RunOutcome
   readonly doubts: readonly RunDoubt[]
-  /** The outcome in a word, and in a sentence for a decision. */
+  /** The outcome in one word and in one sentence. */
   readonly title: string
   readonly headline: string
-  /** What limits it, a sentence for each doubt. */
+  /** What limits the outcome, one sentence per doubt. */
   readonly limits: readonly string[]
-  /** Everything that asks for an explanation, the gravest first, then the largest. */
+  /** Everything that needs an explanation, the gravest first, then the largest. */
   readonly classes: readonly ReportedClass[]
 }
 
 export interface ReportOptions {
   readonly exact: boolean
-  /** Of a live document. */
+  /** The advice on the next step, for a live run only. */
   readonly advice?: StepAdvice
 }
 
-/** Why what live comparison has found is not `ready`. */
+/** Lists the reasons why a live run is not `ready`. */
 const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly string[] =>
   kind !== 'live' || advice === undefined || advice.verdict === 'ready'
     ? []
     : [`The advice on the next step is "${advice.verdict}".`, ...advice.missing]
 
-/**
- * Makes the report of a run: unless `exact`, each count is rounded to a multiple of 5, and only 0 is printed as 0, since a small count may
- * point to a single child.
- */
+/** Creates the report of a run. Counts are rounded unless `exact`, since a small count may point to a single child. */
 export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
   const run = publish(document, '', exact) as RunDocument
   const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]
@@ -68,7 +65,7 @@ export function createReport(document: RunDocument, { exact, advice }: ReportOpt
   }
 }
 
-/** Numbers that count nothing. */
+/** Numbers that are not counts. */
 const notCounts: ReadonlySet<string> = new Set(['schema', 'upToMs'])
 
 function publish(value: unknown, name: string, exact: boolean): unknown {
@@ -82,11 +79,11 @@ function publish(value: unknown, name: string, exact: boolean): unknown {
 }
 
 const MAX_SHOWN = 300
-/** Control characters, marks that hide or turn the direction of text, separators of lines, and halves of surrogate pairs. */
+/** Control characters, characters that hide text or turn its direction, line separators, and unpaired surrogates. */
 const unprintable =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu
 
-/** A foreign text as it may stand in a report: on one line, at most 300 characters, without those that hide or reorder others. */
+/** Makes foreign text safe for a report: one line, at most 300 characters, none of which hides or reorders others. */
 function cleanText(text: string): string {
   const printable = text.replaceAll(/[\t\r\n]+/g, ' ').replaceAll(unprintable, '\ufffd')
   const characters = Array.from(printable)
@@ -111,7 +108,7 @@ function classesOf({ differences, verdicts }: RunDocument): readonly ReportedCla
 const titles = { ready: 'Ready', differs: 'Differs', inconclusive: 'Inconclusive' }
 
 function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): string {
-  // Rounded counts may add up to more.
+  // The sum of rounded counts may exceed the rounded total.
   const unlike = Math.min(compared, unlikeOf(verdicts))
   if (outcome === 'ready' && unlike === 0) {
     const records =
@@ -124,7 +121,7 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
   return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '; that is under rollout.evidence.limit, so the next step is advised' : ''}.`
 }
 
-/** Names what the configuration of the partner leaves out: an equivalence of a record whose history nobody has compared. */
+/** Names what the partner's configuration leaves out, since the histories of such equivalent records were not compared. */
 function leftOutOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''

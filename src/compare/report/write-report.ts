@@ -8,7 +8,6 @@ import { html as xml, type Markup } from './html/markup.ts'
 import { toHtml } from './html/page.ts'
 import { createReport, type Report, type ReportOptions } from './report.ts'
 
-/** The forms of a report. */
 export const reportFormats = ['html', 'json', 'csv', 'junit'] as const
 export type ReportFormat = (typeof reportFormats)[number]
 
@@ -19,21 +18,21 @@ const writers: Readonly<Record<ReportFormat, (report: Report) => string>> = {
   junit: toJunit,
 }
 
-/** Writes the report of a run. `exact` prints counts as they are: such a report may point to single learners. */
+/** Writes the report of a run. With `exact`, counts are not rounded, and the report may point to single learners. */
 export function writeReport(document: RunDocument, format: ReportFormat, options: ReportOptions): string {
   return writers[format](createReport(document, options))
 }
 
-/** A report as one JSON document, of the form that docs/compare-report.schema.json describes. */
+/** Writes a report as one JSON document in the form of docs/compare-report.schema.json. */
 function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   const { schema, ...members } = run
   const differences = run.differences.map((found) => ({ ...found, explanation: explain(found) }))
-  // Marks the document as a report, which no report is made from.
+  // Marks the document as a report, since reports can only be made from run documents.
   const head = { schema, report: 'markbridge-compare', exact, outcome, doubts, headline }
   return `${JSON.stringify({ ...head, ...members, differences }, undefined, 2)}\n`
 }
 
-/** One count with all that names it; columns that a section does not use are empty. */
+/** One count with the columns that identify it. Columns that a section does not use are empty. */
 interface Row {
   readonly section: string
   readonly name?: string
@@ -48,7 +47,7 @@ interface Row {
 
 const columns = ['section', 'name', 'path', 'kind', 'v2Class', 'v3Class', 'verdict', 'count', 'note']
 
-/** A report as a table with one count a line, as spreadsheets read it: cells that begin as a formula get a quote in front. */
+/** Writes a report as CSV, one count per line. Cells that begin like a formula are escaped for spreadsheets. */
 function toCsv(report: Report): string {
   return stringify([...rowsOf(report)], {
     header: true,
@@ -112,8 +111,8 @@ interface Problem {
 }
 
 /**
- * A report as JUnit XML, as CI systems show it: one suite for each kind of difference with a failing case for each class of it, one for
- * the run itself (what makes it inconclusive is an error), and one for the partner's own rules (an expired one fails).
+ * Writes a report as JUnit XML for CI systems: a suite per kind of difference with a failing case per class, a suite for the run (doubts
+ * are errors), and a suite for the partner's own rules (expired rules fail).
  */
 function toJunit(report: Report): string {
   const suites = suitesOf(report)
@@ -156,7 +155,7 @@ function suitesOf({ run, headline, doubts, limits, classes }: Report): readonly 
   ]
 }
 
-/** A suite without a case would not be shown. */
+/** CI systems hide a suite without cases. */
 const shown = (cases: readonly Case[]): readonly Case[] => (cases.length > 0 ? cases : [{ name: 'none' }])
 
 function totalsOf(cases: readonly Case[]): Markup {

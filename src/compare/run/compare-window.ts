@@ -8,41 +8,40 @@ import { writeMarkQuery, writeRegistrationQueries } from './queries.ts'
 import { type ComparedSide, readRows, type RowsRead } from './sides.ts'
 import { splitWindow, type Window } from './windows.ts'
 
-/** How windows are read and compared. */
 export interface CompareWindowOptions {
   readonly sides: Readonly<Record<Window['kind'], Readonly<Record<'v2' | 'v3', ComparedSide>>>>
-  /** True: V2 is read twice. */
+  /** True to read V2 twice. */
   readonly noise: boolean
-  /** The partner's own; undefined: none. */
+  /** The rules of the partner, or `undefined` if there are none. */
   readonly rules: OwnRules | undefined
-  /** A window with more rows is divided. */
+  /** The maximum number of rows. A larger window is divided. */
   readonly maxRows: number
   readonly clock: Clock
-  /** Time that a change may take to reach the other side, before what differs is asked again. */
+  /** The time that a change may take to reach the other side. Differences are read again after it. */
   readonly pauseMs: number
-  /** Learners whose records are compared, as lists that fit into a query each; undefined: all. */
+  /** The learners to compare, as lists that each fit into one query, or `undefined` for all learners. */
   readonly learners: readonly (readonly string[])[] | undefined
 }
 
-/** What a window gave. Of one that could not be read on both sides, the rows of the other one are `unknown`. */
+/** The result of a window. If one side could not be read, the rows of the other side are `unknown`. */
 export interface WindowResult {
   readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
-  /** Records that were asked again. */
+  /** The number of records that were read again. */
   readonly asked: number
-  /** Why it could not be compared; undefined: it was. */
+  /** The reason why the window could not be compared, or `undefined` if it was compared. */
   readonly failure: WindowFailure | undefined
 }
 
-/** The side that could not be read. */
+/** The side that could not be read, and why. */
 export interface WindowFailure {
   readonly window: Window
   readonly side: 'V2' | 'V3'
   readonly cause: AdapterError
 }
 
-/** Reads a window of both sides at the same time, V2 once more as `again` where noise is measured. Rejects as `readRows`. */
+/** Reads a window on both sides at the same time. `again` is a second read of V2 if noise is measured. Rejects like `readRows`. */
 async function readWindow(
   { sides, noise, maxRows, learners: lists }: CompareWindowOptions,
   window: Window,
@@ -62,8 +61,8 @@ async function readWindow(
 }
 
 /**
- * Reads a window on both sides and compares it, each of its parts by itself where it has to be divided. A window in which records differ is
- * read again. Rejects with the reason of the signal.
+ * Reads and compares a window on both sides, in several parts if it has too many rows. A window with differences is read again. Rejects
+ * with the reason of the signal.
  */
 export async function compareWindow(
   options: CompareWindowOptions,
@@ -105,7 +104,7 @@ function failed(
   return { window, rows, noise: new Map(), asked: 0, failure: { window, side, cause } }
 }
 
-/** The rows of the side that answered: nothing is said of them. */
+/** Returns the rows of the side that answered, as `unknown`. */
 function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
   const none = { comparison: plainly('unknown'), v2: undefined, v3: undefined }
   return read.kind === 'rows' ? read.rows.map((row) => ({ ...none, [side]: row })) : []
@@ -118,12 +117,12 @@ function tooManyRows(maxRows: number): AdapterError {
   )
 }
 
-/** How often a window is read again at most, after a pause each: a read that breaks off says nothing of its records. */
+/** The maximum number of repeated reads of a window, since an interrupted read shows nothing about the records. */
 const MAX_READS = 3
 
 /**
- * Reads a window once more where records differ: what changed between the two reads does not count as a difference. Only the records that
- * differed are taken from the second read; they are `unknown` where it is not possible.
+ * Reads a window again if records differ, so that changes during the first read do not count. Only records that differed are taken from the
+ * repeated read; they are `unknown` if it fails.
  */
 async function askAgain(
   options: CompareWindowOptions,
@@ -160,7 +159,7 @@ async function askAgain(
   return { rows: [...others, ...unknown], noise, asked: names.size }
 }
 
-/** What a record is known by in both reads of a window: the learner and session of a mark, the id of a registration; empty: nothing. */
+/** Identifies a record in both reads of a window, by learner and event or by the id of a registration. Empty if it has neither. */
 function nameOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): string {
   const members = kind === 'marks' ? ['Learner', 'AttendableEvent'] : ['ExternalID']
   const idsOf = (row: unknown): readonly (string | undefined)[] =>
@@ -169,10 +168,9 @@ function nameOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): st
   return ids?.join('\n') ?? ''
 }
 
-/** What V2 contradicts itself in, by record: the comparison of one read of V2 with another. */
+/** The records in which two reads of V2 differ, with the comparison of the two reads. */
 type Noise = ReadonlyMap<string, Comparison>
 
-/** Takes the noise from two reads of V2 that were set against each other. */
 function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
   const noisy = rows.filter(({ comparison }) => !isEqual(comparison) && comparison.verdict !== 'unknown')
   const named = noisy.map((row) => [nameOf(window, row), row.comparison] as const)
@@ -180,8 +178,8 @@ function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
 }
 
 /**
- * The record without the differences that are noise: its other fields decide. A record that V2 has in one of its reads only, and
- * that one side lacks, is `unknown`: V2 gives no answer that V3 could be measured by.
+ * Removes noise from a record, so that its other fields decide. A record that one side lacks, and that only one of two reads of V2
+ * returned, is `unknown`: V2 gives no stable answer to compare V3 with.
  */
 function leaveOutNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
   const { comparison } = row

@@ -3,15 +3,14 @@ import { isGuid } from '../../odata/index.ts'
 import { toV3RegistrationQuery } from '../../translate/index.ts'
 import type { Window } from './windows.ts'
 
-/** The query of each side. */
 interface WindowQueries {
   readonly v2: string
   readonly v3: string
 }
 
 /**
- * The raw query of a read of marks, the same text for both sides: V2's names (service.md 9), times with `Z` and guids bare
- * (service-facts 8). `learners` narrow it further.
+ * Returns the raw query of a read of marks, the same for both sides: V2's names (service.md 9), times with `Z`, GUIDs without quotes
+ * (service-facts 8). `learners` narrows the read.
  */
 export function writeMarkQuery(
   { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
@@ -26,10 +25,10 @@ export function writeMarkQuery(
   return { v2: query, v3: query }
 }
 
-/** The expand list of registrations at V2, as its clients write it: without `$` (service.md 1.1). */
+/** The expand list of registrations as V2 clients write it, without `$` (service.md 1.1). */
 const EXPAND = 'expand=Enrolments,BoarderStatuses,PartTimeRecords,UPNHistory'
 
-/** The query of registrations: V2's own, and what the adapter makes of it for V3. */
+/** Returns V2's query of registrations and the query that the adapter derives from it for V3. */
 export function writeRegistrationQueries(learners: readonly string[] | undefined): WindowQueries {
   const filter =
     learners === undefined ? '' : `&$filter=${encodeURIComponent(anyOf(learners.map(learnerIs)))}`
@@ -37,13 +36,10 @@ export function writeRegistrationQueries(learners: readonly string[] | undefined
   return { v2, v3: toV3RegistrationQuery(v2) }
 }
 
-/**
- * Characters of a condition at most, as written into a query: IIS, which V2 runs behind, refuses a query string of more than 2,048
- * unless it is configured otherwise.
- */
+/** The maximum length of an encoded condition. IIS, in front of V2, by default refuses query strings over 2,048 characters. */
 const MAX_CHARACTERS = 1_700
 
-/** Divides learners into lists that fit into a query each. */
+/** Divides learners into lists that each fit into one query. */
 export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
   const lists: string[][] = []
   let room = 0
@@ -59,21 +55,21 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
   return lists
 }
 
-/** The longest of the conditions that name one learner is that of a registration. */
+/** The condition of registrations is the longest that names one learner. */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>
   conditions.length === 1 ? (conditions[0] ?? '') : `(${conditions.join(' or ')})`
 
-/** Whole seconds: a date alone is an error (service-facts 8). */
+/** Formats whole seconds, since the service refuses dates without a time (service-facts 8). */
 const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
 
-/** Faulty lines that are named. */
+/** The maximum number of faulty lines that the error names. */
 const MAX_NAMED = 10
 
 /**
- * Reads a list of learners: one guid a line, blank lines and lines that begin with `#` left out, each learner once.
- * Error: `ADP_USAGE` with `name` and the numbers of the lines that are none, never with their text.
+ * Reads one GUID per line, ignoring duplicates, blank lines and lines that begin with `#`. Throws `ADP_USAGE` with `name` and the numbers
+ * of faulty lines, never with their text.
  */
 export function parseLearnerList(text: string, name: string): readonly string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)

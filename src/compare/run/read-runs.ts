@@ -12,7 +12,6 @@ import {
 import { toDocument } from '../tally.ts'
 import { CHECKPOINT, openRunFiles } from './run-files.ts'
 
-/** What a list says of a run. */
 interface RunSummary extends Pick<
   RunDocument,
   'partner' | 'from' | 'to' | 'complete' | 'startedAt' | 'endedAt' | 'offered' | 'compared'
@@ -20,36 +19,33 @@ interface RunSummary extends Pick<
   readonly outcome: RunOutcome
 }
 
-/** A file of a folder of runs. */
+/** A file in a folder of runs. */
 export interface ListedRun {
-  /** The name of the file without its extension: the id of the run, unless the file was renamed. */
+  /** The file name without its extension, which is the id of the run unless the file was renamed. */
   readonly run: string
-  /** Undefined: the file is no run. */
+  /** The summary, or `undefined` if the file is not a run. */
   readonly summary?: RunSummary
   readonly fault?: string
 }
 
-/** A run without a document, or one that was taken up again since: it goes on, or was killed. */
+/** A run without a document, or one that was resumed since: it is in progress or was killed. */
 export interface UnfinishedRun {
   readonly run: string
-  /** Days. */
+  /** The progress in days. */
   readonly progress: { readonly done: number; readonly total: number }
-  /** When its last step ended, milliseconds since the epoch. */
+  /** The end of the last step in milliseconds since the epoch. */
   readonly lastStepMs: number
-  /** What it has found so far, as the document of a run that was stopped. */
+  /** The results so far, as the document of a stopped run. */
   readonly document: RunDocument
 }
 
-/** Names that `compare run` gives, or a user. */
+/** The form of names that `compare run` or a user may give. */
 const runId = /^[\w][\w.-]*$/
 
-/** True for a name of a run; one with a folder, or with the end of a file, is a path. */
+/** Returns true for the name of a run. Text with a folder or a file extension is a path. */
 export const isRunId = (text: string): boolean => runId.test(text) && !text.endsWith('.json')
 
-/**
- * Opens a folder for reading its runs; a file that has not changed is read once, and one of more than `maxBytes` is no run. A folder that does
- * not exist has no runs.
- */
+/** Opens a folder of runs, empty if it is missing. Unchanged files are read once; files larger than `maxBytes` are not runs. */
 export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
   const files = openRunFiles(folder)
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
@@ -77,7 +73,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
     return listed
   }
   return {
-    /** The newest first, then the files that are none. */
+    /** Lists the runs, newest first, then the files that are not runs. */
     list: async (): Promise<readonly ListedRun[]> => {
       const found: ListedRun[] = []
       for (const file of await namesOf())
@@ -85,7 +81,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
       const endOf = ({ summary }: ListedRun): number => Date.parse(summary?.endedAt ?? '1970-01-01')
       return found.sort((one, other) => endOf(other) - endOf(one))
     },
-    /** Newest first. */
+    /** Lists the unfinished runs, newest first. */
     listUnfinished: async (): Promise<readonly UnfinishedRun[]> => {
       const found: UnfinishedRun[] = []
       for (const file of await namesOf()) {
@@ -107,7 +103,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
       }
       return found.toReversed()
     },
-    /** The document of a run by its id. Error: `ADP_USAGE` where there is none. */
+    /** Reads the document of a run by its id. Throws `ADP_USAGE` if there is none. */
     read: (run: string): Promise<RunDocument> =>
       readRunFile(join(folder, `${run}.json`), `The run ${run}`, maxBytes),
   }
@@ -118,7 +114,7 @@ const summaryOf = (document: RunDocument): RunSummary => {
   return { partner, from, to, complete, startedAt, endedAt, offered, compared, outcome: outcomeOf(document) }
 }
 
-/** Reads the file of a run; `name` is for messages. Error: `ADP_USAGE` where there is none, or no run in it. */
+/** Reads the file of a run. `name` is for messages. Throws `ADP_USAGE` if the file is missing or is not a run. */
 export async function readRunFile(
   path: string,
   name: string,

@@ -5,32 +5,32 @@ import type { Comparison } from '../verdict.ts'
 import type { WindowFailure } from './compare-window.ts'
 import { type Checkpoint, newRunName, type RunFiles } from './run-files.ts'
 
-/** What a source has compared in one step: the pairs of a window of days, or of a recorded exchange. */
+/** The results of one step of a source: a window of days or a recorded exchange. */
 export interface RunStep {
   readonly records: readonly (readonly [comparison: Comparison, groups: RecordGroups])[]
-  /** Records as V2 gave them twice; default: none. */
+  /** Comparisons of two reads of the same records from V2. The default is none. */
   readonly noise?: Iterable<Comparison>
   readonly askedAgain?: number
-  /** Records that were offered and not asked for. */
+  /** Records that were offered but not compared. */
   readonly skipped?: number
 }
 
-/** How a source ended. `stopped`: by its signal. `failing`: too many windows in a row could not be read. `refused`: every further window would be. */
+/** The end of a source. `stopped`: its signal aborted. `failing`: too many windows in a row failed. `refused`: all windows would fail. */
 export interface SourceEnd {
   readonly kind: 'done' | 'stopped' | 'failing' | 'refused'
-  /** Windows that could not be compared in the end; of `refused` the one that was, first. */
+  /** Windows that could not be compared. If the source was `refused`, the window that caused it comes first. */
   readonly failures: readonly WindowFailure[]
-  /** Counts that belong to the document and to no checkpoint: those of windows that are read again. */
+  /** Counts that belong to the document but not to a checkpoint, since their windows are read again. */
   readonly left: readonly Counted[]
 }
 
-/** Gives pairs of answers of V2 and V3, compared: windows of days of both services, or recorded exchanges. */
+/** Compares answers of V2 and V3 step by step: windows of days of both services, or recorded exchanges. */
 export interface RunSource {
-  /** Rejects for faults of the program only. */
+  /** Rejects only if the program fails. */
   steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd>
-  /** Where the source goes on after the last step; undefined: it cannot. */
+  /** Returns the position after the last step, or is `undefined` if the source cannot be resumed. */
   position?(): Pick<Checkpoint, 'position' | 'failed'>
-  /** Days or exchanges. */
+  /** Returns the progress in days or exchanges. */
   progress(): { readonly done: number; readonly total: number }
 }
 
@@ -39,22 +39,21 @@ export interface RunOptions {
   readonly header: Pick<RunHeader, 'kind' | 'partner' | 'services' | 'from' | 'to' | 'noise' | 'rules'>
   readonly files: RunFiles
   readonly clock: WallClock
-  /** What a checkpoint says besides; `resumed`: the run that goes on. Of a source that cannot go on undefined. */
+  /** The checkpoint data, or `undefined` if the source cannot be resumed. `resumed` is the checkpoint that the run continues from. */
   readonly checkpoint?: Pick<Checkpoint, 'options'> & { readonly resumed: Checkpoint | undefined }
-  /** Called at first and after each step; `records`: compared since the run began, or went on. */
+  /** Called at the start and after each step. `records` counts the records compared since the run began or was resumed. */
   readonly onProgress: (progress: ReturnType<RunSource['progress']> & { readonly records: number }) => void
 }
 
-/** What a run came to. */
 export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
   readonly document: RunDocument
-  /** Of the file with the document. */
+  /** The path of the document. */
   readonly path: string
 }
 
 /**
- * Runs a comparison to its end, or until `signal` aborts: step after step, a checkpoint after each, the document at the end, whatever
- * the end is. Rejects for files that cannot be written and for faults of the program.
+ * Runs a comparison to its end or until `signal` aborts. It writes a checkpoint after each step and always writes the document. Rejects if
+ * files cannot be written or the program fails.
  */
 export async function runComparison(options: RunOptions, signal: AbortSignal): Promise<RunResult> {
   const { source, header, files, clock, checkpoint, onProgress } = options

@@ -7,10 +7,10 @@ import * as z from 'zod'
 import { AdapterError, describeFileError, errorCodeOf } from '../../errors.ts'
 import { countsForm } from '../tally.ts'
 
-/** Names sort by the time at which their runs began. */
+/** Names sort by the time at which the runs began. */
 const RUN = /^run-\d{8}-\d{6}-[0-9a-f]{4}$/
 
-/** Names a run that begins at a time: `run-20260907-063012-9f3c`. */
+/** Creates the name of a run that begins at a time, such as `run-20260907-063012-9f3c`. */
 export function newRunName(wallMs: number): string {
   const [day = '', time = ''] = new Date(wallMs)
     .toISOString()
@@ -19,7 +19,7 @@ export function newRunName(wallMs: number): string {
   return `run-${day}-${time}-${randomBytes(2).toString('hex')}`
 }
 
-/** True for a name that `newRunName` gave. */
+/** Returns true for a name in the form of `newRunName`. */
 export const isRunName = (text: string): boolean => RUN.test(text)
 
 const count = z.int().nonnegative()
@@ -29,30 +29,30 @@ const checkpointForm = z.object({
   run: z.string().regex(RUN),
   startedAt: z.string(),
   partner: z.string().nullable(),
-  /** First and last day, `YYYY-MM-DD`. */
+  /** The first and the last day, `YYYY-MM-DD`. */
   from: z.string(),
   to: z.string(),
-  /** Days. */
+  /** The progress in days. */
   progress: z.object({ done: count, total: count }),
-  /** SHA-256 over the options: another selection of records cannot be added to this one. */
+  /** The SHA-256 of the options. A resumed run must select the same records. */
   options: z.string(),
   position: z.object({ kind, list: count, fromMs: count, days: count }),
-  /** Windows that failed; they are read again. */
+  /** Failed windows, which are read again. */
   failed: z.array(z.object({ kind, list: count, fromMs: count, toMs: count })),
   counts: countsForm,
 })
 
-/** How far a run has come, without any value of a record: all that `--resume` needs. */
+/** The state that `--resume` needs, without any value of a record. */
 export type Checkpoint = z.infer<typeof checkpointForm>
 
 export type RunFiles = ReturnType<typeof openRunFiles>
 
-/** The end of the name of a checkpoint. */
+/** The file name ending of a checkpoint. */
 export const CHECKPOINT = '.checkpoint.json'
 
 /**
- * Opens the files of runs in one folder: `<run>.json` and, until it is complete, `<run>.checkpoint.json`. They hold no value of a record. The
- * folder is made when it is written to. Errors: `ADP_CONFIGURATION` for a folder that cannot be used.
+ * Opens the files of runs in one folder: `<run>.json` and, until the run is complete, `<run>.checkpoint.json`. Neither contains a value of
+ * a record. Writing creates the folder. Throws `ADP_CONFIGURATION` if the folder cannot be used.
  */
 export function openRunFiles(folder: string) {
   const write = async (name: string, text: string): Promise<string> => {
@@ -66,13 +66,12 @@ export function openRunFiles(folder: string) {
     }
   }
   return {
-    /** Writes the document of a run and returns its path. */
     writeDocument: (run: string, text: string) => write(`${run}.json`, text),
     writeCheckpoint: async (checkpoint: Omit<Checkpoint, 'schema'>): Promise<void> => {
       await write(checkpoint.run + CHECKPOINT, JSON.stringify({ schema: 4, ...checkpoint }))
     },
     removeCheckpoint: (run: string) => rm(join(folder, run + CHECKPOINT), { force: true }),
-    /** The checkpoint of a run, or the newest one; undefined: there is none. Error: `ADP_USAGE` for one that is damaged or of another version. */
+    /** Reads the checkpoint of a run or the newest one; `undefined` if there is none. Throws `ADP_USAGE` if it is damaged or outdated. */
     readCheckpoint: async (run: string | undefined): Promise<Checkpoint | undefined> => {
       const name = run ?? (await newestOf(folder))
       if (name === undefined) return undefined
@@ -116,10 +115,7 @@ function unusable(path: string, what: 'read' | 'written', cause: unknown): Adapt
   })
 }
 
-/**
- * Writes a file that its owner alone may read, in place of one of any mode or of a link. A reader of the file sees the old text or the new
- * one, also after a power cut.
- */
+/** Replaces a file or a symbolic link, even across a power failure, by a file with the whole text that only its owner can read. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {

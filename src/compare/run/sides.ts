@@ -6,26 +6,25 @@ import { readNextLink, toV3RegistrationQuery } from '../../translate/index.ts'
 import { isMembers } from '../diff/values.ts'
 import { type AskedRead, failureOf, MARKS_PATH, readAsClient, type SideAnswer } from '../live/ask-sides.ts'
 
-/** A page as one side answered it. */
 export interface SidePage {
   readonly rows: readonly object[]
-  /** The raw query of the next page; undefined: there is none. */
+  /** The raw query of the next page, or `undefined` if this page is the last. */
   readonly next: string | undefined
 }
 
-/** One of the two services that a run sets against each other. */
+/** One of the two services that a run compares. */
 export interface ComparedSide {
   /**
-   * Reads one page of the set: within the rate limit of the side, again where a service says so, and within a bound of time.
-   * Errors: those of `readUpstream`; `ADP_UPSTREAM_PROTOCOL` for an answer that is not a page. Rejects with the reason of the signal.
+   * Reads one page within the rate limit and time limit of the side, and retries if the service asks for it. Throws the errors of
+   * `readUpstream`, `ADP_UPSTREAM_PROTOCOL` if the answer is not a page, and the reason of an aborted signal.
    */
   page(query: string, signal: AbortSignal): Promise<SidePage>
 }
 
-/** Opens the session of one call: its credentials, its place under the rate limit, its bound of time. */
+/** Opens the session of one call, with its credentials, its rate limit and its time limit. */
 export type OpenSession = (signal: AbortSignal) => Promise<ReadSession>
 
-/** A side that is read over HTTP as it answers: V2, and the documents that the adapter passes on as they are. */
+/** Creates a side that returns pages as the service sends them: V2, and the documents that the adapter passes through. */
 export function createUpstreamSide(openSession: OpenSession, resource: string): ComparedSide {
   return {
     page: async (query, signal) => {
@@ -37,19 +36,18 @@ export function createUpstreamSide(openSession: OpenSession, resource: string): 
   }
 }
 
-/** V3 as a client of V2 gets it through the adapter. */
+/** V3 as a V2 client sees it through the adapter. */
 export interface AdapterSide {
-  /** Pages of marks. */
   readonly marks: ComparedSide
-  /** Asks for a single read of a client; never rejects. After three calls in a row without an answer V3 is not asked any longer. */
+  /** Repeats a single read of a client. Never rejects. After three calls in a row without an answer it calls V3 no more. */
   ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
 }
 
 const MAX_FAILURES = 3
 
 /**
- * V3 by the code that serves clients, from the plan of the query to the text of the answer; `registrations` are V3's own. `client` is asked
- * for before each call: its token may be new.
+ * Creates the V3 side from the code that serves clients. `registrations` are V3's own. `client` is called before each read, since its token
+ * may have been renewed.
  */
 export function createAdapterSide(
   context: ReadContext,
@@ -88,9 +86,8 @@ export function createAdapterSide(
 const answered = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
 
 /**
- * Reads a page: rows and link of OData V4, or of V2 JSON, which is in a `d` (quirk `dataEnvelope`). Of a link only the query counts:
- * it is followed on the host and the path that were called, whatever it names (service-facts 14).
- * Error: `ADP_UPSTREAM_PROTOCOL`, never with a value.
+ * Reads a page of OData V4 or V2 JSON (in `d`, quirk `dataEnvelope`). Only the query of a next link is used, on the host and path of the
+ * request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL`, never with a value.
  */
 export function readSidePage(json: unknown): SidePage {
   const page = isMembers(json) && isMembers(json['d']) ? json['d'] : json
@@ -107,18 +104,18 @@ function brokenPage(fault: string): AdapterError {
   return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The answer ${fault}.`)
 }
 
-/** All rows that a side has for a query, `tooMany`, or why it could not be read to its end. */
+/** All rows of a query, `tooMany` rows, or the error that ended the read. */
 export type RowsRead =
   | { readonly kind: 'rows'; readonly rows: readonly object[] }
   | { readonly kind: 'tooMany' }
   | { readonly kind: 'failed'; readonly cause: AdapterError }
 
-/** Pages without a row, one after another, at most: a service may filter after it has cut its pages. */
+/** The maximum number of empty pages in a row. Services may filter rows after they have divided them into pages. */
 const MAX_EMPTY_PAGES = 100
 
 /**
- * Reads a query of one side page by page, to its end, or until it has more than `maxRows`. What the side does wrong is an
- * outcome; rejects only when `signal` aborts, and for a fault of the program.
+ * Reads all pages of a query, or stops once there are more than `maxRows` rows. Errors of the side are results. Rejects only if `signal`
+ * aborts or the program fails.
  */
 export async function readRows(
   side: ComparedSide,

@@ -11,23 +11,22 @@ import type { RunSource, RunStep, SourceEnd } from './run-comparison.ts'
 import type { Checkpoint } from './run-files.ts'
 import { planWindows, type Window } from './windows.ts'
 
-/** What of both services is compared, and how. */
 interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly fromMs: number
   /** The first moment after the last day. */
   readonly toMs: number
-  /** True: registrations are compared after the marks. */
+  /** True to compare registrations after the marks. */
   readonly registrations: boolean
-  /** Where the run goes on; undefined: at the beginning. */
+  /** The position of a resumed run, or `undefined` for a new run. */
   readonly resumed: Pick<Checkpoint, 'position' | 'failed'> | undefined
-  /** Rows of a window at most, and about as many as one is to have. Default 50,000 and 8,000. */
+  /** The maximum and the intended number of rows per window. The defaults are 50,000 and 8,000. */
   readonly rows?: { readonly max: number; readonly target: number }
 }
 
-/** Windows that fail one after another before a run ends: one that takes as long as its retries each would not come to an end. */
+/** The number of consecutive failed windows that ends a run, since each of them takes as long as all of its retries. */
 const MAX_FAILED_IN_A_ROW = 3
 
-/** Errors that do not depend on the window. */
+/** The errors that would recur for every window. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_TOKEN',
   'ADP_FORBIDDEN',
@@ -37,15 +36,15 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_CONFIGURATION',
 ])
 
-/** A window that could not be read on both sides, and what counts of it unless it can be in the end. */
+/** A window that could not be read on both sides, with the counts that apply unless a later read succeeds. */
 interface FailedWindow {
   readonly window: Window
-  /** Undefined: it failed before the run was resumed. */
+  /** The failure, or `undefined` if the window failed before the run was resumed. */
   readonly failure?: WindowFailure
   readonly unknown?: readonly Counted[]
 }
 
-/** Reads both services window by window, and those windows once more at the end that could not be read on both sides. */
+/** Creates the source that reads both services window by window. Windows that failed are read once more at the end. */
 export function createWindowSource(given: WindowSourceOptions): RunSource {
   const { fromMs, toMs, registrations, learners, resumed } = given
   const { max, target } = given.rows ?? { max: MAX_PAIR_ROWS, target: 8_000 }

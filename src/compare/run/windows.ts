@@ -1,25 +1,25 @@
 export const DAY_MS = 86_400_000
 
-/** The day of a time, `YYYY-MM-DD`, in UTC. */
+/** Formats the day of a time as `YYYY-MM-DD` in UTC. */
 export function formatDay(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
-/** Session starts from `fromMs`, before `toMs`, of some learners or of all; registrations have no days. */
+/** Sessions that start between `fromMs` and `toMs` (exclusive), for some learners or all. Registrations have no days. */
 export interface Window {
   readonly kind: 'marks' | 'registrations'
-  /** Index of the list of learners. */
+  /** The index of the list of learners. */
   readonly list: number
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** Where a run begins or continues: the windows before it are done. */
+/** The position at which a run begins or continues. All windows before it are done. */
 interface RunPosition {
   readonly kind: Window['kind']
   readonly list: number
   readonly fromMs: number
-  /** Length of the next window, which follows from the rows of those before. */
+  /** The length of the next window in days, derived from the number of rows in earlier windows. */
   readonly days: number
 }
 
@@ -27,39 +27,39 @@ interface WindowPlanOptions {
   readonly fromMs: number
   /** The first moment after the last day. */
   readonly toMs: number
-  /** Lists of learners that are read one after another; 1 where all are read at once. */
+  /** The number of learner lists, which are read one after another, or 1 if all learners are read at once. */
   readonly lists: number
-  /** True: one window for the registrations of each list follows the marks. */
+  /** True to add one window of registrations per list after the marks. */
   readonly registrations: boolean
-  /** Rows that a window is to have, at most about. */
+  /** The intended number of rows per window. */
   readonly targetRows: number
-  /** Undefined: the beginning. */
+  /** The position to start at, or `undefined` for the beginning. */
   readonly start: RunPosition | undefined
 }
 
-/** Days that the service lets one read span (service-facts 1). */
+/** The maximum number of days per read that the service allows (service-facts 1). */
 const MAX_DAYS = 90
-/** Length of the first window: two rows a learner and day, so that a week of a school has some 7,000. */
+/** The length of the first window. With two rows per learner and day, a school has about 7,000 rows per week. */
 const FIRST_DAYS = 7
-/** A window that is partly of holidays says little of the next one, and one without rows says nothing. */
+/** The maximum growth from one window to the next. Windows with holidays say little about the next window. */
 const MAX_GROWTH = 2
-/** A window that cannot be divided any further. */
+/** The smallest window, which cannot be divided. */
 const LEAST_MS = 3_600_000
 
-/** Plans windows of days, about as long as gives `targetRows`; narrow ranges are faster than wide ones (service-facts 18). */
+/** Plans windows with about `targetRows` rows each. The service reads narrow ranges faster than wide ones (service-facts 18). */
 export function planWindows(options: WindowPlanOptions) {
   const { fromMs, toMs, lists, registrations, targetRows, start } = options
   const daysOfList = Math.round((toMs - fromMs) / DAY_MS)
   const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
   let { kind, list, fromMs: from, days } = start ?? first
   return {
-    /** Days of all windows of marks, each counted for each list. */
+    /** The number of days in all windows of marks, multiplied by the number of lists. */
     days: daysOfList * lists,
     daysBefore: (before: RunPosition): number =>
       before.kind === 'registrations'
         ? daysOfList * lists
         : before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
-    /** The windows that are left, each planned once the one before was fitted. */
+    /** Yields the remaining windows. Each window is planned after `fit` was called for the one before. */
     windows: function* (): Generator<Window> {
       for (; kind === 'marks' && list < lists; list += 1) {
         while (from < toMs) {
@@ -73,9 +73,9 @@ export function planWindows(options: WindowPlanOptions) {
       if (kind === 'marks') [kind, list] = ['registrations', 0]
       while (list < lists) yield { kind, list: list++, fromMs: 0, toMs: 0 }
     },
-    /** Behind the last window that was given. */
+    /** Returns the position after the last yielded window. */
     position: (): RunPosition => ({ kind, list, fromMs: from, days }),
-    /** Fits the length of the next windows to the rows that this one had. */
+    /** Adjusts the length of the next windows to the rows of this window. */
     fit: (window: Window, rows: number): void => {
       if (rows === 0 || window.kind === 'registrations') return
       const before = Math.max(1, Math.round((window.toMs - window.fromMs) / DAY_MS))
@@ -85,7 +85,7 @@ export function planWindows(options: WindowPlanOptions) {
   }
 }
 
-/** The halves of a window, at a day's end where it has several days; undefined for one that cannot be divided. */
+/** Returns the halves of a window, divided between days if it has several, or `undefined` if it cannot be divided. */
 export function splitWindow(window: Window): readonly [Window, Window] | undefined {
   const { fromMs, toMs } = window
   const unit = toMs - fromMs > DAY_MS ? DAY_MS : LEAST_MS

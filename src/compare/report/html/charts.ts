@@ -4,16 +4,16 @@ import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
-/** The verdicts that ask for attention, in the order in which charts stack them. */
+/** The verdicts that need attention, in the order in which charts stack them. */
 const attention: readonly Verdict[] = verdicts.slice(2)
 
 export const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
-/** The records of a group that ask for attention, as parts of a bar. */
+/** Returns the records of a group that need attention, as parts of a bar. */
 export const attentionOf = ({ verdicts: counts }: CountedGroup): readonly BarPart[] =>
   attention.map((verdict) => ({ name: verdict, count: counts[verdict] }))
 
-/** A part of a bar, by the name of its style. */
+/** A part of a bar, with the name of its style. */
 interface BarPart {
   readonly name: string
   readonly count: number
@@ -21,7 +21,7 @@ interface BarPart {
 
 export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map(({ count }) => count))
 
-/** One horizontal bar of the width that `most` has as 100 %; a part with a record never vanishes. `label` describes it where no figures stand beside it. */
+/** Draws a horizontal bar whose full width stands for `most`. No part with a record vanishes. `label` replaces missing figures. */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(0.4, (count / most) * 100))
@@ -36,13 +36,13 @@ export function bar(parts: readonly BarPart[], most: number, label?: string): Ma
   return html`<svg class="bar" ${role} focusable="false">${rects}</svg>`
 }
 
-/** A part of a chart; place and size in percent. */
+/** Draws a part of a chart. Position and size are percentages. */
 function rectangle(name: string, x: number, y: number, width: number, height: number): Markup {
   const [left, top, across, down] = [x, y, width, height].map((value) => `${value.toFixed(2)}%`)
   return html`<rect class="f-${name}" x="${left}" y="${top}" width="${across}" height="${down}" />`
 }
 
-/** What the colours of a chart stand for. */
+/** Explains the colours of a chart. */
 export function legendOf(groups: readonly CountedGroup[]): Markup {
   const shown = attention.filter((verdict) => groups.some((group) => group.verdicts[verdict] > 0))
   return html`<ul class="legend">
@@ -50,7 +50,7 @@ export function legendOf(groups: readonly CountedGroup[]): Markup {
   </ul>`
 }
 
-/** The colour of a verdict, before its name. */
+/** Draws the colour of a verdict, to be placed before its name. */
 export const swatch = (verdict: Verdict): Markup =>
   html`<svg class="swatch" aria-hidden="true" focusable="false">
     <rect class="f-${verdict}" width="100%" height="100%" />
@@ -58,7 +58,7 @@ export const swatch = (verdict: Verdict): Markup =>
 
 const MOST_COLUMNS = 75
 
-/** Days as they are, or added up by week (from its Monday) or month (from its first day) where they are too many for a chart. */
+/** Returns days unchanged, or adds them up by week (from Monday) or month (from its first day) if a chart cannot show so many. */
 export function toColumns(days: readonly CountedGroup[]): {
   readonly unit: 'day' | 'week' | 'month'
   readonly groups: readonly CountedGroup[]
@@ -78,16 +78,16 @@ function merge(days: readonly CountedGroup[], nameOf: (day: string) => string): 
 
 function mondayOf(day: string): string {
   const time = Date.parse(`${day}T00:00:00Z`)
-  // Not every name is that of a day.
+  // A name may also be something other than a day.
   if (Number.isNaN(time)) return day
   return new Date(time - ((new Date(time).getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10)
 }
 
-/** Percent of the height that columns take: the rest has the figures of the axis. */
+/** The height of the columns as a percentage of the chart. The rest is for the labels of the axis. */
 const HEIGHT = 88
 const BASE = 99.5
 
-/** The records that ask for attention as columns over time, and the highest of them in words. */
+/** Draws the records that need attention as columns over time, and describes the highest column in words. */
 export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
   readonly summary: string
   readonly chart: Content
@@ -120,7 +120,7 @@ export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
   return { summary, chart }
 }
 
-/** The next of 2, 4, 6, 8, 10, 20, 40, …, so that its half is whole. */
+/** Returns the next of 2, 4, 6, 8, 10, 20, 40, …, so that its half is a whole number. */
 function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)))
   return [2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value

@@ -1,4 +1,4 @@
-/** HTML that may be put into a page as it is; made by `html` only. */
+/** HTML that is inserted into a page unchanged. Only `html` and trusted constants create it. */
 export class Markup {
   readonly #text: string
 
@@ -11,7 +11,7 @@ export class Markup {
   }
 }
 
-/** What may stand in a template: texts and numbers are escaped, markup is not, lists are joined, undefined and false are left out. */
+/** The content of a template. Texts and numbers are escaped, markup is not, lists are joined, `undefined` and `false` are omitted. */
 export type Content = Markup | string | number | false | undefined | readonly Content[]
 
 const escapes: Readonly<Record<string, string>> = {
@@ -23,7 +23,7 @@ const escapes: Readonly<Record<string, string>> = {
   '`': '&#96;',
 }
 
-/** Builds markup: whatever is put in is escaped for elements and for quoted attributes alike. */
+/** Builds markup. Contents are escaped so that they are safe in elements and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Markup {
   return new Markup(strings.map((text, index) => text + render(contents[index])).join(''))
 }

@@ -7,7 +7,7 @@ import { sumOf } from './charts.ts'
 import { html, Markup } from './markup.ts'
 import { chartSection, classSection, ruleSections, trustSection, verdictSection } from './sections.ts'
 
-/** The style sheet of the page; its digest is in the Content-Security-Policy, so it is put in unchanged. */
+/** The style sheet of the page, inserted unchanged because the Content-Security-Policy contains its digest. */
 const styles = `
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b2430;--soft:#526070;--line:#dde2e8;--code:#eef1f5;--link:#0b57d0;--good:#13703a;--bad:#b3261e;--note:#7a5700;
 --same:#8a97a6;--equivalent:#b6c2cf;--differs:#c8401a;--onlyV2:#1f5fbf;--onlyV3:#7b3fb3;--unknown:#616c79}
@@ -62,10 +62,9 @@ section,footer{margin-top:7mm}h2,h3,figcaption,.lead{break-after:avoid}.classes 
 .scroll,.chart .scroll{overflow:visible;max-height:none}details:not([open]){display:none}}
 `
 
-/** Nothing may be loaded, run or sent: the one style sheet is known by its digest. */
+/** Forbids the page to load, run or send anything. Only the style sheet with this digest is allowed. */
 export const reportPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
 
-/** Byte for byte what the digest is of. */
 const styleSheet = new Markup(`<style>${styles}</style>`)
 
 const sources = {
@@ -75,8 +74,8 @@ const sources = {
 }
 
 /**
- * A report as one self-contained page: no script, no request, every text escaped. It reads in light and dark, on a phone and on A4, and
- * every chart has its figures as text.
+ * Writes a report as one self-contained page without scripts or requests, with all text escaped. It fits light and dark mode, phones and A4
+ * paper, and every chart also has its figures as text.
  */
 export function toHtml(report: Report): string {
   const { title, outcome, headline, limits, classes, run, exact } = report

@@ -9,7 +9,6 @@ import { type Content, html, type Markup } from './markup.ts'
 type Run = RunDocument
 type Groups = Run['days']
 
-/** A part of the page below a heading of its own. */
 const section = (id: string, title: string, lead: Content, body: Content): Markup =>
   html`<section aria-labelledby="${id}">
     <h2 id="${id}">${title}</h2>
@@ -19,10 +18,10 @@ const section = (id: string, title: string, lead: Content, body: Content): Marku
 
 const MOST_LISTED = 200
 
-/** A column of a table; the first one heads its rows, and numbers are aligned to the right. */
+/** A column of a table. The first column heads the rows; numbers are aligned to the right. */
 type Column<Row> = readonly [heading: Content, cell: (row: Row) => Content, align?: 'number']
 
-/** A table that scrolls by itself. */
+/** Renders a table that scrolls separately from the page. */
 function table<Row>(name: string, rows: readonly Row[], columns: readonly Column<Row>[]): Markup {
   const classOf = ([, , align]: Column<Row>): Content => align !== undefined && html` class="n"`
   const cellOf = (row: Row) => (column: Column<Row>, at: number) =>
@@ -56,7 +55,7 @@ const folded = (summary: string, body: Content): Markup =>
     ${body}
   </details>`
 
-/** A path of member names, which may break after each slash. */
+/** Renders a path of member names, which may wrap after each slash. */
 function codePath(path: string): Markup {
   const [first = '', ...others] = path.split('/')
   return html`<code>${first}${others.map((name) => html`/<wbr />${name}`)}</code>`
@@ -69,7 +68,7 @@ interface Counted {
 const fieldColumn: Column<Counted> = ['Field', ({ path }) => codePath(path)]
 const recordsColumn: Column<Pick<Counted, 'count'>> = ['Records', ({ count }) => formatCount(count), 'number']
 
-/** One bar of all verdicts, and their counts below it. */
+/** Renders all verdicts as one bar with their counts below it. */
 export function verdictSection({ verdicts: counts, compared }: Run): Markup {
   const parts = verdicts
     .map((verdict) => ({ name: verdict, count: counts[verdict] }))
@@ -92,7 +91,7 @@ export function verdictSection({ verdicts: counts, compared }: Run): Markup {
 type TrustRow = readonly [level: keyof typeof levels, name: string, value: string, text: string]
 const levels = { good: 'Good', note: 'Note', bad: 'Attention' }
 
-/** How far the verdicts can be trusted. */
+/** Renders what the verdicts are based on and what limits them. */
 export function trustSection({ run, outcome, doubts }: Report): Markup {
   const { complete, offered, compared, dropped, skipped, askedAgain, noise, ownRules } = run
   const isEnough = complete && !doubts.includes('tooFewCompared') && compared > 0
@@ -136,7 +135,7 @@ export function trustSection({ run, outcome, doubts }: Report): Markup {
 
 const MOST_EXPLAINED = 10
 
-/** The gravest classes of difference with what they mean and what to do, then the others as a table. */
+/** Renders the gravest classes of differences with their explanations, and the others as a table. */
 export function classSection({ classes, run }: Report): Markup {
   if (classes.length === 0) return section('classes', 'Differences', 'No record differs.', undefined)
   const [explained, others] = [classes.slice(0, MOST_EXPLAINED), classes.slice(MOST_EXPLAINED)]
@@ -205,7 +204,7 @@ const figure = (title: string, text: Content, body: Content): Markup =>
 
 const chartHeading = html`<span class="hidden">Chart</span>`
 
-/** Groups as rows, verdicts as columns; with a bar of those that ask for attention where any does. */
+/** Renders groups as rows and verdicts as columns, with bars if any record needs attention. */
 function groupTable(heading: string, groups: Groups, nameOf: (name: string) => Content): Markup {
   const most = Math.max(...groups.map((group) => lengthOf(attentionOf(group))))
   const chart: Column<Groups[number]> = [chartHeading, (group) => bar(attentionOf(group), most)]
@@ -231,7 +230,7 @@ const groupChart = (
     groupTable(heading, groups, nameOf),
   )
 
-/** Where records differ, or, where none does, what was compared: by day, field, class of the code and kind, and how long marks took. */
+/** Renders where records differ by day, hour, field, code class and kind, and how long marks took to appear. */
 export function chartSection({ run, classes }: Report): Content {
   const charts = [
     dayChart(run),
@@ -298,7 +297,7 @@ function delayChart(delays: Run['delays']): Content {
   )
 }
 
-/** A section that is a table; none without rows. */
+/** Renders a section with a table, or nothing if there are no rows. */
 const listed = <Row>(
   id: string,
   title: string,
@@ -307,7 +306,7 @@ const listed = <Row>(
   columns: readonly Column<Row>[],
 ): Content => rows.length > 0 && section(id, title, lead, table(title, rows, columns))
 
-/** What made records equivalent, the partner's own rules, and the noise of V2. */
+/** Renders the rules that made records equivalent, the partner's own rules, and the noise of V2. */
 export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, noise } }: Report): Content {
   const equivalent = `${formatCount(counts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`
   return [
