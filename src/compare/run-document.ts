@@ -99,23 +99,23 @@ export function readRunDocument(content: string, name: string): RunDocument {
     new AdapterError('ADP_USAGE', `${name} cannot be read: ${why}`)
   const value = parseJson(content)
   if (value === undefined)
-    throw refuse('it is not valid JSON. Was it cut off, or is the run still writing it?')
+    throw refuse('it is not valid JSON. It may be truncated. Use the file that compare run wrote.')
   const head = z
     .object({ schema: z.number(), verdicts: z.unknown().optional(), report: z.unknown().optional() })
     .safeParse(value)
   if (!head.success || head.data.verdicts === undefined)
-    throw refuse('it is not the document of a comparison run.')
+    throw refuse('it is not the document of a comparison run. Use the file that compare run wrote.')
   if (head.data.report !== undefined)
-    throw refuse('it is a report, whose counts may be rounded; reports are made from the file of the run.')
+    throw refuse('it is a report, whose counts may be rounded. Use the file that compare run wrote.')
   if (head.data.schema !== 1)
     throw refuse(
-      `it has version ${head.data.schema} of the form, this Markbridge reads version 1. Use the newer one.`,
+      `its format has version ${head.data.schema}, and this Markbridge reads version 1. Use the Markbridge that wrote it.`,
     )
   const read = form.safeParse(value)
   if (!read.success) {
     const [issue] = read.error.issues
     throw refuse(
-      `${issue?.path.join('.')}: ${issue?.message}. The file was changed or cut; use the one that compare run wrote.`,
+      `${issue?.path.join('.')}: ${issue?.message}. The file was changed. Use the file that compare run wrote.`,
     )
   }
   const { offered, compared, dropped, skipped, verdicts: counts } = read.data

@@ -6,12 +6,12 @@ export const verdictTexts: Readonly<Record<Verdict, { readonly label: string; re
   same: { label: 'Same', meaning: 'every field is equal' },
   equivalent: {
     label: 'Equivalent',
-    meaning: 'fields are written differently and mean the same by a named rule',
+    meaning: 'fields differ in form only, and a named rule accepts the form',
   },
-  differs: { label: 'Differs', meaning: 'at least one field has another meaning' },
+  differs: { label: 'Differs', meaning: 'at least one field has a different value' },
   onlyV2: { label: 'Only in V2', meaning: 'V3 through the adapter does not have the record' },
   onlyV3: { label: 'Only in V3', meaning: 'V2 does not have the record' },
-  unknown: { label: 'Unknown', meaning: 'one side gave no answer that can be compared' },
+  unknown: { label: 'Unknown', meaning: 'one side gave no comparable answer' },
 }
 
 /** `missing` means that V3 lacks a member that V2 has, and `extra` that V2 lacks a member that V3 has. */

@@ -130,7 +130,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     )
     expect(charts).toEqual([
       'Verdicts: Same 3,400, Equivalent 600, Differs 190, Unknown 15',
-      'Records that ask for attention by day, 5 Jan 2026 to 30 Jan 2026. Highest: 25 on 8 Jan 2026.',
+      'Records that need attention by day, 5 Jan 2026 to 30 Jan 2026. Highest: 25 on 8 Jan 2026.',
     ])
     const headings = await page.locator('.chart h3').allTextContents()
     expect(headings).toEqual([

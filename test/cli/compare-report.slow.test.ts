@@ -34,7 +34,7 @@ test('lists the runs, the newest first, and what is none', async () => {
     ['run', 'partner', 'from', 'to', 'outcome', 'complete'],
     [id, 'acme', '2026-01-05', '2026-03-25', 'differs', 'yes'],
     ['run-20260301-160000-0001', 'acme', '2026-01-05', '2026-03-25', 'ready', 'yes'],
-    ['run-cut', 'not a run: it is not valid JSON. Was it cut off, or is the run still writing it?'],
+    ['run-cut', expect.stringMatching(/^not a run: .*not valid JSON/)],
   ])
 })
 
@@ -84,8 +84,8 @@ test('prints JSON of a run by its id or its path, counts rounded or exact', asyn
 
 test.each([
   [[], 'Name a run: an id, a path, latest, or live:<partner>.'],
-  [['nowhere'], 'no such file. compare report --list shows the runs there are.'],
-  [['run-cut'], 'Was it cut off'],
+  [['nowhere'], 'no such file'],
+  [['run-cut'], 'not valid JSON'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
   [['latest', '--out', '/nowhere/report.html'], '/nowhere/report.html cannot be written: no such file'],
 ])('refuses %j with status 2', async (args, message) => {

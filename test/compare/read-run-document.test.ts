@@ -23,38 +23,31 @@ test('leaves out members that the form does not have', () => {
 const json = (given: object): string => JSON.stringify({ ...emptyRun, ...given })
 
 test.each([
-  ['', 'a.json cannot be read: it is not valid JSON.'],
+  ['an empty file', '', 'not valid JSON'],
+  ['a truncated file', JSON.stringify(termRun()).slice(0, 2000), 'not valid JSON'],
+  ['a list', '[]', 'not the document'],
+  ['a document without verdicts', '{"schema":1}', 'not the document'],
+  ['version 2', json({ schema: 2 }), 'version 2'],
+  ['a report', writeReport(termRun(), 'json', { exact: false }), 'a report'],
+  ['a negative count', json({ compared: -1 }), 'compared: Too small'],
+  ['a sum that does not match "offered"', json({ compared: 1 }), '"offered"'],
+  ['verdicts that do not match "compared"', json({ compared: 1, offered: 1 }), 'six verdicts'],
+  ['a count that is text', json({ offered: '<5' }), 'offered: Invalid input: expected number'],
+  ['a day that does not exist', json({ from: '2026-02-30' }), 'from: Invalid ISO date'],
+  ['a time that is not ISO 8601', json({ startedAt: 'yesterday' }), 'startedAt: Invalid ISO datetime'],
+  ['an overlong name', json({ run: 'x'.repeat(3000) }), 'run: Too big'],
+  ['an unknown kind of run', json({ kind: 'else' }), 'kind: Invalid option'],
   [
-    JSON.stringify(termRun()).slice(0, 2000),
-    'a.json cannot be read: it is not valid JSON. Was it cut off, or is the run still writing it?',
+    'a group without counts',
+    json({ days: [{ name: 'a', verdicts: {} }] }),
+    'days.0.verdicts.same: Invalid input',
   ],
-  ['[]', 'a.json cannot be read: it is not the document of a comparison run.'],
-  ['{"schema":1}', 'a.json cannot be read: it is not the document of a comparison run.'],
   [
-    json({ schema: 2 }),
-    'a.json cannot be read: it has version 2 of the form, this Markbridge reads version 1. Use the newer one.',
-  ],
-  [
-    writeReport(termRun(), 'json', { exact: false }),
-    'a.json cannot be read: it is a report, whose counts may be rounded; reports are made from the file of the run.',
-  ],
-  [json({ compared: -1 }), 'a.json cannot be read: compared: Too small'],
-  [
-    json({ compared: 1 }),
-    'a.json cannot be read: "offered" is not the sum of "compared", "dropped" and "skipped".',
-  ],
-  [json({ compared: 1, offered: 1 }), 'a.json cannot be read: the six verdicts do not add up to "compared".'],
-  [json({ offered: '<5' }), 'offered: Invalid input: expected number'],
-  [json({ from: '2026-02-30' }), 'from: Invalid ISO date'],
-  [json({ startedAt: 'yesterday' }), 'startedAt: Invalid ISO datetime'],
-  [json({ run: 'x'.repeat(3000) }), 'run: Too big'],
-  [json({ kind: 'else' }), 'kind: Invalid option'],
-  [json({ days: [{ name: 'a', verdicts: {} }] }), 'days.0.verdicts.same: Invalid input'],
-  [
+    'an unknown kind of difference',
     json({ differences: [{ path: 'Comment', kind: 'gone', v2Class: '', v3Class: '', count: 1 }] }),
     'differences.0.kind: Invalid option',
   ],
-])('refuses %#: %s', (text, message) => {
+])('refuses %s and names the cause', (_case, text, message) => {
   expect(() => readRunDocument(text, 'a.json')).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',

@@ -65,7 +65,7 @@ const keys: Readonly<Record<Pair['kind'], Keys>> = {
 export function comparePair(pair: Pair): readonly RecordDiff[] {
   const { kind, v2, v3, order } = pair
   if (v2.length > MAX_PAIR_ROWS || v3.length > MAX_PAIR_ROWS) {
-    const message = `A comparison takes ${MAX_PAIR_ROWS} rows of either side at a time: choose shorter windows of days.`
+    const message = `A comparison takes at most ${MAX_PAIR_ROWS} rows per side. Nothing was compared. Choose shorter windows of days.`
     throw new AdapterError('ADP_LIMIT', message)
   }
   const rules = kind === 'registrations' ? registrationRules(pair.rules) : pair.rules

@@ -31,7 +31,7 @@ export class Findings {
     this.keep(found)
   }
 
-  /** Records that the two forms of a field have the same meaning by a rule. */
+  /** Adds an equivalence: the two forms of a field have the same meaning by a rule. */
   agree(rule: string, path: string): void {
     if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
   }

@@ -125,7 +125,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
 
 /** In the flat layout a created record has no `Location` (service.md 4.2). */
 const NEEDS_AUTO =
-  'generic clients that miss nested parts or Location there, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
+  'generic clients that need nested parts or Location, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
 /** Proposes the handling of mismatched batches. V2's empty reply to them is the same whether V2 stores the records or not. */
 function proposeMismatch(count: CountOf, current: string): Proposal {
@@ -138,7 +138,7 @@ function proposeMismatch(count: CountOf, current: string): Proposal {
   return {
     ...proposal,
     evidence: [{ seen: 'batches whose ids differ, answered without parts', count: empty }],
-    note: 'nothing shows whether V2 kept the records: read one of them on V2',
+    note: 'the replies do not show whether V2 stored the records; read one of them on V2',
   }
 }
 
@@ -204,9 +204,9 @@ function patchOf(changes: readonly Proposal[]): readonly string[] {
 }
 
 function reasonOf(one: Proposal): string {
-  if (one.result === 'keep') return `${one.current} fits: ${seenOf(one)}`
+  if (one.result === 'keep') return `${one.current} matches: ${seenOf(one)}`
   if (one.result === 'contradictory') return `not proposed, the evidence is contradictory: ${seenOf(one)}`
-  return `not proposed, ${one.evidence.length === 0 ? 'nothing was seen of it' : seenOf(one)}`
+  return `not proposed, ${one.evidence.length === 0 ? 'no exchange showed it' : seenOf(one)}`
 }
 
 function seenOf({ evidence, note }: Proposal): string {

@@ -190,7 +190,7 @@ class UnsentError extends AdapterError {
   readonly reason: PaceRefusal
 
   constructor(reason: PaceRefusal) {
-    super('ADP_OVERLOADED', 'The comparison did not get a call. Nothing was sent.')
+    super('ADP_OVERLOADED', 'No call was free for the comparison. Nothing was sent.')
     this.reason = reason
   }
 }

@@ -18,9 +18,9 @@ export interface LiveComparison {
   isWanted(entry: Pick<StageEntry, 'side' | 'stage'>, kind: RequestKind, partner: Partner): boolean
   /** Takes an exchange that `isWanted` selected. Never waits and never throws. */
   offer(exchange: OfferedExchange): void
-  /** Records a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
+  /** Registers a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
   wrote(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
-  /** Records that V2 answered 429 to a client at this stage, whether or not the exchange is compared. */
+  /** Registers a 429 of V2 to a client at this stage, whether or not the exchange is compared. */
   throttled(partner: Partner, stage: Stage): void
 }
 
@@ -126,7 +126,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
     }
   }
   return {
-    /** Records a write that is not compared. */
+    /** Registers a write that is not compared. */
     wrote: latest.wrote,
     /**
      * Compares an exchange after all earlier ones and resolves with the ends of its checks. `sinceMs` is the time at which the client

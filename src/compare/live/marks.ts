@@ -96,11 +96,11 @@ export function createLatestMarks() {
     return count
   }
   return {
-    /** Records a write of these keys. */
+    /** Registers a write of these keys. */
     wrote: (partner: string, keys: readonly (string | undefined)[]): void => {
       for (const key of keys) if (key !== undefined) note(`${partner} ${key}`)
     },
-    /** Records a write of these keys and returns the position of each record among the writes of its key. */
+    /** Registers a write of these keys and returns the position of each record among the writes of its key. */
     placesOf: (partner: string, keys: readonly (string | undefined)[]): readonly MarkPlace[] =>
       keys.map((key) => {
         if (key === undefined) return unknownPlace

@@ -19,7 +19,7 @@ export interface Pace {
     timeMs: number,
     clients: ClientLimit | undefined,
   ): Promise<PaceRefusal | undefined>
-  /** Records that a side answered 429. */
+  /** Registers a 429 of a side. */
   throttled(partner: Partner, side: Side): void
   /** Lists the sides that comparisons must not call at present. */
   silent(): readonly { readonly partner: string; readonly side: Side }[]

@@ -64,7 +64,7 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
   for (const name of names)
     if ((await readdir(join(folder, name))).some(isNote)) found.push(join(folder, name))
   if (found.length > 0) return found
-  throw new AdapterError('ADP_USAGE', `${folder} has no recording: no folder with a recording.json${SEALED}.`)
+  throw new AdapterError('ADP_USAGE', `${folder} has no recording. Name a folder of markbridge record.`)
 }
 
 const isNote = (name: string): boolean => name === `recording.json${SEALED}`

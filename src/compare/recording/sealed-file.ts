@@ -27,13 +27,13 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
     throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
   })
   const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
-  if (!isSealed) throw new AdapterError('ADP_USAGE', `${path} is not a sealed file of a recording.`)
+  if (!isSealed) throw new AdapterError('ADP_USAGE', `${path} is not an encrypted file of a recording.`)
   let at = MAGIC.length
   const take = (length: number): Buffer => bytes.subarray(at, (at += length))
   if (!take(KEY_ID).equals(idOf(key)))
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `${path} is encrypted with another key. Give the key that it was recorded with.`,
+      `${path} is encrypted with another key. Pass the key that was used to record it.`,
     )
   try {
     const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
@@ -43,7 +43,7 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   } catch (cause) {
     throw new AdapterError(
       'ADP_USAGE',
-      `${path} was changed, cut or moved since it was recorded: it cannot be opened.`,
+      `${path} was changed, truncated or moved, so it cannot be decrypted. Restore the original file or delete the recording.`,
       { cause },
     )
   }

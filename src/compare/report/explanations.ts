@@ -27,7 +27,8 @@ interface ExplanationRow extends Explanation {
   readonly when: RegExp
 }
 
-const ownRule = 'accept it with a rule of the partner (compare.rules: name, reason, owner, expiry)'
+const ownRule =
+  'accept the difference with a rule of the partner (compare.rules: name, reason, owner, expiry)'
 
 /** The first matching row explains a class. The last rows match by kind alone, and `other` matches everything else. */
 const rows: readonly ExplanationRow[] = [
@@ -37,17 +38,16 @@ const rows: readonly ExplanationRow[] = [
     title: 'Records that V3 does not have',
     meaning: 'V2 returned these records, and V3 through the adapter did not.',
     cause:
-      'The marks were not carried over, V3 shows them later, or the adapter takes their rows for sessions without a mark: no RecordedBy, or a code of reads.unmarkedCodes.',
+      'The marks were not migrated, V3 shows them later, or the adapter takes their rows for sessions without a mark (no RecordedBy, or a code in reads.unmarkedCodes).',
     remedy:
-      'Check on a few days which it is. Set reads.needsRecordedBy: false if V3 leaves RecordedBy empty on real marks; correct reads.unmarkedCodes; else ask the operator of the service to carry the records over.',
+      'Find the cause on a few sample days. If V3 leaves RecordedBy empty on real marks, set reads.needsRecordedBy: false. If a code is wrong, correct reads.unmarkedCodes. Otherwise ask the operator of the service to migrate the records.',
   },
   {
     when: /^\(row\) onlyV3 /,
     gravity: 'records',
     title: 'Records that V2 does not have',
     meaning: 'V3 through the adapter returned these records, and V2 did not.',
-    cause:
-      'V3 shows sessions without a real mark as rows, marks were recorded in V3 only, or V2 had removed them.',
+    cause: 'V3 shows rows for sessions without a mark, the marks exist in V3 only, or V2 removed them.',
     remedy:
       'List the codes that mean "no mark" in reads.unmarkedCodes and keep reads.needsRecordedBy: true. Marks that other clients record in V3 are correct.',
   },
@@ -56,18 +56,18 @@ const rows: readonly ExplanationRow[] = [
     gravity: 'open',
     title: 'Records that could not be compared',
     meaning: 'One side did not answer for these records, or answered without a key to align them by.',
-    cause: 'A service was unavailable or over its rate, V2 is switched off for them, or a reply was broken.',
-    remedy: 'Run again with --resume, or later. The verdict stays open until they are compared.',
+    cause:
+      'A service was unavailable or over its rate limit, V2 is switched off for these records, or a reply was malformed.',
+    remedy: 'Run again with --resume, or later. The outcome stays open until the records are compared.',
   },
   {
     when: /^(?:RecordedOn|AttendableEventStart) value .* time:[+-](?:3600|7200)s$/,
     gravity: 'detail',
     title: '{field} is shifted by an hour',
     meaning: 'Both sides have a time, and the instants are exactly one or two hours apart.',
-    cause:
-      'One side reads local time as UTC during daylight-saving time: the difference begins and ends with it.',
+    cause: 'One side reads local time as UTC, so the times differ during daylight-saving time.',
     remedy:
-      'Confirm in the chart by day that it begins on the last Sunday of March or ends on that of October. Ask the operator of the service which side is right; clients that show times have to know before the change.',
+      'Check in the chart by day that the difference begins on the last Sunday of March or ends on the last Sunday of October. Ask the operator of the service which side is right, and tell clients that show times before the migration.',
   },
   {
     when: /^RecordedOn value .* time:[+-]<1s$/,
@@ -81,251 +81,251 @@ const rows: readonly ExplanationRow[] = [
     when: /^RecordedOn /,
     gravity: 'detail',
     title: 'The time of recording differs',
-    meaning: 'The same mark has another RecordedOn.',
-    cause: 'V3 records its own time of arrival, or a mark was recorded again on one side.',
+    meaning: 'The same mark has a different RecordedOn.',
+    cause: 'V3 stores the time at which it received the mark, or the mark was recorded again on one side.',
     remedy:
-      'See which side has the time that the client sent. Clients that order corrections by RecordedOn are affected.',
+      'Find out which side has the time that the client sent. Clients that order corrections by RecordedOn are affected.',
   },
   {
     when: /^AttendableEventStart /,
     gravity: 'detail',
-    title: 'The session starts at another time',
-    meaning: 'Both sides know the session and give it another start.',
+    title: 'The session starts at a different time',
+    meaning: 'Both sides have the session, with different start times.',
     cause: 'The timetable of the school was changed on one side.',
-    remedy: 'Have the timetable corrected in the service: clients find sessions by this time.',
+    remedy: 'Have the timetable corrected in the service, since clients find sessions by this time.',
   },
   {
     when: /^Comment value .* cut$/,
     gravity: 'comment',
     title: 'Comments are cut',
-    meaning: 'V3 has the beginning of the comment that V2 has.',
+    meaning: 'V3 has only the beginning of the comment in V2.',
     cause: 'V3 keeps fewer characters than V2.',
     remedy: `Text is lost. Shorten comments in the client, or ${ownRule} with v3Class: "* cut" if the rest is not needed.`,
   },
   {
     when: /^Comment value .* (?:trimmed|spaces|normalised|case)$/,
     gravity: 'form',
-    title: 'Comments are written in another form',
-    meaning: 'The comments are equal but for blanks, the case of letters or their Unicode form.',
+    title: 'Comments differ in form only',
+    meaning: 'The comments differ only in spaces, upper and lower case, or Unicode form.',
     cause: 'V3 trims or normalises text, or V2 stored what the client sent unchanged.',
-    remedy: `No word is lost: ${ownRule} with its class, such as v3Class: "* trimmed".`,
+    remedy: `No word is lost, so ${ownRule} with the class, such as v3Class: "* trimmed".`,
   },
   {
     when: /^Comment (?:null|missing|extra|value) (?:null|missing|length:0) (?:null|missing|length:0)$/,
     gravity: 'form',
-    title: 'No comment is written in another way',
-    meaning: 'One side has null or nothing where the other has an empty text.',
+    title: 'An absent comment has another form',
+    meaning: 'One side has null or no member where the other has an empty text.',
     cause: 'The services store the absence of a comment differently.',
-    remedy: `Clients that test for null only are affected; else ${ownRule}.`,
+    remedy: `Only clients that test for null are affected. If there are none, ${ownRule}.`,
   },
   {
     when: /^Comment /,
     gravity: 'comment',
     title: 'Comments differ',
-    meaning: 'The same mark has another comment, or a comment on one side only.',
-    cause: 'A correction reached one side only, or V3 refuses some characters.',
-    remedy: 'Compare the days: few and recent ones point to replication, all days to a rule of the service.',
+    meaning: 'The same mark has different comments, or a comment on one side only.',
+    cause: 'A correction reached one side only, or V3 rejects some characters.',
+    remedy:
+      'Look at the days. A few recent days point to replication, and all days to a rule of the service.',
   },
   {
     when: /^(?:SchoolAttendanceCode|Present|Absent) /,
     gravity: 'attendance',
     title: 'The attendance code differs ({field})',
     meaning:
-      'The same mark has another code, or is present on one side and absent on the other. This changes attendance figures.',
+      'The same mark has different codes, or is present on one side and absent on the other. This changes attendance figures.',
     cause: 'The code tables of the two sides are not the same, or a correction reached one side only.',
     remedy:
-      'Stop here. Compare the code tables of the school on both sides and have them aligned before a partner moves; this should never become a rule.',
+      'Do not migrate the partner. Compare the code tables of the school on both sides and have them aligned first. Never accept this difference with a rule.',
   },
   {
     when: /^MinutesLate (?:null|missing|extra) (?:null|missing|number:0) (?:null|missing|number:0)$/,
     gravity: 'form',
-    title: 'Not late is null on one side and 0 on the other',
+    title: 'MinutesLate is null on one side and 0 on the other',
     meaning: 'One side leaves MinutesLate empty where the other has 0.',
-    cause: 'V3 stores a default of 0, or drops it for codes that are not late.',
-    remedy: `No minute is lost: ${ownRule}.`,
+    cause: 'V3 stores 0 as the default, or drops minutes for codes that do not mean late.',
+    remedy: `No minute is lost, so ${ownRule}.`,
   },
   {
     when: /^MinutesLate (?:null|missing|extra) /,
     gravity: 'lateness',
     title: 'Minutes of lateness are on one side only',
     meaning: 'One side leaves MinutesLate empty where the other has a number of minutes.',
-    cause: 'One side drops minutes for codes that are not late, or a correction reached one side only.',
+    cause: 'One side drops minutes for codes that do not mean late, or a correction reached one side only.',
     remedy: 'Ask the operator of the service which codes keep minutes. Statutory returns use this figure.',
   },
   {
     when: /^MinutesLate /,
     gravity: 'lateness',
     title: 'Minutes of lateness differ',
-    meaning: 'Both sides have a number of minutes, and not the same one.',
+    meaning: 'Both sides have minutes, and the numbers differ.',
     cause: 'One side rounds or caps the minutes, or a correction reached one side only.',
     remedy:
-      'Look at the classes of numbers: a cap shows as one class on V3. Statutory returns use this figure.',
+      'Look at the classes of numbers. If V3 caps minutes, V3 has only one class. Statutory returns use this figure.',
   },
   {
     when: /^ExternalID /,
     gravity: 'detail',
-    title: 'The same mark has another id',
-    meaning: 'Learner and session agree, and the id of the mark does not.',
-    cause: 'The mark was recorded again in V3, or V3 gives ids of its own.',
+    title: 'The same mark has a different id',
+    meaning: 'Learner and session agree, but the ids of the mark differ.',
+    cause: 'The mark was recorded again in V3, or V3 assigns its own ids.',
     remedy:
-      'Clients that keep ids of marks will not find them by id after the change: have them read by learner and session, or have the ids carried over.',
+      'Clients that store ids of marks will not find these marks by id after the migration. Let the clients read by learner and session, or have the ids migrated.',
   },
   {
     when: /^(?:Learner|AttendableEvent) /,
     gravity: 'attendance',
     title: 'The mark belongs to another learner or session',
-    meaning: 'The id of the mark agrees, and its learner or session does not.',
-    cause: 'Ids were given twice, or records were merged on one side.',
-    remedy: 'Stop here and have the records of the service examined: this must never become a rule.',
+    meaning: 'The ids of the mark agree, but its learner or session differs.',
+    cause: 'Ids were assigned twice, or records were merged on one side.',
+    remedy:
+      'Do not migrate the partner. Have the records of the service examined. Never accept this difference with a rule.',
   },
   {
     when: /^RecordedBy /,
     gravity: 'detail',
-    title: 'Who recorded the mark differs',
-    meaning: 'RecordedBy is empty on one side, or names another account.',
-    cause: 'V3 records the account of the adapter or of the client, V2 that of the user.',
-    remedy: `If no client shows it, ${ownRule}. With V3 rows without RecordedBy, set reads.needsRecordedBy: false, or marks vanish from reads.`,
+    title: 'The recorder of the mark differs',
+    meaning: 'RecordedBy is empty on one side, or names different accounts.',
+    cause: 'V3 stores the account of the adapter or the client, and V2 the account of the user.',
+    remedy: `If no client shows RecordedBy, ${ownRule}. If V3 has marks without RecordedBy, set reads.needsRecordedBy: false, or reads omit these marks.`,
   },
   {
     when: /^ChangeProcessName /,
     gravity: 'detail',
     title: 'The name of the process differs',
-    meaning: 'The mark names another program as its origin.',
-    cause: "V3 gets the partner's changeProcessName from the configuration, V2 had the client's own.",
-    remedy: `Set changeProcessName of the partner to the name that V2 shows, or ${ownRule}.`,
+    meaning: 'The mark names different programs as its origin.',
+    cause: "V3 gets the partner's changeProcessName from the configuration, and V2 got the client's name.",
+    remedy: `Set the partner's changeProcessName to the name that V2 shows, or ${ownRule}.`,
   },
   {
     when: /^AttendanceHistorys[/ ]/,
     gravity: 'detail',
     title: 'Histories of marks differ',
-    meaning: 'The list of earlier states of a mark is not the same.',
-    cause: 'V3 keeps histories in a set of its own, which the adapter reads only on request.',
+    meaning: 'The lists of earlier states of a mark differ.',
+    cause: 'V3 stores histories in an entity set that the adapter reads only if configured.',
     remedy:
-      'If clients read histories, set reads.histories: true (one more call for 40 marks); else the lists stay empty, which counts as equivalent.',
+      'If clients read histories, set reads.histories: true (one more call per 40 marks). Otherwise the lists stay empty, which counts as equivalent.',
   },
   {
     when: /^\(row\) count /,
     gravity: 'records',
     title: 'A record occurs several times',
     meaning: 'One side returns the same record more often than the other.',
-    cause: 'Overlapping pages of one service, or a mark that was recorded twice.',
-    remedy: 'Run again with --noise: if V2 repeats itself, it is noise. Else have the duplicates removed.',
+    cause: 'The pages of one service overlap, or a mark was recorded twice.',
+    remedy:
+      'Run again with --noise. If V2 repeats records at random, it is noise. Else remove the duplicates.',
   },
   {
     when: /^\(row\) order /,
     gravity: 'form',
-    title: 'Records come in another order',
-    meaning: 'An order was asked for, and the two sides do not agree on it.',
+    title: 'Records come in a different order',
+    meaning: 'The query asked for an order, and the two sides sort differently.',
     cause: 'The sides sort equal values, letters or null differently.',
-    remedy:
-      'Clients that page with $top and $skip need an order that is unique: let them add a key to $orderby.',
+    remedy: 'Clients that page with $top and $skip need a unique order. Let them add a key to $orderby.',
   },
   {
     when: /^reply\/status /,
     gravity: 'detail',
     title: 'The status of whole replies differs',
-    meaning: 'V2 answered the request as a whole with another status.',
-    cause:
-      'V2 refused or accepted a request that the adapter judges otherwise, or V2 had a fault of its own at that time.',
+    meaning: 'V2 answered the whole request with a different status.',
+    cause: 'V2 and the adapter disagree on whether the request is valid, or V2 failed at that time.',
     remedy:
-      'A 5xx class of V2 is a fault of V2 and needs nothing. For 4xx classes compare docs/replies.md with what the client expects.',
+      'A 5xx class of V2 is a failure of V2 and needs no action. For 4xx classes compare docs/replies.md with what the client expects.',
   },
   {
     when: /^part\/status /,
     gravity: 'records',
     title: 'The status of records differs',
     meaning:
-      'V2 accepted a record that the adapter refuses, or the other way round, or refused it with another status.',
-    cause: "V2's validation is wider or narrower than that of the adapter and V3.",
+      'V2 or the adapter refuses a record that the other accepts, or both refuse it with different statuses.',
+    cause: "V2's validation is stricter or more lenient than that of the adapter and V3.",
     remedy:
-      'Find the codes of the errors in the classes of errors/…: refused fields are unmappedFields and quirks of the partner.',
+      'Find the error codes in the classes of errors/…. Refused fields depend on unmappedFields and quirks of the partner.',
   },
   {
     when: /^(?:reply|part)\//,
     gravity: 'form',
     title: 'The form of the batch reply differs ({field})',
-    meaning: "The adapter's reply nests, heads or wraps its parts otherwise than V2's.",
-    cause: "The partner's layout or quirks are not those that V2 uses for it.",
+    meaning: "The adapter's reply has other nesting, headers or envelopes than V2's.",
+    cause: "The partner's layout or quirks do not match V2's replies to this partner.",
     remedy:
-      'Run compare learn for the partner and take over what it proposes. Strict clients read these lines; where clients ignore them, a rule of the partner accepts it.',
+      'Run compare learn for the partner and apply what it proposes. If clients ignore the difference, accept it with a rule of the partner.',
   },
   {
     when: /^errors[/ ]/,
     gravity: 'detail',
-    title: 'Errors are worded or coded differently ({field})',
-    meaning: 'Both sides refuse the record, with another code, message or number of errors.',
-    cause: "V3's error is mapped to the default of V2, which this partner's V2 words otherwise.",
+    title: 'Errors have different codes or texts ({field})',
+    meaning: 'Both sides refuse the record, with different codes, messages or numbers of errors.',
+    cause: "The adapter maps V3's error to V2's default text, and V2 sends this partner another text.",
     remedy:
-      'Run compare learn for the partner: it proposes the messages that V2 really sends. Clients that branch on codes are affected.',
+      'Run compare learn for the partner, which proposes the messages that V2 really sends. Clients that branch on codes are affected.',
   },
   {
     when: /\(other\)/,
     gravity: 'detail',
-    title: 'Members that the model does not know',
-    meaning: 'One side returns members that the description of the service does not have.',
-    cause: 'An extension of the service, or more classes of differences than a run tells apart.',
-    remedy: 'Read one record of each side by hand and see whether a client uses the member.',
+    title: 'Members that the model does not define',
+    meaning: 'One side returns members that the model of the service does not define.',
+    cause: 'The service has an extension, or the run has too many classes of differences.',
+    remedy: 'Read one record on each side by hand and check whether a client uses the member.',
   },
   {
     when: /^\S+ order /,
     gravity: 'form',
     title: 'The order of {field} differs',
-    meaning: 'The same elements come in another order.',
+    meaning: 'The same elements come in a different order.',
     cause: 'The sides sort differently, or not at all.',
-    remedy: `Clients that read lists by position are affected; else ${ownRule}.`,
+    remedy: `Clients that read lists by position are affected. If there are none, ${ownRule}.`,
   },
   {
     when: /^\S+ missing /,
     gravity: 'detail',
     title: 'V3 lacks {field}',
     meaning: 'V2 has a value for this field, and V3 through the adapter does not have the field.',
-    cause:
-      'V3 has no such field, shows it only with $expand, or keeps it back from this key for want of a security domain.',
+    cause: 'V3 lacks the field, needs $expand to show it, or hides it from this key (security domain).',
     remedy:
-      'Check the security domains of the V3 key and docs/protocol.md for the field; tell clients that read it.',
+      'Check the security domains of the V3 key, and docs/protocol.md for the field. Inform clients that read the field.',
   },
   {
     when: /^\S+ extra /,
     gravity: 'form',
     title: 'V2 lacks {field}',
     meaning: 'V3 through the adapter has a field that V2 does not have.',
-    cause: 'V3 knows more, or V2 leaves out what is empty.',
-    remedy: `Clients that ignore unknown fields need nothing: ${ownRule}.`,
+    cause: 'V3 has more fields, or V2 omits empty fields.',
+    remedy: `Clients that ignore unknown fields are not affected, so ${ownRule}.`,
   },
   {
     when: /^\S+ null /,
     gravity: 'detail',
     title: '{field} is null on one side',
     meaning: 'One side has a value where the other has null.',
-    cause: 'The value was not carried over, or one side stores a default.',
+    cause: 'The value was not migrated, or one side stores a default.',
     remedy:
-      'Compare the days: all of them point to a default of the service, few to records that were not carried over.',
+      'Look at the days. All days point to a default of the service, and a few days to records that were not migrated.',
   },
   {
     when: /^\S+ type /,
     gravity: 'detail',
-    title: '{field} has another type',
-    meaning: 'The sides give the field as another JSON type, such as text against number.',
+    title: '{field} has a different type',
+    meaning: 'The sides return the field in different JSON types, such as text and number.',
     cause: 'The services serialise the field differently.',
-    remedy: 'Strictly typed clients fail on this. Report it: the adapter has to convert the field.',
+    remedy: 'Strictly typed clients fail. Report a bug: the adapter has to convert the field.',
   },
   {
     when: /^\S+ count /,
     gravity: 'detail',
-    title: '{field} has another number of elements',
+    title: '{field} has a different number of elements',
     meaning: 'A list has more or fewer elements on one side.',
-    cause: 'Elements were not carried over, or ended ones are left out on one side.',
+    cause: 'Elements were not migrated, or one side omits ended elements.',
     remedy:
-      'See in the classes which side has more; ask the operator of the service whether ended elements are kept.',
+      'The classes show which side has more. Ask the operator of the service whether ended elements are kept.',
   },
 ]
 
 const other: Omit<ExplanationRow, 'when'> = {
   gravity: 'detail',
   title: 'The value of {field} differs',
-  meaning: 'Both sides have a value for this field, and not the same one.',
+  meaning: 'Both sides have a value for this field, and the values differ.',
   cause: 'A correction reached one side only, or the services derive the value differently.',
-  remedy: 'Compare the days: few and recent ones point to replication, all days to a rule of the service.',
+  remedy: 'Look at the days. A few recent days point to replication, and all days to a rule of the service.',
 }
 
 type ClassOfDifference = Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class', string>>
@@ -343,19 +343,19 @@ export const gravityOf = (found: ClassOfDifference): Gravity => rowOf(found).gra
 
 /** The meaning of each built-in rule. Any other name belongs to a rule of the partner. */
 const rules: Readonly<Record<string, string>> = {
-  'missing-null': 'a member that is missing means null',
-  'guid-case': 'guids are equal in any case',
+  'missing-null': 'a missing member means null',
+  'guid-case': 'upper and lower case are equal in GUIDs',
   'instant-form': 'the same instant with another offset or precision',
-  'order-unasked': 'another order where none was asked for',
-  'history-left-out': 'histories that the adapter leaves out by default',
+  'order-unasked': 'a different order, which the query did not specify',
+  'history-left-out': 'histories that the adapter omits by default',
   'media-type-parameters': 'the same media type with other parameters',
   'context-address': 'the same context at another address',
-  'servers-own-value': 'a value that every server draws for itself',
-  'refused-whole': 'the request was refused as a whole on both sides',
-  'expand-list-of-v3': 'a list that only the expand list of V3 names',
-  'no-outcome-shown': 'the reply shows no outcome of the record',
-  'process-name': 'the adapter writes under a name of its own (changeProcessName)',
-  'assumed-refusal': 'V3 is taken to refuse what V2 refused, for the same reasons',
+  'servers-own-value': 'a value that the server chooses',
+  'refused-whole': 'both sides refused the whole request',
+  'expand-list-of-v3': 'a list that only V3 expands',
+  'no-outcome-shown': 'the reply does not show the outcome of the record',
+  'process-name': 'the adapter writes under its own name (changeProcessName)',
+  'assumed-refusal': 'V3 is assumed to refuse what V2 refused, for the same reasons',
 }
 
 /** Returns the meaning of a built-in rule, or `undefined` for a rule of the partner. */

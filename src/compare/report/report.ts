@@ -113,12 +113,12 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
   if (outcome === 'ready' && unlike === 0) {
     const records =
       compared === 1 ? 'the one compared record is' : `all ${formatCount(compared)} compared records are`
-    return `V3 through the adapter gives what V2 gives: ${records} the same, or equivalent by a named rule.`
+    return `V3 through the adapter returns the same data as V2: ${records} the same, or equivalent by a named rule.`
   }
   if (outcome === 'inconclusive')
-    return 'This run cannot say whether V3 through the adapter gives what V2 gives; no difference was found so far.'
+    return 'No difference was found so far, but this run cannot prove that V3 through the adapter returns the same data as V2.'
   const share = formatShare(unlike, compared)
-  return `V3 through the adapter does not give what V2 gives for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '; that is under rollout.evidence.limit, so the next step is advised' : ''}.`
+  return `V3 through the adapter does not return the same data as V2 for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '. That is under rollout.evidence.limit, so the next step is advised' : ''}.`
 }
 
 /** Names what the partner's configuration leaves out, since the histories of such equivalent records were not compared. */
@@ -126,7 +126,7 @@ function leftOutOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''
   const are = records === 1 ? 'One record has a history' : `${formatCount(records)} records have histories`
-  return ` ${are} in V2 that the adapter leaves out (reads.histories is false): AttendanceHistorys was not compared there.`
+  return ` ${are} in V2 that the adapter omits (reads.histories is false). AttendanceHistorys was not compared in them.`
 }
 
 function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {
@@ -134,14 +134,14 @@ function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: 
     case 'nothingCompared':
       return 'Nothing was compared.'
     case 'incomplete':
-      return 'The run was stopped before its end: it covers a part of the records.'
+      return 'The run was stopped early, so it covers only some of the records.'
     case 'tooFewCompared':
-      return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, less than ${LEAST_COMPARED_PERCENT} %.`
+      return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, which is less than ${LEAST_COMPARED_PERCENT} %.`
     case 'unknown':
       return `${formatCount(verdicts.unknown)} records could not be compared.`
     case 'expiredRules': {
       const expired = ownRules.filter((rule) => rule.expired && rule.count > 0)
-      return `${expired.length === 1 ? 'One own rule has' : `${expired.length} own rules have`} expired, and the fields count as differences again: ${expired.map(({ name }) => name).join(', ')}.`
+      return `${expired.length === 1 ? 'One rule of the partner has' : `${expired.length} rules of the partner have`} expired, and the fields count as differences again: ${expired.map(({ name }) => name).join(', ')}.`
     }
   }
 }

@@ -144,7 +144,7 @@ function suitesOf({ run, headline, doubts, limits, classes }: Report): readonly 
     return { name: `difference: ${kind}`, className: `compare.${kind}`, cases: shown(cases) }
   })
   const rules = run.ownRules.map(({ name, path, owner, expires, expired, count }): Case => {
-    const message = `Expired on ${expires}: ${formatCount(count)} fields count as differences (owner: ${owner})`
+    const message = `Expired on ${expires}, so ${formatCount(count)} fields count as differences (owner: ${owner})`
     const problem = { kind: 'failure', type: 'expired', message } as const
     return { name: `${name}: ${path}`, problem: expired && count > 0 ? problem : undefined }
   })

@@ -113,7 +113,7 @@ function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
 function tooManyRows(maxRows: number): AdapterError {
   return new AdapterError(
     'ADP_UPSTREAM_PROTOCOL',
-    `The answer has more than ${maxRows} rows, or does not end, and cannot be divided by time. Compare fewer learners (--learners).`,
+    `An hour has more than ${maxRows} rows, or the answer never ends. The window was not compared. Compare fewer learners (--learners).`,
   )
 }
 

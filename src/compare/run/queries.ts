@@ -86,9 +86,9 @@ export function parseLearnerList(text: string, name: string): readonly string[] 
     const named = `line${faulty.length === 1 ? '' : 's'} ${faulty.slice(0, MAX_NAMED).join(', ')}${more}`
     throw new AdapterError(
       'ADP_USAGE',
-      `${name}: The list of learners has no guid in ${named}. Write one guid a line.`,
+      `${name}: The list of learners has no GUID in ${named}. Nothing was compared. Write one GUID per line.`,
     )
   }
-  if (ids.size === 0) throw new AdapterError('ADP_USAGE', `${name}: The list of learners is empty.`)
+  if (ids.size === 0) throw new AdapterError('ADP_USAGE', `${name} is empty. Write one GUID per line.`)
   return [...ids]
 }

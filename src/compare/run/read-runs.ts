@@ -121,7 +121,7 @@ export async function readRunFile(
   maxBytes = MAX_DOCUMENT_BYTES,
 ): Promise<RunDocument> {
   const fail = (cause: unknown): never => {
-    const more = ' compare report --list shows the runs there are.'
+    const more = ' Use compare report --list to see the available runs.'
     throw unusable(`${name} cannot be read from ${path}`, cause, more)
   }
   const { size } = await stat(path).catch(fail)

@@ -88,7 +88,7 @@ function parseCheckpoint(text: string): Checkpoint {
   } catch (cause) {
     throw new AdapterError(
       'ADP_USAGE',
-      'The checkpoint is damaged, or of another version. Begin the run again without --resume.',
+      'The checkpoint is damaged or has another version. The run was not resumed. Start again without --resume.',
       { cause },
     )
   }

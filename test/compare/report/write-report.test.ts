@@ -67,10 +67,10 @@ describe('createReport', () => {
 })
 
 it.each([
-  [0, /rule\.$/],
-  [1, /rule\. One record has a history in V2 that the adapter leaves out .*AttendanceHistorys was not compared there\.$/],
-  [1_200, /rule\. 1,200 records have histories in V2 that the adapter leaves out/],
-])('names histories of %i records that the configuration leaves out in the headline', (count, headline) => {
+  [0, /^(?!.*AttendanceHistorys)/],
+  [1, /One record has a history .*AttendanceHistorys/],
+  [1_200, /1,200 records have histories .*AttendanceHistorys/],
+])('names the histories of %i records in the headline if the configuration omits them', (count, headline) => {
   const equivalences = [{ rule: 'history-left-out', path: 'AttendanceHistorys', count }].slice(0, count)
   const compared = { offered: 1_200, compared: 1_200, verdicts: counts({ equivalent: 1_200 }) }
   expect(createReport({ ...emptyRun, ...compared, equivalences }, { exact: true }).headline).toMatch(headline)
@@ -150,8 +150,8 @@ describe('the JUnit report', () => {
   })
 
   it.each([
-    ['empty', 'failures="0" errors="1"', '<error message="Nothing was compared.'],
-    ['stopped', 'failures="0" errors="1"', '<error message="The run was stopped before its end'],
+    ['empty', 'failures="0" errors="1"', 'type="nothingCompared"'],
+    ['stopped', 'failures="0" errors="1"', 'type="incomplete,tooFewCompared,unknown"'],
     ['ready', 'failures="0" errors="0"', ''],
   ] as const)(
     'has an error for a run that cannot say, and nothing for one that is ready: %s',
@@ -229,8 +229,8 @@ describe('explain', () => {
     ['RecordedOn', 'value', 'time', 'time:+3600s', 'RecordedOn is shifted by an hour'],
     ['RecordedOn', 'value', 'time', 'time:+<1s', 'Fractions of a second are cut in RecordedOn'],
     ['Comment', 'value', 'length:51-100', 'length:21-50 cut', 'Comments are cut'],
-    ['Comment', 'value', 'length:10-20', 'length:10-20 trimmed', 'Comments are written in another form'],
-    ['Comment', 'null', 'null', 'length:0', 'No comment is written in another way'],
+    ['Comment', 'value', 'length:10-20', 'length:10-20 trimmed', 'Comments differ in form only'],
+    ['Comment', 'null', 'null', 'length:0', 'An absent comment has another form'],
     [
       'SchoolAttendanceCode',
       'value',
@@ -238,9 +238,9 @@ describe('explain', () => {
       'code:absent',
       'The attendance code differs (SchoolAttendanceCode)',
     ],
-    ['MinutesLate', 'null', 'null', 'number:0', 'Not late is null on one side and 0 on the other'],
+    ['MinutesLate', 'null', 'null', 'number:0', 'MinutesLate is null on one side and 0 on the other'],
     ['MinutesLate', 'null', 'null', 'number:6-15', 'Minutes of lateness are on one side only'],
-    ['ExternalID', 'value', 'guid', 'guid', 'The same mark has another id'],
+    ['ExternalID', 'value', 'guid', 'guid', 'The same mark has a different id'],
     ['(row)', 'onlyV2', '', '', 'Records that V3 does not have'],
     ['AttendanceHistorys', 'missing', 'element', 'missing', 'Histories of marks differ'],
     [
@@ -255,7 +255,7 @@ describe('explain', () => {
       'value',
       'text:other',
       'text:other',
-      'Errors are worded or coded differently (errors/Message)',
+      'Errors have different codes or texts (errors/Message)',
     ],
     ['Enrolments/LeavingDate', 'null', 'time', 'null', 'Enrolments/LeavingDate is null on one side'],
     ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'The value of Enrolments/Type differs'],
@@ -278,7 +278,7 @@ describe('the report of live comparison', () => {
 
   it('says what the advice misses', () => {
     expect(createReport(alike, { exact: true, advice: few }).limits).toEqual(
-      expect.arrayContaining(['The advice on the next step is "inconclusive".', ...few.missing]),
+      expect.arrayContaining([expect.stringContaining('"inconclusive"'), ...few.missing]),
     )
   })
 }) // prettier-ignore

@@ -34,7 +34,7 @@ test('lists runs with their outcome, the newest first, and says why a file is no
   const runs = openRuns(folder)
   expect(await runs.list()).toMatchObject([
     { run: one, summary: { outcome: 'differs', partner: 'acme', complete: true } },
-    { run: 'cut', fault: 'it is not valid JSON. Was it cut off, or is the run still writing it?' },
+    { run: 'cut', fault: expect.stringContaining('not valid JSON') as unknown },
     { run: 'folder', fault: expect.any(String) as unknown },
   ])
   await openRunFiles(folder).writeDocument(one, JSON.stringify({ ...readyRun(), run: one }))

@@ -113,7 +113,7 @@ export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
       return height > 0 && rectangle(name, 6 + step * (index + 0.1), y, step * 0.8, height)
     })
   })
-  const label = `Records that ask for attention by ${unit}, ${first} to ${last}. ${summary}`
+  const label = `Records that need attention by ${unit}, ${first} to ${last}. ${summary}`
   const chart = html`${legendOf(groups)}
     <svg class="columns" role="img" aria-label="${label}" focusable="false">${grid} ${columns}</svg>
     <p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p>`

@@ -127,7 +127,7 @@ export function toHtml(report: Report): string {
                   )}
                 </ul>
                 <p class="note">
-                  Differences by what they mean for a school, the gravest first; a record with two of them
+                  Differences by their meaning for a school, the gravest first. A record with two differences
                   counts twice.
                 </p>`
             }
@@ -148,17 +148,17 @@ export function toHtml(report: Report): string {
         <footer>
           <h2>About this report</h2>
           <p>
-            V2 and V3 are two faces of one system, so nothing is written for a comparison: records are read on
-            both sides, aligned by key, and set against each other field by field. Classes such as
-            <code>length:21-50</code> or <code>time:+3600s</code> describe values; no value of a learner or a
-            mark is in this file or in the file it was made from.
+            V2 and V3 are two interfaces of one system, so a comparison writes nothing. It reads records on
+            both sides, aligns them by key and compares them field by field. Classes such as
+            <code>length:21-50</code> or <code>time:+3600s</code> describe values without showing them.
+            Neither this file nor the file of the run contains a value of a learner or a mark.
           </p>
           <p>
             ${
               exact
-                ? html`<strong>Counts are exact.</strong> Small ones may point to a single learner: pass this
-                    file on only to people who may see such figures.`
-                : 'Counts are rounded to multiples of 5, and only 0 is shown as 0; shares and sums are those of the rounded counts. Do not publish several reports of nearly the same records.'
+                ? html`<strong>Counts are exact.</strong> Small counts may point to a single learner. Pass
+                    this file on only to people who may see such figures.`
+                : 'Counts are rounded to multiples of 5, and only 0 is shown as 0. Shares and sums come from the rounded counts. Do not publish several reports of nearly the same records.'
             }
           </p>
         </footer>

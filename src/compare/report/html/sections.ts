@@ -46,7 +46,7 @@ function table<Row>(name: string, rows: readonly Row[], columns: readonly Column
         </tbody>
       </table>
     </div>
-    ${more > 0 && html`<p class="note">${more} more are in the report as CSV or JSON.</p>`}`
+    ${more > 0 && html`<p class="note">The CSV and JSON reports have ${more} more.</p>`}`
 }
 
 const folded = (summary: string, body: Content): Markup =>
@@ -101,36 +101,36 @@ export function trustSection({ run, outcome, doubts }: Report): Markup {
       isEnough ? 'good' : 'bad',
       'Completeness',
       formatShare(compared, offered) ?? 'nothing',
-      `${formatCount(compared)} of ${formatCount(offered)} offered records compared; ${formatCount(dropped)} dropped, ${formatCount(skipped)} skipped. The run ${complete ? 'came to' : 'was stopped before'} its end.`,
+      `${formatCount(compared)} of ${formatCount(offered)} offered records compared; ${formatCount(dropped)} dropped, ${formatCount(skipped)} skipped. The run ${complete ? 'was complete' : 'was stopped early'}.`,
     ],
     [
       noise.measured ? 'good' : outcome === 'differs' ? 'bad' : 'note',
       'Noise of V2',
       noise.measured ? formatCount(noise.records) : 'not measured',
       noise.measured
-        ? 'records in which V2, read twice, differs from itself. These fields do not count as differences.'
-        : 'V2 was read once: a difference may be one that V2 has with itself. compare run --noise reads V2 twice.',
+        ? 'records in which two reads of V2 differ. These fields do not count as differences.'
+        : 'V2 was read once, so a difference may come from V2 alone. compare run --noise reads V2 twice.',
     ],
     [
       expired > 0 ? 'bad' : ownRules.length > 0 ? 'note' : 'good',
       'Own rules',
       expired > 0 ? `${expired} of ${ownRules.length} expired` : `${ownRules.length}`,
-      'differences that the partner accepts, each with an owner and an end. What expired rules had accepted counts as different again.',
+      'differences that the partner accepts, each with an owner and an expiry date. Fields of expired rules count as differences again.',
     ],
     [
       'good',
-      'Asked again',
+      'Read again',
       formatCount(askedAgain),
-      'records were read again before they were judged, since they seemed to differ or had changed meanwhile.',
+      'records that differed at first and were read again before they were judged.',
     ],
   ]
-  const lead = 'What the verdicts rest on, and what limits them.'
+  const lead = 'What the verdicts are based on, and what limits them.'
   const shown = table('Trust', rows, [
     ['What', ([, name]) => name],
     ['Result', ([level, , value]) => html`<span class="hidden">${levels[level]}: </span><strong class="${level}">${value}</strong>`], // prettier-ignore
     ['Meaning', ([, , , text]) => text],
   ])
-  return section('trust', 'How far to trust it', lead, shown)
+  return section('trust', 'How far to trust the result', lead, shown)
 }
 
 const MOST_EXPLAINED = 10
@@ -226,7 +226,7 @@ const groupChart = (
   groups.length > 0 &&
   figure(
     title,
-    'Records by verdict. Bars have those that ask for attention.',
+    'Records by verdict. Bars show the records that need attention.',
     groupTable(heading, groups, nameOf),
   )
 
@@ -243,7 +243,7 @@ export function chartSection({ run, classes }: Report): Content {
   if (charts.length === 0) return undefined
   return classes.length === 0
     ? section('charts', 'What was compared', 'The records that the verdicts cover.', charts)
-    : section('charts', 'Where it differs', 'The same records by what they are of.', charts)
+    : section('charts', 'Where it differs', 'The same records in groups.', charts)
 }
 
 function dayChart({ kind, days }: Run): Content {
@@ -253,7 +253,7 @@ function dayChart({ kind, days }: Run): Content {
   const { summary, chart } = columnChart(columns)
   const of = kind === 'live' ? 'comparison' : 'session'
   const heading = unit === 'day' ? 'Day' : `${unit === 'week' ? 'Week' : 'Month'} of`
-  return figure('Over time', `Records that ask for attention, by ${unit} of the ${of}. ${summary}`, [
+  return figure('Over time', `Records that need attention, by ${unit} of the ${of}. ${summary}`, [
     chart,
     folded(`verdicts by ${unit}`, groupTable(heading, groups, formatLongDay)),
   ])
@@ -270,7 +270,7 @@ function fieldChart(differences: Run['differences']): Content {
   const more = fields.length > MOST_FIELDS && ` The ${MOST_FIELDS} largest of ${fields.length} fields.`
   return figure(
     'By field',
-    ['Records that differ in a field. A record that differs in two counts in both.', more],
+    ['Records that differ in a field. A record that differs in two fields counts in both.', more],
     table('Fields', fields.slice(0, MOST_FIELDS), [
       fieldColumn,
       [chartHeading, ({ count }) => bar([{ name: 'differs', count }], largest.count)],
@@ -287,7 +287,7 @@ function delayChart(delays: Run['delays']): Content {
   const rows = delays.map((delay, index) => ({ ...delay, visible: sumOf(counts.slice(0, index + 1)) }))
   return figure(
     'Delay',
-    'Time until a mark that one side had accepted was visible on the other.',
+    'Time until a mark that one side accepted was visible on the other.',
     table('Delay', rows, [
       ['Up to', ({ upToMs }) => (upToMs === null ? 'longer' : formatBound(upToMs))],
       [chartHeading, ({ count }) => bar([{ name: 'delay', count }], Math.max(...counts))],
@@ -308,7 +308,7 @@ const listed = <Row>(
 
 /** Renders the rules that made records equivalent, the partner's own rules, and the noise of V2. */
 export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, noise } }: Report): Content {
-  const equivalent = `${formatCount(counts.equivalent)} records are written differently and mean the same by these rules. A record can need several.`
+  const equivalent = `${formatCount(counts.equivalent)} records differ in form only, which these rules accept. A record can need several rules.`
   return [
     listed('equivalences', 'What counts as equivalent', equivalent, equivalences, [
       ['Rule', ({ rule }) => html`<code>${rule}</code>`],
@@ -321,13 +321,13 @@ export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, 
       fieldColumn,
       ['Reason', ({ reason }) => reason],
       ['Owner', ({ owner }) => owner],
-      ['Counts until', ({ expires, expired }) => [formatLongDay(expires), expired && html` <strong class="bad">expired</strong>`]], // prettier-ignore
+      ['Applies until', ({ expires, expired }) => [formatLongDay(expires), expired && html` <strong class="bad">expired</strong>`]], // prettier-ignore
       recordsColumn,
     ]),
     listed(
       'noise',
       'Noise: V2 against itself',
-      'V2 was read twice. In these fields it differs from itself, so they say nothing of V3.',
+      'V2 was read twice. In these fields the two reads differ, so the fields prove nothing about V3.',
       noise.differences,
       [fieldColumn, ['Kind', ({ kind }) => kind], recordsColumn],
     ),
