@@ -6,7 +6,7 @@ import { readVariable } from '../config/environment.ts'
 import { decodeKey, Secret } from '../config/index.ts'
 import { AdapterError, describeFileError } from '../errors.ts'
 
-/** Reads a file that an argument names, or standard input for `-`. Error: `ADP_USAGE` when it cannot be read. */
+/** Reads a file, or standard input if the path is `-`. Throws `ADP_USAGE` if it cannot be read. */
 export async function readGivenFile(path: string): Promise<Buffer> {
   if (path !== '-')
     return readFile(path).catch((cause: unknown) => {
@@ -17,7 +17,10 @@ export async function readGivenFile(path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Writes a result into a file that only its owner may read; `force` replaces one that exists. Error: `ADP_USAGE`. */
+/**
+ * Writes a result to a file that only its owner may read; `force` replaces an existing file. Throws `ADP_USAGE` if the file exists or
+ * cannot be written.
+ */
 export async function writeResult(path: string, text: string, force = false): Promise<void> {
   await expectPlace(path, force)
   try {
@@ -28,7 +31,7 @@ export async function writeResult(path: string, text: string, force = false): Pr
   }
 }
 
-/** Says at once where a result cannot go. Error: `ADP_USAGE`. */
+/** Throws `ADP_USAGE` if a result cannot be written to this path, so that a command fails before it starts its work. */
 export async function expectPlace(path: string, force = false): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   // As root, a rename would replace a device such as /dev/stdout.
@@ -40,7 +43,9 @@ export async function expectPlace(path: string, force = false): Promise<void> {
 const unwritten = (message: string, cause?: unknown): AdapterError =>
   new AdapterError('ADP_USAGE', `${message}.`, { cause })
 
-/** Reads what `flag` names: `env:NAME` or `file:path`. Error: `ADP_USAGE`, without the text, which may be the key itself. */
+/**
+ * Reads the key that `flag` names as `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the text, which may be the key itself.
+ */
 export async function readKeySource(source: string, flag = '--key'): Promise<string> {
   const [, kind, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
   if (kind === undefined)
@@ -50,7 +55,10 @@ export async function readKeySource(source: string, flag = '--key'): Promise<str
   throw new AdapterError('ADP_USAGE', `${source} is not set, empty or cannot be read.`)
 }
 
-/** Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Error: `ADP_USAGE`, also where no source is given. */
+/**
+ * Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Throws `ADP_USAGE` if no source is given or the key is not
+ * valid.
+ */
 export async function readRecordingKey(source: string | undefined): Promise<Uint8Array> {
   if (source === undefined)
     throw new AdapterError('ADP_USAGE', 'Recordings are encrypted. Name their key with --key <source>.')
@@ -62,7 +70,10 @@ export async function readRecordingKey(source: string | undefined): Promise<Uint
   )
 }
 
-/** Reads a file as `readGivenFile`; a file of a recording is decrypted with the key of `source`. Errors: also those of `readRecordingKey` and `readSealed`. */
+/**
+ * Reads a file like `readGivenFile`, and decrypts a file of a recording with the key of `source`. Throws the errors of `readGivenFile`,
+ * `readRecordingKey` and `readSealed`.
+ */
 export async function readRecordedFile(path: string, source: string | undefined): Promise<Buffer> {
   return path.endsWith(SEALED) ? readSealed(await readRecordingKey(source), path) : readGivenFile(path)
 }

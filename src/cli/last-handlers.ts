@@ -1,14 +1,14 @@
 /**
- * Keeps the process serving after a rejection or an exception that no code handles: an odd reply that one exchange stumbles over must not
- * end all the others, at every start again. `report` logs the cause and fails the work that it belongs to. Install the handlers once the
- * service accepts requests: a fault before that ends the start.
+ * Keeps the process serving after a rejection or an exception that no code handles: one unexpected reply must not end all other exchanges,
+ * nor end the process again after every restart. `report` logs the cause and fails the request or run that it belongs to. Install the
+ * handlers once the service accepts requests, so that an earlier fault ends the start.
  */
 export function keepServing(report: (cause: unknown) => void): void {
   const handle = (cause: unknown): void => {
     try {
       report(cause)
     } catch {
-      // An exception of this handler would end the process after all.
+      // An exception inside this handler would end the process.
     }
   }
   process.on('unhandledRejection', handle).on('uncaughtException', handle)

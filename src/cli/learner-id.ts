@@ -6,15 +6,18 @@ import { AdapterError } from '../errors.ts'
 import type { LearnerSearch } from '../journal/index.ts'
 import { readGivenFile } from './files.ts'
 
-/** The id of a learner, given as it is or as `-` for standard input, where no history and no list of processes shows it. Error: `ADP_USAGE`. */
+/**
+ * Reads the id of a learner, from the argument or, for `-`, from standard input, where neither the shell's history nor the list of
+ * processes shows it. Throws `ADP_USAGE` if the id is not a guid.
+ */
 export async function readLearner(given: string): Promise<string> {
   const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id
-  // Without the text: a mistyped id is still one.
+  // The message does not quote the text, since a mistyped id is personal data too.
   throw new AdapterError('ADP_USAGE', 'The id of a learner is a guid: 8-4-4-4-12 hexadecimal digits.')
 }
 
-/** What finds a learner in requests, and in the replies of V2 that are kept. */
+/** Creates a search for a learner in stored requests and in stored replies of V2. */
 export function searchOf(id: string): LearnerSearch {
   const pattern = patternOf(id)
   return {
@@ -22,13 +25,13 @@ export function searchOf(id: string): LearnerSearch {
     reply: (reply) => {
       if (pattern.test(reply)) return true
       const body = plainBodyOf(reply)
-      // What cannot be searched goes as well: it is kept for repetitions alone.
+      // A reply that cannot be searched is erased too, since it is stored only to answer a repeated request.
       return body === undefined || !isText(body) || pattern.test(toText(body))
     },
   }
 }
 
-/** A guid in any case of letters, with hyphens or without, and with characters written as `\u0030` in JSON. */
+/** Matches a guid in upper or lower case, with or without hyphens, and with characters escaped as `\u0030` in JSON. */
 function patternOf(id: string): RegExp {
   const characters = Array.from(id.toLowerCase(), (character) => {
     const codes = [...new Set([character, character.toUpperCase()])].map((one) =>
@@ -42,7 +45,7 @@ function patternOf(id: string): RegExp {
 const toText = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
 
-/** False for bytes of another encoding, such as UTF-16 or a compressed part: they have control characters. */
+/** Returns false for bytes with control characters, such as UTF-16 text or a compressed part. */
 const isText = (body: Uint8Array): boolean =>
   body.every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d)
 
@@ -60,8 +63,8 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
 
 /**
- * The body of a reply as `encodeStoredReply` of src/writes wrote it: a line of JSON with its fields as the third member, then the bytes, each
- * as one character. Without its compression; undefined: it cannot be read.
+ * Returns the decompressed body of a reply that `encodeStoredReply` of src/writes wrote, or `undefined` if it cannot be read. The stored
+ * form is a line of JSON whose third member is the header fields, followed by the body with each byte as one character.
  */
 function plainBodyOf(reply: string): Buffer | undefined {
   try {
@@ -71,7 +74,7 @@ function plainBodyOf(reply: string): Buffer | undefined {
     const decode = decoders.get(encodings.join().trim().toLowerCase())
     return decode?.(Buffer.from(reply.slice(end + 1), 'latin1'))
   } catch {
-    // Another form, a broken body or one that is too large.
+    // The reply has another form, or its body is damaged or too large.
     return undefined
   }
 }

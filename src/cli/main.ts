@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { setFlagsFromString } from 'node:v8'
 
-// No static import of the program here: a Node.js that is too old could not load it.
+// A static import would make a Node.js that is too old fail before it prints this message.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 24 || (major === 24 && minor < 15)) {
   console.error(
@@ -11,11 +11,11 @@ if (major < 24 || (major === 24 && minor < 15)) {
   )
   process.exitCode = 2
 } else {
-  // V8 would see that objects of the first requests survive and allocate their like among the old objects from then on, where
-  // they keep alive all that they refer to: a mark took 41 us of processor time instead of 28.
+  // V8 would notice that objects of the first requests survive, and from then on allocate similar objects among the old ones, where they
+  // keep everything alive that they refer to. A mark took 41 us of processor time instead of 28.
   setFlagsFromString('--no-allocation-site-pretenuring')
-  // Old objects are collected once they have grown by two fifths. V8 would wait until they have doubled: pages of reads, large strings
-  // that are dead at once, took 50 MiB more. A fifth is too little for writes that wait for the commits of a journal (decision 001).
+  // Collects old objects once they have grown by two fifths. V8 would wait until they have doubled, and pages of reads, which are large
+  // strings with a short life, took 50 MiB more. A fifth is too little for writes that wait for commits of a journal (decision 001).
   setFlagsFromString('--heap-growing-percent=60')
   const { run } = await import('./program.ts')
   process.exitCode = await run(process.argv)

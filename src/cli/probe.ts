@@ -2,18 +2,21 @@ import { get as getHttp } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { TLSSocket } from 'node:tls'
 
-/** What a plain GET of an address shows. */
+/** What a GET without credentials shows of a server. */
 interface Reached {
   readonly status: number
-  /** The clock of the service minus that of this machine, by its Date field, which has whole seconds; undefined: it sent none. */
+  /**
+   * The clock of the server minus the clock of this machine, from its Date field in whole seconds, or `undefined` if it sent no Date
+   * field.
+   */
   readonly aheadMs: number | undefined
-  /** The end of the certificate; undefined: without TLS. */
+  /** The time at which the certificate expires, or `undefined` without TLS. */
   readonly certificateEndMs: number | undefined
 }
 
 const TIMEOUT_MS = 5_000
 
-/** Calls an address without credentials. Rejects with an error that has a `code`. */
+/** Calls an address without credentials. Rejects with an error that has a `code` if the server cannot be reached. */
 export function probe(url: URL): Promise<Reached> {
   const get = url.protocol === 'https:' ? getHttps : getHttp
   return new Promise((resolve, reject) => {
@@ -23,7 +26,7 @@ export function probe(url: URL): Promise<Reached> {
       const dateMs = Date.parse(headers.date ?? '')
       resolve({
         status: statusCode,
-        // Half a second is what the field leaves out on average.
+        // The Date field cuts off half a second on average.
         aheadMs: Number.isNaN(dateMs) ? undefined : dateMs + 500 - (startMs + Date.now()) / 2,
         certificateEndMs:
           socket instanceof TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : undefined,

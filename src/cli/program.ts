@@ -12,15 +12,14 @@ type AddCommand = (command: Command, exitWith: ExitWith, overrides: AppOverrides
 
 interface CommandEntry {
   readonly description: string
-  /** Adds its options, arguments and action; one with subcommands has none of its own. */
+  /** Loads the function that adds the options, arguments and action; `undefined` for a command with subcommands. */
   readonly load?: () => Promise<AddCommand>
   readonly subcommands?: Commands
 }
 
-/** Commands by name, in the order of the help. */
 type Commands = Readonly<Record<string, CommandEntry>>
 
-/** Only a command that is named is loaded: help of all and wrong usage are shown at once. */
+/** A command is loaded when it is named, so that the general help and wrong usage are reported at once. */
 const commands: Commands = {
   demo: {
     description:
@@ -93,13 +92,13 @@ Commands that need a configuration take --config, else MARKBRIDGE_CONFIG, else
 Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 3 inconclusive (compare), 4 waits for an approval (rollout).`
 
-/** Runs the command line and returns the exit status, by the table in docs/commands.md. `overrides` are for the adapter of `serve`. */
+/** Runs the command line and returns the exit status (docs/commands.md has the table). `overrides` apply to the adapter of `serve`. */
 export async function run(argv: readonly string[], overrides: AppOverrides = {}): Promise<number> {
   let status = 0
   const output = { isLost: false }
   process.stderr.on('error', () => undefined)
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    // A closed pipe, as of `| head`, is no failure.
+    // A closed pipe, such as that of `| head`, is not a failure.
     if (code === 'EPIPE' || output.isLost) return
     output.isLost = true
     process.exitCode = 1
@@ -121,7 +120,7 @@ export async function run(argv: readonly string[], overrides: AppOverrides = {})
   }
 }
 
-/** Creates the program. Only the commands that `argv` names have their options and actions. */
+/** Creates the program. Only the commands in `argv` have their options and actions. */
 export async function createProgram(
   argv: readonly string[],
   exitWith: ExitWith,
@@ -131,7 +130,7 @@ export async function createProgram(
     .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
     .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
-    // Such an error quotes what was given.
+    // Errors of the command line quote its arguments, and an address among them may hold a password.
     .configureOutput({ outputError: (text, write) => write(hideUsers(text)) })
     .addHelpText('after', statuses)
     .exitOverride()
@@ -139,7 +138,7 @@ export async function createProgram(
   return program
 }
 
-/** Adds commands to the program, or to a command that has them, and loads those that are named. */
+/** Adds commands to the program or to a parent command, and loads the commands in `argv`. */
 async function addCommands(
   parent: Command,
   entries: Commands,
@@ -161,7 +160,7 @@ function toStatus(cause: unknown, given: object): number {
   if (cause instanceof AdapterError) {
     const where = formatLocation(cause.at)
     const shown = where === '' || cause.message.includes(where) ? '' : ` (${where})`
-    // It may quote what a file or a service has written.
+    // The message may quote text that a file or a service contains.
     console.error(formatHints(formatGivenLines(`markbridge: ${cause.message}${shown}`), given))
     return errorRules[cause.code].class === 'configuration' ? 2 : 1
   }

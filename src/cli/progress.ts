@@ -1,20 +1,20 @@
 interface ProgressOptions {
-  /** Undefined: not known. */
+  /** The number of units of work, or `undefined` if it is not known. */
   readonly total: number | undefined
-  /** What is counted, in the plural. */
+  /** The name of the units in the plural. */
   readonly unit: string
-  /** What was there before: it counts, and says nothing of the rate. Default 0. */
+  /** Units that were done before the start, which count as done but not towards the rate. Default 0. */
   readonly before?: number
-  /** The time without a printed line after which one says how far it is. */
+  /** Milliseconds without a printed line after which a progress line is printed. */
   readonly everyMs: number
 }
 
-/** How late a line may be. */
+/** The maximum delay of a progress line in milliseconds. */
 const TICK_MS = 250
 
 export type Progress = ReturnType<typeof showProgress>
 
-/** Shows how far a command has come, as lines on standard error, `12 of 30 parts, 5.2/s, 4 s left`; the results go to standard output. */
+/** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error; results go to standard output. */
 export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptions) {
   const startMs = performance.now()
   let [done, detail, saidMs] = [before, '', startMs]
@@ -32,14 +32,13 @@ export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptio
   }
   const ticks = setInterval(sayWhenDue, TICK_MS).unref()
   return {
-    /** So much is done; `more` stands behind it. */
+    /** Sets the number of units that are done; `more` is added to the line. */
     advance: (now: number, more = ''): void => {
       done = now
       detail = more
-      // Work that leaves no time for the interval still shows how far it is.
+      // Work that keeps the event loop busy delays the interval, so the line is printed here as well.
       sayWhenDue()
     },
-    /** Prints a line on standard output. */
     print: (line: string): void => {
       process.stdout.write(`${line}\n`)
       saidMs = performance.now()

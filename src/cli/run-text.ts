@@ -7,10 +7,8 @@ import { verdicts, verdictTexts } from '../compare/verdict.ts'
 import type { AdapterError } from '../errors.ts'
 import { formatCounted, formatTable } from './text.ts'
 
-/** Classes of differences that the table shows. */
 const MAX_CLASSES = 10
 
-/** The result of a run for people: verdicts, the largest classes of difference, the outcome, where the file is. */
 export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path'>): string {
   const { run, compared, partner, from, to, complete, differences, equivalences } = document
   const who = partner === null ? '' : `, partner ${partner}`
@@ -45,7 +43,7 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
 
 const recordsColumn = ['records', ({ count }: { readonly count: number }) => formatCount(count)] as const
 
-/** The first rows as a table below an empty line; nothing without rows. */
+/** Formats the first rows as a table after an empty line, or returns nothing without rows. */
 function tableOf<Row>(
   rows: readonly Row[],
   columns: Parameters<typeof formatTable<Row>>[1],
@@ -75,7 +73,7 @@ function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-/** Why a run is not complete, and how to go on, on one line. */
+/** Describes on one line why a run is not complete and how to resume it. */
 export function describeFailure(
   { kind, failures, document }: RunResult,
   unreachable: string | undefined,
@@ -98,7 +96,7 @@ function describeWindow(
   return describeCause(side, cause, { days, unreachable })
 }
 
-/** Why a side could not be read. The text of a service is not shown: it may name what was asked for. */
+/** Describes why a service could not be read. The message of the service is left out, since it may quote the query. */
 export function describeCause(
   side: 'V2' | 'V3',
   cause: AdapterError,
@@ -123,7 +121,7 @@ export function describeCause(
   }
 }
 
-/** A code of an error as services write it; anything else may be a value. */
+/** Returns a code that looks like the code of an error. Any other text may contain a value. */
 function codeOf(code: string): string {
   return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'without a known code'
 }

@@ -4,7 +4,7 @@ import { readEnvironment } from '../config/index.ts'
 const SCRIPTS: ReadonlySet<string | undefined> = new Set(['start', 'markbridge'])
 const PARENT_CHECK_MS = 200
 
-/** Calls back when the shell of `npm run` has ended: npm sends signals to that shell, which does not pass them on. */
+/** Calls `end` when the shell of `npm run` has ended. npm sends signals to that shell, which does not forward them. */
 function onceShellEnds(end: () => void): () => void {
   const shell = process.ppid
   const check = (): void => {
@@ -16,7 +16,10 @@ function onceShellEnds(end: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/** SIGINT (Ctrl+C) and SIGTERM abort once, so that the work ends in order; the second one ends the program. `stop` takes the handlers back. */
+/**
+ * Aborts on the first SIGINT (Ctrl+C) or SIGTERM, so that the work can end in order; a second one ends the program. `stop` removes the
+ * handlers.
+ */
 export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)
@@ -37,10 +40,10 @@ export function untilSignal(): { readonly signal: AbortSignal; readonly stop: ()
 }
 
 /**
- * Starts a service, waits for a signal, then closes it. The handlers are installed before the start, so that a signal right after
- * the ready line is not lost. Requests under way may finish; a second signal ends the program. `start` registers a close function
- * for each part that it has opened. They run in reverse order, also after a failed start: a part that still listens would keep the
- * process alive.
+ * Starts a service, waits for a signal, then closes the service. The handlers are installed before the start, so that a signal right after
+ * the ready line is not lost. Requests in flight may finish; a second signal ends the program. `start` registers a close function for each
+ * part that it opens. The functions run in reverse order, also after a failed start, because an open listener would keep the process
+ * alive.
  */
 export async function runUntilStopped(
   start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,

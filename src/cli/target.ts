@@ -3,12 +3,12 @@ import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { NO_CONFIG, type Target } from './options.ts'
 
-/** Every configuration needs the address of V3, and a command that calls no service has none. */
+/** The address of V3 in the configuration of a command that calls no service, since every configuration must have one. */
 const NO_SERVICE = 'http://127.0.0.1'
 
 /**
- * Loads the configuration of the flags, without the secrets of partners, which a command that calls no service does not use; without a file
- * it is the one of `serve` without a file.
+ * Loads the configuration that the flags name, without the secrets of partners, for a command that calls no service. Without a file it is
+ * the configuration of `serve` without a file.
  */
 export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Promise<Config> {
   return loadConfig(
@@ -18,12 +18,15 @@ export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Pro
   )
 }
 
-/** Loads a configuration by which exchanges are decoded and translated offline; without a file it is the one of `serve` without a file. */
+/**
+ * Loads the configuration for decoding and translating exchanges offline. Without a file it is the configuration of `serve` without a
+ * file.
+ */
 export function loadOffline(path: string | undefined): Promise<Config> {
   return loadConfig(path, path === undefined ? { v3: NO_SERVICE } : {})
 }
 
-/** The partner of this id; without one the first. Error: `ADP_USAGE`. */
+/** Returns the partner with this id, or the first partner if no id is given. Throws `ADP_USAGE` if the partner does not exist. */
 export function findPartner({ partners }: Config, id: string | undefined): PartnerConfig {
   const found = id === undefined ? partners[0] : partners.find((partner) => partner.id === id)
   if (found !== undefined) return found
@@ -39,7 +42,6 @@ export function unknownPartner(id: string, known: readonly string[]): AdapterErr
   )
 }
 
-/** The flags that name what a run compares. */
 export interface SideFlags {
   readonly v2?: URL
   readonly v3?: URL
@@ -53,11 +55,10 @@ interface Credentials {
   readonly subscriptionKey: string
 }
 
-/** What a run compares, and with which settings. */
 export interface ResolvedSides {
   readonly config: Config
   readonly partner: PartnerConfig
-  /** As reports name it; null: no configuration was given. */
+  /** The name of the partner in reports, or `null` if no configuration was given. */
   readonly partnerName: string | null
   readonly v2: URL
   readonly v2Credentials: Credentials
@@ -65,13 +66,13 @@ export interface ResolvedSides {
 }
 
 /**
- * Finds addresses, partner and credentials: flags before the configuration, the partner's own key and tokens before the
- * environment. Errors: `ADP_USAGE` for what is missing, with the flag or variable that gives it; those of `loadConfig`.
+ * Finds the addresses, the partner and the credentials. Flags override the configuration, and the partner's own key and token override the
+ * environment. Throws `ADP_USAGE` for a missing value, with the flag or variable that sets it, and the errors of `loadConfig`.
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage(`${NO_CONFIG}, or name V3 with --v3 <url>.`)
-  // No journal is opened; without a file the address of V2 is not the configuration's, which would ask for a stage.
+  // A flag for V2 is not passed to the configuration, which would then ask for a stage. No journal is opened.
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
@@ -90,7 +91,7 @@ export async function resolveSides(flags: SideFlags, environment: Environment): 
   return { config, partner, partnerName, v2, v2Credentials, v3Credentials }
 }
 
-/** The partner whose settings count where no service is called. */
+/** Finds the partner whose settings apply when no service is called. */
 export async function resolvePartner(
   flags: SideFlags,
 ): Promise<Pick<ResolvedSides, 'config' | 'partner' | 'partnerName'>> {
@@ -105,7 +106,10 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   throw usage(`Name the partner: --partner <id>, one of ${partners.map((one) => one.id).join(', ')}.`)
 }
 
-/** What a side is asked with. Only a stand-in on this machine gets the sandbox's, which no service knows. */
+/**
+ * Returns the credentials for one side. A server on a loopback address gets those of the sandbox by default, which no real service
+ * accepts.
+ */
 function credentialsFor(
   side: 'V2' | 'V3',
   base: URL,

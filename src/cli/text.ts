@@ -4,10 +4,10 @@ import type { Command } from 'commander'
 
 import { foundConfig, readEnvironment } from '../config/environment.ts'
 
-/** The heading of a column, and what stands in it; nothing for undefined. */
+/** The heading of a column, and a function that returns a cell. An `undefined` cell stays empty. */
 type Column<Row> = readonly [heading: string, cellOf: (row: Row) => string | number | undefined]
 
-/** Rows as lines with aligned columns, two blanks apart, below their headings. */
+/** Formats rows as aligned columns below their headings, two blanks apart. */
 export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
   const cells = columns.map(([heading, cellOf]) => [heading, ...rows.map((row) => String(cellOf(row) ?? ''))])
   const padded = cells.map((column) => {
@@ -24,19 +24,18 @@ export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<
     .join('\n')
 }
 
-/** What a command has found or done. */
 export interface Answer {
-  /** Printed with `--json`, on one line. */
+  /** The document that `--json` prints on one line. */
   readonly document: unknown
-  /** Printed without it. */
+  /** Returns the text that is printed without `--json`. */
   readonly text: () => string
-  /** Exit status; default 0. */
+  /** The exit status. Default 0. */
   readonly status?: number
-  /** True: what was asked for was not done, so the text goes to standard error. */
+  /** True if the command refused to do its work, so that the text goes to standard error. */
   readonly isRefusal?: boolean
 }
 
-/** Makes the action of a command whose whole output is one answer. */
+/** Creates the action of a command whose whole output is one answer. */
 export function answerWith<Args extends readonly unknown[]>(
   exitWith: (status: number) => void,
   work: (...args: Args) => Promise<Answer>,
@@ -48,7 +47,6 @@ export function answerWith<Args extends readonly unknown[]>(
   }
 }
 
-/** Prints an answer as the flags of its command ask for it. */
 export function print(command: Command, { document, text, isRefusal = false }: Answer): void {
   const flags = command.opts<{ json?: boolean; config?: string; journal?: string; dir?: string }>()
   if (flags.json === true) console.log(formatJson(document))
@@ -56,27 +54,30 @@ export function print(command: Command, { document, text, isRefusal = false }: A
   else console.log(formatHints(text(), flags))
 }
 
-/** `1 batch`, `1,200 batches`. */
+/** Formats a count such as `1 batch` or `1,200 batches`. */
 export function formatCounted(count: number, one: string, several = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : several}`
 }
 
-/** A time in ISO 8601; nothing for none. */
+/** Formats a time in ISO 8601, or returns an empty text for `undefined`. */
 export function formatTime(ms: number | undefined): string {
   return ms === undefined ? '' : new Date(ms).toISOString()
 }
 
-/** Text that others wrote, on one line: a terminal would act on control characters, and others change the direction of what follows. */
+/**
+ * Makes foreign text safe to print on one line. A terminal would act on control characters, and other characters change the direction of
+ * the text after them.
+ */
 export function formatGivenText(text: string): string {
   return text.replaceAll(UNSAFE, '?')
 }
 
-/** As `formatGivenText`, for a text that has lines of its own. */
+/** Makes foreign text safe to print and keeps its lines. */
 export function formatGivenLines(text: string): string {
   return text.split('\n').map(formatGivenText).join('\n')
 }
 
-/** A document for programs, on one line; JSON itself leaves some of these characters as they are. */
+/** Formats a document on one line, and escapes unsafe characters that JSON leaves as they are. */
 export function formatJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(UNSAFE, escapeUnits)
 }
@@ -87,7 +88,7 @@ function escapeUnits(text: string): string {
   return text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** Flags that a command in a hint needs in order to find what the command before it has found. */
+/** The flags that a command in a hint needs in order to find the same data as the present command. */
 interface Given {
   readonly config?: string | undefined
   readonly journal?: string | undefined
@@ -101,10 +102,12 @@ const inheritedBy: Readonly<Record<string, readonly (keyof Given)[]>> = {
   doctor: ['config'],
 }
 
-/** The folder of runs where none is named. */
 export const RUNS = './data/compare'
 
-/** Makes the commands that a text names ready to be pasted: started as this one was, with its configuration, journal and folder. */
+/**
+ * Makes the commands in a text ready to paste: with the name under which this program was started, and its configuration, journal and
+ * folder.
+ */
 export function formatHints(text: string, given: Given): string {
   return text.replaceAll(
     /\bmarkbridge ((journal|rollout|compare) [a-z]+|(doctor|init|check|record|serve)\b)/g,
@@ -117,15 +120,15 @@ export function formatHints(text: string, given: Given): string {
 
 function flagOf(name: keyof Given, value: string | undefined): readonly string[] {
   if (value === undefined || value === RUNS || value === foundConfig()) return []
-  // Any other address of a journal may hold a password.
+  // An address of PostgreSQL may contain a password.
   const isShown = name !== 'journal' || value.startsWith('sqlite:')
   return [`--${name}`, isShown ? quote(value) : '<url>']
 }
 
-/** How this program was started, as a shell takes it. */
+/** Returns the command that started this program, in the form that a shell accepts. */
 export function ownCommand(): string {
   const [, program = ''] = process.argv
-  // Its Node.js is that of the checkout, which the shell may not find.
+  // npm finds the Node.js of the checkout, which the shell may not find.
   if (/^(?:start|markbridge)$/.test(readEnvironment().npmScript ?? '')) return 'npm run -s markbridge --'
   if (/[\\/]node_modules[\\/]\.bin[\\/]/.test(program)) return 'npx markbridge'
   return /[\\/]main\.js$/.test(program) ? `node ${quote(relative('', program))}` : 'markbridge'

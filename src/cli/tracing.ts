@@ -1,7 +1,7 @@
 import { readEnvironment } from '../config/index.ts'
 import { openTracing, type Tracing } from '../observability/tracing.ts'
 
-/** Opens the traces where the environment names a collector; undefined elsewhere. A failure to send them is reported once. */
+/** Opens tracing if the environment names a collector, or returns `undefined`. Reports the first failure to send traces. */
 export async function openConfiguredTracing(): Promise<Tracing | undefined> {
   const { otlpEndpoint } = readEnvironment()
   if (otlpEndpoint === undefined) return undefined

@@ -4,22 +4,22 @@ import { setTimeout } from 'node:timers/promises'
 
 import type { OnRead } from '../config/index.ts'
 
-/** Detects changes of files since they were read. */
+/** A watch for changes of files since they were read. */
 interface FileWatch {
-  /** Remembers what was read of a file, which is watched from then on. */
+  /** Remembers the content of a file and watches the file from then on. */
   readonly onRead: OnRead
-  /** Calls `onChange` when a file differs and has stayed the same for one interval; returns what ends the watch. */
+  /** Calls `onChange` when a file differs and has not changed for one interval. Returns a function that ends the watch. */
   start(onChange: () => void, everyMs?: number): () => void
 }
 
 const EVERY_MS = 1_000
 
 /**
- * Creates the watch. It reads the files by their paths in intervals instead of waiting for events of the file system: so it notices
- * an editor that replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
+ * Creates a watch. It polls the files by their paths instead of waiting for events of the file system, so that it notices an editor that
+ * replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
-  /** Hashes, since the files may hold secrets. */
+  /** Hashes are stored, since the files may hold secrets. */
   const known = new Map<string, string>()
   const readAll = async (): Promise<string> => {
     const texts = [...known.keys()].map((path) => readFile(path, 'utf8').catch(() => undefined))
@@ -37,7 +37,7 @@ export function createFileWatch(): FileWatch {
         let reported: string | undefined
         while (!signal.aborted) {
           const now = await readAll()
-          // A faulty file is reported once, although it is not in use.
+          // A faulty file stays different from the one in use, and is reported once.
           if (now === before && now !== reported && now !== [...known.values()].join()) {
             reported = now
             onChange()

@@ -18,22 +18,22 @@ import { keepServing } from './last-handlers.ts'
 
 type Peer = Remote<WorkerCalls> & ReloadPeer
 
-/** A worker as far as a reload concerns it. */
+/** The part of a worker that a reload needs. */
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
-  /** Ends the worker, which another one replaces. */
+  /** Ends the worker; another worker replaces it. */
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** A worker that does not answer a reload within this time is ended: a journal that is slow has given up by then. */
+/** Milliseconds after which a worker that does not answer a reload is ended. A slow journal has reported a failure by then. */
 const RELOAD_MS = 30_000
-/** A worker that does not report in this time counts with its last report. */
+/** Milliseconds after which the last report of a worker counts if it does not send a new one. */
 const METRICS_MS = 2_000
 
 /**
- * Starts `count` processes like this one, which share one port, and replaces each that ends. The first one starts alone: it
- * creates the journal's tables, and a reason that prevents listening is reported once. Resolves when all accept requests. Error:
- * `ADP_CONFIGURATION` or `ADP_INTERNAL` when one ends before that.
+ * Starts `count` worker processes that share one port, and replaces each one that ends. The first worker starts alone: it creates the
+ * tables of the journal, and a fault that prevents listening is reported once. Resolves when all workers accept requests. Rejects with
+ * `ADP_CONFIGURATION` or `ADP_INTERNAL` if a worker ends before that.
  */
 export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
@@ -57,14 +57,15 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     const metrics = await answer.catch(() => undefined)
     if (metrics !== undefined) watch.shown(peer.id, metrics)
   }
-  /** Resolves when a new worker accepts requests; rejects if it ends first. */
+  /** Starts a worker. Resolves when it accepts requests; rejects if it ends first. */
   const start = (): Promise<string> =>
     new Promise((resolve, reject) => {
       const bornMs = performance.now()
       const worker = cluster.fork()
       const remote = connect<WorkerCalls>({
         postMessage: (message) => {
-          // A worker may end while it is sent to: its end is reported by itself, and an error without a receiver would end this process.
+          // A worker may end while a message is sent to it. Its end is handled elsewhere, and an error without a callback would end this
+          // process.
           if (worker.isConnected()) worker.send(message, () => undefined)
         },
         on: (event, listener) => worker.on(event, listener),
@@ -87,12 +88,12 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
   const startIn = (restartMs: number): void => {
     const timer = setTimeout(() => {
       timers.delete(timer)
-      // The end of the replacement is handled where it was started.
+      // The `exit` handler of the replacement handles its end.
       start().catch(() => undefined)
     }, restartMs)
     timers.add(timer)
   }
-  /** Lets them finish the requests under way, and resolves when all have ended. */
+  /** Lets the workers finish their requests, and resolves when all have ended. */
   const stop = async (): Promise<void> => {
     phase = 'stopping'
     for (const timer of timers) clearTimeout(timer)
@@ -118,9 +119,9 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 }
 
 /**
- * Creates the primary's part of a reload: workers take the configuration one after the other. The first that answers decides for all,
- * since all have the same settings and the same journal. A worker that does not follow is ended, and its replacement starts with the new
- * configuration.
+ * Creates the primary's part of a reload, which gives the configuration to one worker after the other. The first worker that answers
+ * decides for all, since all have the same settings and the same journal. A worker that does not follow is ended, and its replacement
+ * starts with the new configuration.
  */
 export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()
@@ -128,7 +129,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
   const apply: ApplyConfig = async (next) => {
     const { config, changes } = planReload(current, next)
     const packed = packConfig(config)
-    // Visits workers that start meanwhile, too: they may have the configuration before.
+    // The loop also reaches workers that start meanwhile, since they may have the old configuration.
     for (const peer of configured) {
       try {
         await inTime(peer.call('reload', packed), answerMs, systemClock, noAnswer)
@@ -136,7 +137,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
       } catch (cause) {
         const isRefused = cause !== noAnswer
         if (isRefused && current !== config) throw cause
-        // One that answers can still finish its requests.
+        // A worker that answers can still finish its requests.
         peer.kill(isRefused ? 'SIGTERM' : 'SIGKILL')
         configured.delete(peer)
       }
@@ -145,12 +146,10 @@ export function createWorkersConfig(first: Config, answerMs: number) {
     return changes
   }
   return {
-    /** The configuration for a worker that starts. */
     configFor: (worker: ReloadPeer): PackedConfig => {
       configured.add(worker)
       return packConfig(current)
     },
-    /** The worker has ended. */
     remove: (worker: ReloadPeer): void => void configured.delete(worker),
     apply,
   }
@@ -168,14 +167,14 @@ function endedEarly(status: number | null): AdapterError {
     : new AdapterError('ADP_INTERNAL', 'A worker ended before it was ready.')
 }
 
-/** A worker that lived longer did not end for the reason that ended those before it. */
+/** A worker that lived at least this many milliseconds ended for another reason than the workers before it. */
 const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
 /**
- * Creates the delays after which workers are replaced: 100 ms, doubled after each short life, up to 10 s. `livedMs` is the age of
- * the worker that ended.
+ * Creates the delays after which workers are replaced: 100 ms, doubled after each short life, up to 10 s. `livedMs` is the age of the
+ * worker that ended.
  */
 export function createRestartDelay(): (livedMs: number) => number {
   let young = 0
@@ -187,28 +186,27 @@ export function createRestartDelay(): (livedMs: number) => number {
   }
 }
 
-/** What a worker answers the primary. */
+/** The calls that a worker answers. */
 interface WorkerCalls {
-  /** Takes this configuration, or rejects with why and changes nothing. */
+  /** Applies a configuration. Rejects with the reason, without any change, if it cannot be applied. */
   readonly reload: (config: PackedConfig) => Promise<ConfigChanges>
   readonly metrics: () => Promise<MetricsSnapshot>
-  /** Finishes the requests under way, then exits. */
+  /** Finishes the requests in flight, then ends the process. */
   readonly stop: () => void
 }
 
-/** What the primary answers a worker. */
+/** The calls that the primary answers. */
 interface PrimaryCalls {
-  /** The configuration to start with. */
   readonly config: () => PackedConfig
-  /** The worker accepts requests. */
+  /** Reports that the worker accepts requests at `url`. */
   readonly ready: (url: string) => void
-  /** The metrics of all workers as one page. */
+  /** Returns the metrics of all workers as one page. */
   readonly renderMetrics: () => Promise<MetricsText>
 }
 
 /**
- * Runs one of several adapters on the same port, in a process that the primary forked and gives its configuration, until the primary
- * or a signal stops it. Resolves when it has ended; without its primary it ends at once, and the journal keeps its open records.
+ * Runs one of several adapters on the same port, in a process that the primary has forked, until the primary or a signal stops it.
+ * Resolves when the adapter has ended. If the primary ends, this process ends at once, and the journal keeps its open records.
  */
 export async function runWorker(create: (config: Config, overrides: AppOverrides) => App): Promise<void> {
   const primary = connect<PrimaryCalls>({
@@ -226,7 +224,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     stop: () => stop(undefined),
   }
   primary.answer({ ...calls })
-  // A terminal and systemd signal the whole process group, and the primary calls as well: only the first one counts.
+  // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first of these has an effect.
   process.on('SIGINT', calls.stop).on('SIGTERM', calls.stop)
   // The primary reloads for all workers.
   process.on('SIGHUP', () => undefined)
@@ -240,7 +238,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     start(app)
     const { url } = await app.listen()
     keepServing(app.onUnhandled)
-    // Where the primary has gone, the channel closes, which ends this process.
+    // If the primary has exited, the channel closes, which ends this process.
     primary.call('ready', url).catch(() => undefined)
     await stopped
     await app.close()

@@ -35,7 +35,6 @@ Exit status: 0 when the adapter would accept every record, 1 when it would
 refuse a record or the whole batch and for a folder without a file, 2 wrong
 usage or an unreadable file.`
 
-/** Adds `check <file>`: decodes a recording offline. */
 export function addCheck(command: Command, exitWith: (status: number) => void): void {
   command
     .argument('<file>', 'batch, recorded request, folder of such, or - for standard input')
@@ -51,7 +50,6 @@ export function addCheck(command: Command, exitWith: (status: number) => void): 
     })
 }
 
-/** The flags of `check`. */
 interface CheckOptions {
   readonly boundary?: string
   readonly config?: string
@@ -61,7 +59,7 @@ interface CheckOptions {
   readonly json?: boolean
 }
 
-/** Checks a recording, prints what was found, and returns the exit status. */
+/** Inspects a file or a folder of recordings, prints the findings, and returns the exit status. */
 async function runCheck(path: string, options: CheckOptions): Promise<number> {
   const settings = await readSettings(options)
   if (await isFolder(path)) {
@@ -72,7 +70,7 @@ async function runCheck(path: string, options: CheckOptions): Promise<number> {
   }
   const checked = await inspectRecording(await readRecordedFile(path, options.key), settings)
   if (options.json === true) console.log(formatJson(toDocument(path, checked)))
-  // Names and values of a recording are others' text.
+  // A recording contains names and values that a client wrote.
   else for (const line of linesOf(path, checked, options.show === true)) console.log(formatGivenText(line))
   return checked.findings.some(({ severity }) => severity === 'error') ? 1 : 0
 }
@@ -84,7 +82,6 @@ async function readSettings({ boundary, config, partner }: CheckOptions): Promis
   return inspectSettingsOf(loaded, findPartner(loaded, partner), boundary)
 }
 
-/** What was found as an object for programs. */
 function toDocument(file: string, { records, findings, ...checked }: InspectedRecording): object {
   return {
     file,
@@ -97,7 +94,7 @@ function toDocument(file: string, { records, findings, ...checked }: InspectedRe
   }
 }
 
-/** What was found as text: how many records, with `show` a line for each, then the findings. */
+/** Formats the findings: the number of records, then a line for each record if `show` is set, then a line for each finding. */
 function linesOf(
   file: string,
   { bytes, sound, records, changesets, findings }: InspectedRecording,

@@ -24,7 +24,6 @@ Examples:
 A running adapter counts at stage shadow, and keeps no value of a record.
 Exit status: 0; 3 nothing was observed; 2 wrong usage or configuration.`
 
-/** Adds `compare learn`. */
 export function addCompareLearn(command: Command, exitWith: (status: number) => void): void {
   withTarget(command, 'configuration file with the partner')
     .argument('<partner>', 'id of the partner')
@@ -34,17 +33,16 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
     .action(answerWith(exitWith, runCompareLearn))
 }
 
-/** The flags of `compare learn`. */
 interface CompareLearnOptions extends Target {
-  /** Folder of recordings, in place of what a running adapter has counted. */
+  /** Folder of recordings to read instead of the counts of a running adapter. */
   readonly recording?: string
-  /** Where the key of the recordings is: `env:NAME` or `file:path`. */
+  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
 }
 
 /**
- * Prints what V2's replies say of the settings of a partner. Status 3 where nothing was observed. Errors: `ADP_USAGE` for a partner that
- * the configuration does not have.
+ * Prints the settings that V2's replies suggest for a partner. The exit status is 3 if no exchange was observed. Throws `ADP_USAGE` if the
+ * configuration does not have the partner.
  */
 async function runCompareLearn(partner: string, options: CompareLearnOptions): Promise<Answer> {
   const config = await loadTarget(options)

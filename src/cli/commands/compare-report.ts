@@ -25,7 +25,6 @@ about single learners.
 Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a
 file that cannot be read.`
 
-/** Adds `compare report`. */
 export function addCompareReport(command: Command, exitWith: (status: number) => void): void {
   command
     .argument('[run]', 'id of a run, latest, the path of its file, or live:<partner>')
@@ -48,7 +47,6 @@ export function addCompareReport(command: Command, exitWith: (status: number) =>
     })
 }
 
-/** The flags of `compare report`. */
 interface CompareReportOptions extends Pick<Target, 'config' | 'journal'> {
   readonly format: ReportFormat
   readonly exact?: boolean
@@ -58,7 +56,6 @@ interface CompareReportOptions extends Pick<Target, 'config' | 'journal'> {
   readonly list?: boolean
 }
 
-/** Writes the report of a run. */
 async function runCompareReport(
   run: string | undefined,
   { format, exact, out, dir, force, ...target }: CompareReportOptions,
@@ -114,8 +111,8 @@ interface FoundRun {
 }
 
 /**
- * Reads a run by its id, by `latest`, by the path of its file, or of `live:<partner>` what live comparison has found. Error: ADP_USAGE where
- * there is no such run, or no run in the file.
+ * Reads a run by its id, by `latest`, by the path of its file, or as `live:<partner>` for the results of live comparison. Throws
+ * `ADP_USAGE` if there is no such run or if the file does not contain a run.
  */
 async function readRun(run: string, folder: string, target: Target): Promise<FoundRun> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
@@ -126,7 +123,10 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
   return { document: await runs.read(newest.run) }
 }
 
-/** What live comparison has found of a partner at its latest stage and share, as the document of a run. Error: `ADP_USAGE` where it is nothing. */
+/**
+ * Returns the results of live comparison at the partner's latest stage and share, as the document of a run. Throws `ADP_USAGE` if there
+ * are none.
+ */
 async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   const config = await loadTarget(target)
   const found = await readStore(config, async (store) => {

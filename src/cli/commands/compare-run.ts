@@ -51,28 +51,25 @@ Ctrl+C ends it at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
-/** The flags of `compare run`. */
 interface Flags extends SideFlags {
-  /** `YYYY-MM-DD`. */
+  /** The first day, as `YYYY-MM-DD`. */
   readonly since?: string
   readonly until?: string
   readonly recording?: string
-  /** `env:NAME` or `file:path`. */
+  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
   readonly learners?: string
   readonly registrations?: boolean
   readonly noise?: boolean
-  /** True: the newest run that can go on. */
+  /** The name of the run to resume, or `true` for the newest run that was stopped. */
   readonly resume?: boolean | string
   readonly dir: string
 }
 
-/** The flags, and what prints the result as they ask for it. */
 interface RunFlags extends Flags {
   readonly onDone: (answer: Answer) => void
 }
 
-/** Adds `compare run`. */
 export function addCompareRun(command: Command, exitWith: (status: number) => void): void {
   const recording = new Option(
     '--recording <dir>',
@@ -111,17 +108,19 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
 
 const readDay = readAs(z.iso.date(), 'A day is written YYYY-MM-DD.')
 
-/** Time for a mark to become visible on the other side, before what differs is asked again. A stand-in shows it at once. */
+/**
+ * The time in milliseconds that a mark gets to become visible on the other side before a difference is read again. The sandbox shows a
+ * mark at once.
+ */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
-/** Status 1 says that something differs: an error must not. */
+/** Exit status 1 means that something differs, so an error of a service has the status of an inconclusive run. */
 function toInconclusive(cause: unknown): number {
   if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
   console.error(`markbridge: ${cause.message}`)
   return outcomeStatus.inconclusive
 }
 
-/** Compares both services, prints the result, and returns the exit status. */
 async function compareDays(from: string, to: string, options: RunFlags): Promise<number> {
   const target = await resolveSides(options, readEnvironment())
   const listed =
@@ -163,7 +162,7 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
   }
 }
 
-/** Why the side of the first failure cannot be reached now; undefined: it can. */
+/** Returns why the service of the first failure cannot be reached now, or `undefined` if it can. */
 async function findCause(
   { failures: [first] }: RunResult,
   { v2, config }: ResolvedSides,
@@ -176,11 +175,11 @@ async function findCause(
   )
 }
 
-/** Compares recordings, prints the result, and returns the exit status. Posts nothing, and without `--v3` asks nothing. */
+/** Compares recordings, prints the result, and returns the exit status. Posts nothing, and reads V3 only if `--v3` is given. */
 async function compareRecordings(recording: string, options: RunFlags): Promise<number> {
   const folders = await listRecordings(recording)
   const key = await readRecordingKey(options.key)
-  // V2 is opened with the other side and never called.
+  // `openSides` needs an address of V2 as well, but no call to V2 is made.
   const target =
     options.v3 === undefined
       ? undefined
@@ -210,7 +209,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
   }
 }
 
-/** Runs a source until its end or Ctrl+C, shows how far it is, and prints the result. */
+/** Runs a comparison until its end or Ctrl+C, reports its progress, and prints the result. */
 async function runWith(
   unit: string,
   flags: RunFlags,
@@ -240,12 +239,12 @@ async function runWith(
   }
 }
 
-/** The partner's own rules; what expired before today counts again. */
+/** Returns the partner's own rules. A difference counts again once its rule has expired. */
 function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
   return createOwnRules(rules, formatDay(systemClock.wallMs()))
 }
 
-/** The checkpoint to go on with. Error: `ADP_USAGE` where there is none, or one of other options. */
+/** Returns the checkpoint to resume from. Throws `ADP_USAGE` if there is none, or if the stopped run had other options. */
 async function findRun(files: RunFiles, resume: boolean | string, digest: string): Promise<Checkpoint> {
   const name = typeof resume === 'string' ? resume : undefined
   if (name !== undefined && !isRunName(name))
@@ -263,7 +262,7 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
   )
 }
 
-/** SHA-256 over all that decides which records are compared, and how. */
+/** Returns the SHA-256 of every option that decides which records are compared, and how. */
 function digestOf(
   { since, until, registrations, noise }: Flags,
   { config, partner, partnerName, v2 }: ResolvedSides,

@@ -17,7 +17,6 @@ The file is an argument or that of --config, else that of MARKBRIDGE_CONFIG,
 else ./markbridge.yaml.
 Exit status: 0 when the file is valid, 2 when it is not.`
 
-/** Adds `config check`, `config print` and `config schema`. */
 export function addConfig(config: Command, exitWith: (status: number) => void): void {
   config.addHelpText('after', examples)
   config
@@ -38,13 +37,12 @@ export function addConfig(config: Command, exitWith: (status: number) => void): 
     .action(() => console.log(JSON.stringify(createConfigJsonSchema(), null, 2)))
 }
 
-/** The flags of `config check` and `config print`. */
 interface ConfigOptions {
   readonly config?: string
   readonly json?: boolean
 }
 
-/** Validates a file; status 2 with every fault where it is not valid. Error: that of `loadConfig`, unless faults are wanted as JSON. */
+/** Validates a file and reports every fault, with exit status 2. Throws the error of `loadConfig` unless the faults are wanted as JSON. */
 async function checkConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<Answer> {
   const file = given ?? expectConfig(config)
   try {
@@ -64,7 +62,6 @@ async function checkConfigFile(given: string | undefined, { config, json }: Conf
   }
 }
 
-/** Prints the configuration of a file with its defaults and without its secrets. */
 async function printConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<void> {
   const loaded = await loadConfig(given ?? expectConfig(config))
   console.log(json === true ? JSON.stringify(loaded, null, 2) : printConfig(loaded).trimEnd())

@@ -39,15 +39,14 @@ const FIXTURE = fileURLToPath(new URL('../../../fixtures/class-register/body.txt
 const PATH = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'"
 
-/** The header by which the requests of the demo name their school. */
+/** The header that names the school in the requests of the demo. */
 const SCHOOL_HEADER = 'X-School'
 
-/** Schools of the line for a share: enough for a fifth of them to be some. */
+/** The number of schools in the curl line for `canary`. A share of 20 % selects some of them. */
 const SCHOOLS = 20
 
 const MAX_PORT = 65_535
 
-/** Adds `demo`: runs sandbox and adapter on loopback and prints a curl line. */
 export function addDemo(command: Command): void {
   command
     .option('--port <n>', 'port of the adapter', readPort, 8080)
@@ -66,19 +65,16 @@ export function addDemo(command: Command): void {
 
 type Stage = PartnerConfig['stage']
 
-/** The flags of `demo`. */
 interface DemoOptions {
   readonly port: number
   readonly sandboxPort: number
   readonly console?: number
   readonly journal?: string
-  /** Puts V2 behind the adapter as well, with the one partner at this stage. */
+  /** The stage of the demo's partner, with V2 behind the adapter as well; `undefined` if V3 alone is behind it. */
   readonly stage?: Stage
-  /** Share of the schools that V3 serves at `canary`. */
   readonly percent?: number
 }
 
-/** Runs the sandbox with the adapter in front until a signal stops them. */
 async function runDemo(options: DemoOptions): Promise<void> {
   if (options.percent !== undefined && options.stage !== 'canary')
     throw new AdapterError('ADP_USAGE', '--percent is the share at one stage: give --stage canary as well.')
@@ -86,7 +82,7 @@ async function runDemo(options: DemoOptions): Promise<void> {
   await runUntilStopped((onClose) => startDemo(options, onClose))
 }
 
-/** Error: `ADP_CONFIGURATION`, with the command for ports that are free. */
+/** Throws `ADP_CONFIGURATION` if a port is in use. The message contains the command with free ports. */
 async function expectFreePorts(options: DemoOptions): Promise<void> {
   const { port, sandboxPort, stage, percent, journal } = options
   const wanted = { port, 'sandbox-port': sandboxPort, console: consolePortOf(options) }
@@ -113,11 +109,14 @@ async function expectFreePorts(options: DemoOptions): Promise<void> {
   )
 }
 
-/** Undefined: without a journal there is nothing to show. With a free port for the adapter, the console gets one too. */
+/**
+ * Returns the port of the console, or `undefined` without a journal, since the console shows the journal. If the adapter gets any free
+ * port, so does the console.
+ */
 const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
 
-/** The port, or the next one above it that is free and none of the others. */
+/** Returns the port, or the next free port above it that is not among `others`. */
 async function findFreePort(port: number, others: readonly (number | undefined)[]): Promise<number> {
   if (port !== 0 && port < MAX_PORT && others.includes(port)) return findFreePort(port + 1, others)
   const server = createServer().listen(port, '127.0.0.1')
@@ -144,7 +143,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   if (stage !== undefined) console.log(`sandbox v2 ready ${v2Url}`)
   const staged = {
     upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } },
-    // Every step can be taken at once: no client of the demo sends a batch again after it.
+    // No client of the demo resends a batch after a step, so a step need not wait for resends.
     rollout: { resendWindowMs: 1_000 },
     partners: [{ id: 'demo', match: { any: true }, stage, canary: { percent, header: SCHOOL_HEADER } }],
   }
@@ -155,7 +154,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
     ...(consolePort === undefined ? {} : { console: { port: consolePort } }),
   }
   const config = parseConfig(values)
-  // For the commands of rollout: JSON is YAML.
+  // The `rollout` commands read this file. JSON is valid YAML.
   const file = join(folder, 'markbridge.yaml')
   if (stage !== undefined) await writeFile(file, JSON.stringify(values, null, 2))
   const logger = createLogger(readEnvironment().logLevel ?? 'warn', await openTextLines())
@@ -200,7 +199,7 @@ function describeStage(stage: Stage, percent: number): string {
   return `The partner is at stage ${stage}: ${serves}.`
 }
 
-/** One line that works in any folder: the fixture's path is absolute, its boundary is read from it. */
+/** Returns a curl line that works in any folder: it has the absolute path of the fixture and the boundary that the fixture uses. */
 async function curlLine(adapter: string): Promise<string> {
   return [
     `curl -sS '${adapter}${PATH}' ${CREDENTIALS}`,
@@ -209,7 +208,10 @@ async function curlLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
-/** One line that posts the register for many schools. Each batch has an id of its own: with the same one it would be a resend. */
+/**
+ * Returns a line that posts the register for many schools. Each batch has an id of its own; with equal ids the adapter would take it for a
+ * resend.
+ */
 async function schoolsLine(adapter: string): Promise<string> {
   const boundary = await readBoundary()
   const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
@@ -222,7 +224,7 @@ async function schoolsLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
-/** A line that runs a command of `rollout` with this very program, from any folder. */
+/** Returns a line that runs a `rollout` command with this installation, from any folder. */
 function rolloutLine(command: string, config: string): string {
   const [node = '', program = ''] = process.argv
   return `'${node}' '${program}' rollout ${command} --config '${config}'`
@@ -234,18 +236,18 @@ async function readBoundary(): Promise<string> {
 
 const POLL_MS = 500
 
-/** What the sandbox lists of the marks that it has accepted. */
+/** The part of the sandbox's list of accepted writes that counts who served them. */
 const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V3']) }))
 
 /**
- * Prints a line whenever a face of the sandbox has accepted marks: the service itself says who served, not the adapter. Ends with
- * `signal`.
+ * Prints a line whenever a face of the sandbox has accepted marks, until `signal` is aborted. The sandbox says who served, so the numbers
+ * do not depend on the adapter.
  */
 async function watchSplit(sandbox: string, signal: AbortSignal): Promise<void> {
   const served = { V2: 0, V3: 0 }
   let seq = 0
   while (!signal.aborted) {
-    // None while the sandbox does not answer.
+    // While the sandbox does not respond, there are no new marks to count.
     const reply = await request(`${sandbox}/_sandbox/effects?since=${seq}`).catch(() => undefined)
     const effects = reply === undefined ? [] : effectsSchema.parse(await reply.body.json())
     for (const { face } of effects) served[face] += 1

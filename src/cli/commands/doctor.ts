@@ -40,7 +40,6 @@ bring their own credentials is read with those of the environment, as compare
 run does.
 Exit status: 0 nothing fails, 1 a check fails, 2 wrong usage.`
 
-/** Adds `doctor`. */
 export function addDoctor(command: Command, exitWith: (status: number) => void): void {
   command
     .addOption(configOption('configuration file'))
@@ -49,10 +48,9 @@ export function addDoctor(command: Command, exitWith: (status: number) => void):
     .action(answerWith(exitWith, examine))
 }
 
-/** What a check has found, and what to do about it. */
+/** The result of one check, with its message and its remedy. */
 type Finding = readonly [result: 'ok' | 'warning' | 'fails' | 'skipped', message: string, remedy?: string]
 
-/** A finding with what was checked. */
 interface Check {
   readonly check: string
   readonly result: Finding[0]
@@ -111,7 +109,7 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   return (await Promise.all(found)).flat()
 }
 
-/** Every address that is called, once. */
+/** Returns every address that the adapter calls, without duplicates. */
 function addressesOf({ upstreams, partners }: Config): readonly (readonly [string, URL])[] {
   const all = [
     ['address of V3', upstreams.v3.baseUrl] as const,
@@ -126,7 +124,10 @@ function addressesOf({ upstreams, partners }: Config): readonly (readonly [strin
 }
 
 const DAY_MS = 86_400_000
-/** Marks of two clients are put in order by times where nothing else tells. */
+/**
+ * The limits of the clock difference in milliseconds. Where identity and content do not decide, the marks of two clients are ordered by
+ * their times.
+ */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
 async function examineAddress(url: URL): Promise<readonly Finding[]> {
@@ -188,7 +189,7 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
     return await examineRecords(url, markFile)
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    // It says what to do.
+    // The message contains the remedy.
     return [['fails', cause.message]]
   }
 }
@@ -211,7 +212,7 @@ async function examineRecords(url: string, markFile: string | undefined): Promis
   }
 }
 
-/** The folder, or the nearest one above it that is there, has to be writable for this user. */
+/** Checks that this user may write to the folder, or, if it does not exist, to its nearest existing parent. */
 async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
@@ -240,7 +241,7 @@ async function examineFiles(path: string, { journal }: Config): Promise<readonly
 const isOpen = (path: string, bits: number): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0
 
-/** A learner who does not exist: the answer is an empty page. */
+/** The query of a read that finds nothing: this learner does not exist. */
 const [AUGUST_MS, NOBODY] = [Date.parse('2020-08-01'), '00000000-0000-4000-8000-000000000000']
 const QUERY = writeMarkQuery({ fromMs: AUGUST_MS, toMs: AUGUST_MS + DAY_MS }, [NOBODY])
 
@@ -264,7 +265,7 @@ async function examineRead(
   } catch (cause) {
     if (cause instanceof DOMException) return [['fails', 'no answer came within 10 s']]
     if (!(cause instanceof AdapterError)) throw cause
-    // Clients bring their own credentials, and none are given here.
+    // The clients of this partner send their own credentials, and the environment has none.
     if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]
     return [['fails', describeCause(side, cause)]]
   }

@@ -24,7 +24,6 @@ Asks for what no flag gives; "" leaves V2 or the key out. Of the key the file
 has its SHA-256 only. With V2 the partner begins at legacy, else at v3.
 Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
 
-/** Adds `init`. */
 export function addInit(command: Command, exitWith: (status: number) => void): void {
   command
     .option('--partner <id>', 'name of the partner in logs and metrics', readId)
@@ -38,7 +37,7 @@ export function addInit(command: Command, exitWith: (status: number) => void): v
     .action(answerWith(exitWith, writeConfiguration))
 }
 
-/** The flags of `init`; an empty one leaves its part out. */
+/** The flags of `init`. An empty value leaves its part out of the file. */
 interface InitOptions {
   readonly partner?: string
   readonly v3?: string
@@ -52,7 +51,7 @@ const readId = readAs(partnerSchema.shape.id)
 
 const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
 
-/** Writes a configuration for one partner. Errors: `ADP_USAGE` for a file that exists, or a key that cannot be read. */
+/** Writes a configuration for one partner. Throws `ADP_USAGE` if the file exists or the key cannot be read. */
 async function writeConfiguration(options: InitOptions): Promise<Answer> {
   const { out, force } = options
   await expectPlace(out, force)
@@ -75,14 +74,17 @@ interface Answers {
   readonly partner: string
   readonly v3: string
   readonly v2: string
-  /** The partner's V2 key; empty: any. */
+  /** The partner's V2 key; an empty string accepts any key. */
   readonly key: string
 }
 
 const readKey = async (source: string, what: string): Promise<string> =>
   source === '' ? '' : readKeySource(source, what)
 
-/** Asks what no flag has given, on standard error, until an answer can be read; the end of the input takes the defaults. */
+/**
+ * Asks on standard error for what no flag gives, and repeats a question until its answer is valid. The end of the input selects the
+ * defaults.
+ */
 async function askForRest(given: InitOptions & { readonly key: string | undefined }): Promise<Answers> {
   const input = createInterface({ input: process.stdin, output: process.stderr })
   const lines = input[Symbol.asyncIterator]()
@@ -95,7 +97,7 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
     if (known !== undefined) return known
     process.stderr.write(`${question}${preset === '' ? '' : ` [${preset}]`}: `)
     const { value, done } = await lines.next()
-    // A terminal shows the line that was typed.
+    // A terminal echoes the line end that the user types; piped input does not.
     if (!process.stdin.isTTY) process.stderr.write('\n')
     const answer = done === true ? '' : value.trim()
     try {
@@ -121,7 +123,6 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
   }
 }
 
-/** The commented file. */
 function configurationOf({ partner, v3, v2, key }: Answers): string {
   const [stage, upstreamV2] =
     v2 === ''

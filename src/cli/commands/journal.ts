@@ -44,7 +44,6 @@ Every subcommand except adopt works while a server runs. No content of a request
 is shown, so no key is needed; only purge --learner reads requests, with the
 keys of the configuration.`
 
-/** Adds `journal ls`, `show`, `reconcile`, `dismiss`, `check`, `purge` and `adopt`. */
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
   journal.addHelpText('after', examples)
   const target = (command: Command): Command =>
@@ -120,7 +119,6 @@ function readSince(text: string): number {
   return ms
 }
 
-/** The flags of `journal ls`. */
 interface ListOptions extends Target {
   readonly partner?: string
   readonly state?: RecordState
@@ -130,12 +128,11 @@ interface ListOptions extends Target {
   readonly deadLetters?: boolean
 }
 
-/** The flags of `journal adopt`. */
 interface AdoptOptions extends Target {
   readonly yes?: boolean
 }
 
-/** Lists batches with the balance of each partner, or dead letters; status 1 for a balance that does not add up. */
+/** Lists batches with the balance of each partner, or dead letters. The exit status is 1 if a balance does not add up. */
 async function listBatches(inspector: JournalInspector, options: ListOptions): Promise<Answer> {
   const { partner, state, since: sinceMs, before, limit } = options
   if (options.deadLetters === true) {
@@ -151,20 +148,19 @@ async function listBatches(inspector: JournalInspector, options: ListOptions): P
   }
 }
 
-/** The records of a batch. Error: `ADP_NOT_FOUND`. */
+/** Returns the records of a batch. Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
 async function expectBatch(inspector: JournalInspector, batch: number): Promise<BatchReport> {
   const report = await inspector.batch(batch)
   if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
   return report
 }
 
-/** Shows the state of each record of a batch. */
 async function showBatch(inspector: JournalInspector, batch: number): Promise<Answer> {
   const report = await expectBatch(inspector, batch)
   return { document: report, text: () => formatBatch(report) }
 }
 
-/** Makes waiting records due now, of one batch or of all. */
+/** Makes the waiting records of one batch, or of all batches, due now. */
 async function reconcileBatches(inspector: JournalInspector, batch: number | undefined): Promise<Answer> {
   if (batch !== undefined) await expectBatch(inspector, batch)
   const due = await inspector.makeDue(Date.now(), batch)
@@ -172,7 +168,7 @@ async function reconcileBatches(inspector: JournalInspector, batch: number | und
   return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
 }
 
-/** Removes dead letters from the list; `parts` count from 1, none means all of the batch. */
+/** Removes dead letters of a batch from the list: those of the given parts, which count from 1, or all if no part is given. */
 async function dismissRecords(
   inspector: JournalInspector,
   batch: number,
@@ -184,7 +180,7 @@ async function dismissRecords(
   return { document: { dismissed }, text: () => `${dismissed} dead letter(s) dismissed.` }
 }
 
-/** Checks the file and the balances of a journal; status 1 where something is wrong. */
+/** Checks the file and the balances of a journal. The exit status is 1 if something is wrong. */
 async function checkJournal(inspector: JournalInspector): Promise<Answer> {
   const damage = (await inspector.checkIntegrity()) ?? null
   const balances = await inspector.balances()
@@ -195,7 +191,7 @@ async function checkJournal(inspector: JournalInspector): Promise<Answer> {
   }
 }
 
-/** Accepts a damaged journal; without `--yes` the consequences, and status 1. */
+/** Accepts a damaged journal. Without `--yes` it only prints the consequences, with exit status 1. */
 async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config
@@ -219,7 +215,7 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   }
 }
 
-/** The journal is accepted already: what is wrong with its stages is said, and stops nothing. */
+/** The journal is already accepted at this point, so a failure with the stages is reported and does not end the command. */
 async function tryAdoptStages(config: Config): Promise<TriedStages> {
   try {
     return { ...(await adoptStages(config)), failure: null }
@@ -229,13 +225,12 @@ async function tryAdoptStages(config: Config): Promise<TriedStages> {
   }
 }
 
-/** The files of an SQLite journal. */
 function filesOf(url: string): readonly string[] {
   const path = sqlitePathOf(url)
   return path === undefined ? [] : ['', '.mark', '-wal', '-shm'].map((ending) => path + ending)
 }
 
-/** Deletes data past its retention period, or what is kept of one learner; status 1 where something of the learner is left. */
+/** Deletes data past its retention period, or the data of one learner. The exit status is 1 if some data of the learner is left. */
 async function purgeJournal(options: Target & { readonly learner?: string }): Promise<Answer> {
   const learner = options.learner === undefined ? undefined : await readLearner(options.learner)
   return withInspector(options, async (inspector, journal) => {
@@ -254,7 +249,7 @@ async function purgeJournal(options: Target & { readonly learner?: string }): Pr
   })
 }
 
-/** The address of the journal that the flags name. Error: `ADP_USAGE` where there is none. */
+/** Returns the address of the journal that the flags name. Throws `ADP_USAGE` if the configuration has no journal. */
 function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
@@ -276,8 +271,8 @@ async function withInspector(
 }
 
 /**
- * An operator may run as root what replaces files that the adapter has to read and write after that: what is returned gives them to the owner
- * of the first one that is there now, or else of its folder.
+ * Returns a function that gives the files to the owner of the first file that exists now, or of the folder. An operator who runs the
+ * command as root would otherwise replace files that the adapter then cannot open.
  */
 function keepOwner(paths: readonly string[]): () => void {
   const folders = paths.slice(0, 1).map((path) => dirname(path))
@@ -290,7 +285,7 @@ function keepOwner(paths: readonly string[]): () => void {
 
 const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
 
-/** What the journal has found as `--json` prints it: times in ISO 8601, parts from 1. */
+/** Converts a result to the form that `--json` prints: times in ISO 8601, parts numbered from 1. */
 function toPublic(found: unknown): unknown {
   return JSON.parse(JSON.stringify(found), (name: string, value: unknown) => {
     if (name === 'retry' && typeof value === 'number') return formatTime(value)
@@ -305,7 +300,6 @@ function toPublicMember([name, value]: [string, unknown]): [string, unknown] {
   return name.endsWith('Ms') ? [name.slice(0, -2), formatTime(Number(value))] : [name, value]
 }
 
-/** Batches as a table, one line each. */
 function formatBatches(batches: readonly BatchSummary[]): string {
   if (batches.length === 0) return 'No batches.'
   return formatTable(batches, [
@@ -319,7 +313,6 @@ function formatBatches(batches: readonly BatchSummary[]): string {
   ])
 }
 
-/** The balance of each partner, and whether it adds up. */
 function formatBalances(balances: readonly CheckedBalance[]): string {
   return formatTable(balances, [
     ['partner', ({ partner }) => partner],
@@ -329,7 +322,6 @@ function formatBalances(balances: readonly CheckedBalance[]): string {
   ])
 }
 
-/** One batch with a line for each record, and one for each dead letter. */
 function formatBatch(batch: BatchReport): string {
   const head = `batch ${batch.batch} of ${batch.partner}, received ${formatTime(batch.receivedMs)}, ${batch.records} record(s)`
   const table = formatTable(batch.parts, [
@@ -347,7 +339,6 @@ function formatBatch(batch: BatchReport): string {
   return [head, '', table, ...(remedies.length === 0 ? [] : ['', ...remedies])].join('\n')
 }
 
-/** What was erased of a learner, and what has to be done about the rest. */
 function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): string {
   const lines = [`Erased the requests and answers of ${erased.length} batch(es).`]
   if (unsettled.length > 0)
@@ -367,7 +358,6 @@ function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): str
   return lines.join('\n')
 }
 
-/** Dead letters, each with its remedy on a line of its own. */
 function formatDeadLetters(letters: readonly RecordSummary[]): string {
   if (letters.length === 0) return 'No dead letters.'
   return letters
@@ -378,12 +368,11 @@ function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-/** A reason may be a code of the service: control characters are replaced, since a terminal would act on them. */
+/** Replaces control characters, since a terminal would act on them: a reason may be a code that the service wrote. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
 }
 
-/** Describes the damage of a journal, the consequences of accepting it, and how to accept it. */
 function formatCondition(condition: JournalCondition, replayForMs: number): string {
   const { place, damage, usable, batches, openRecords } = condition
   const hours = Math.ceil(replayForMs / 360_000) / 10
@@ -409,10 +398,9 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   ].join('\n')
 }
 
-/** `failure`: why nothing could be done about the stages; null: it was. */
+/** The result of adopting the stages; `failure` says why they could not be adopted, or is `null` if they were. */
 type TriedStages = AdoptedStages & { readonly failure: string | null }
 
-/** Describes what adopting the journal has done. */
 function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {
   const { repaired, lowered, damaged, failure } = stages
   return [

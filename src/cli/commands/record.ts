@@ -33,7 +33,6 @@ prints them, from env:NAME or file:path. SIGINT and SIGTERM end the command.
 Exit status: 0 done; 1 recording stopped, such as with a full disk; 2 wrong
 usage or key.`
 
-/** Adds `record`: relays to V2 and records. */
 export function addRecord(command: Command, exitWith: (status: number) => void): void {
   command
     .requiredOption('--v2 <url>', 'address of V2', readBase)
@@ -53,17 +52,16 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
     .action(answerWith(exitWith, runRecord))
 }
 
-/** The flags of `record`. */
 interface RecordOptions {
   readonly v2: URL
   readonly out: string
-  /** `env:NAME` or `file:path`. */
+  /** The source of the key: `env:NAME` or `file:path`. */
   readonly key: string
   readonly host: string
   readonly port: number
-  /** Bytes. */
+  /** The maximum size of the folder in bytes. */
   readonly maxSize: number
-  /** Milliseconds after which the command ends; `undefined` if only a signal ends it. */
+  /** Milliseconds after which the command ends, or `undefined` if only a signal ends it. */
   readonly for?: number
   readonly json?: boolean
 }
@@ -71,7 +69,7 @@ interface RecordOptions {
 type Recorder = ReturnType<typeof createRecorder>
 type Fates = Awaited<ReturnType<Recorder['end']>>
 
-/** Records exchanges with V2 until the command ends. Error: `ADP_USAGE`. */
+/** Records exchanges with V2 until the command ends. Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
   const { out } = options
   const recorder = createRecorder(await openStore(options), (cause) =>
@@ -87,7 +85,7 @@ async function runRecord(options: RecordOptions): Promise<Answer> {
   }
 }
 
-/** Says at once where the folder cannot be written. */
+/** Opens the folder before the first exchange, so that a folder without write permission is reported at the start. */
 async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<RecordingStore> {
   const key = await readRecordingKey(source)
   try {
@@ -97,10 +95,10 @@ async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<
   }
 }
 
-/** V2 decides: a batch may take minutes. */
+/** The deadline of V2's reply in milliseconds. A batch may take V2 minutes. */
 const TIMEOUTS = { headersMs: 600_000 }
 
-/** Runs an adapter at stage `legacy` with V2 on either side, so that everything goes there, until the command ends. */
+/** Runs an adapter at stage `legacy` with V2 in the place of V3 as well, so that every request goes to V2, until the command ends. */
 async function relay({ v2, host, port, for: forMs, json }: RecordOptions, recorder: Recorder): Promise<void> {
   const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
   const config = parseConfig({
@@ -130,10 +128,12 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
   }
 }
 
-/** Marks, and registrations as a set. The path before the route names an installation and is not recorded. */
+/**
+ * Matches requests for marks, and for the whole set of registrations. The path before the match names an installation and is not recorded.
+ */
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
-/** Creates the observer that gives the recorder each exchange of marks or registrations to which V2 gave a whole reply. */
+/** Creates the observer that hands each exchange of marks or registrations to the recorder once V2 has replied completely. */
 const observeWith =
   ({ offer }: Recorder): NonNullable<AppOverrides['observe']> =>
   ({ request, target, kind: asked, receivedMs }) => {

@@ -39,11 +39,9 @@ usage or configuration; 4 the step waits for the approval of another operator.`
 const MAX_REASON = 500
 const DRY_RUN = 'say what would happen, and change nothing'
 
-/** Examples of one command, for its help. */
 const examplesOf = (...commands: readonly string[]): string =>
   ['\nExamples:', ...commands.map((command) => `  markbridge rollout ${command}`)].join('\n')
 
-/** Adds `rollout ls`, `show`, `set`, `back`, `approve`, `dismiss`, `history`, `advise`, `certify` and `verify`. */
 export function addRollout(rollout: Command, exitWith: (status: number) => void): void {
   rollout.addHelpText('after', examples)
   const target = (command: Command): Command =>

@@ -21,7 +21,6 @@ restores the seeded state. A school (720 learners, over 680,000 marks) is built
 once and stored in a file. docs/sandbox.md describes the file of options:
 callers and their permissions.`
 
-/** Adds `sandbox`: runs the stand-in service until a signal stops it. */
 export function addSandbox(command: Command): void {
   command
     .option('--options <file>', 'YAML file with options of createSandbox; the flags below override it')
@@ -53,12 +52,10 @@ export function addSandbox(command: Command): void {
     })
 }
 
-/** The flags of `sandbox`. */
 type SandboxFlags = SandboxOptions & { readonly options?: string }
 
-/** Runs the sandbox until a signal stops it; `flags` override the file at `path`. */
 async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
-  // The file is validated on its own first: a flag must not hide a faulty value.
+  // The file is validated without the flags, so that a flag does not hide an invalid value.
   const values = path === undefined ? {} : await loadValues(path, sandboxFileSchema)
   const sandbox = createSandbox(withDefaults({ ...values, ...flags }), showBuilding())
   await runUntilStopped(async (onClose) => {
@@ -69,14 +66,14 @@ async function runSandbox(path: string | undefined, flags: SandboxOptions): Prom
   })
 }
 
-/** The defaults of the command: a fixed port, and a file for a school, which takes seconds to build. */
+/** Adds the defaults of the command: a fixed port, and a file for a school, which takes seconds to build. */
 function withDefaults(values: SandboxOptions): SandboxOptions {
   const { scale, seed = 1 } = values
   const file = scale === 'school' ? { db: `./data/sandbox-school-${seed}.db` } : {}
   return { port: 4010, ...file, ...values }
 }
 
-/** Shows how much of a school is built. */
+/** Creates a callback that prints the progress while a school is built. */
 function showBuilding(): (share: number) => void {
   let progress: Progress | undefined
   return (share) => {

@@ -37,7 +37,6 @@ Exit status: 0 when every record was accepted; 1 when a record was refused, not
 applied or unknown, or has no answer (the whole batch was refused, the ids
 differ, the reply was cut off, Ctrl+C); 2 wrong usage or an unreadable file.`
 
-/** Adds `send <batch-file> --to <url>`: posts a batch as a V2 client does. */
 export function addSend(command: Command, exitWith: (status: number) => void): void {
   command
     .argument('<batch-file>')
@@ -68,7 +67,7 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
-/** A field name and what a value may have; those of the connection and of the body are the program's own. */
+/** A header field that the user may set. The client sets the fields of the connection and of the body itself. */
 const HEADER =
   /^(?!connection|content-|expect|host|keep-alive|transfer-encoding|upgrade)([\w!#$%&'*+.^`|~-]+):\s*([\x20-\x7e]*)$/i
 
@@ -80,7 +79,6 @@ function readHeader(text: string, before: Fields = {}): Fields {
 
 type Fields = Readonly<Record<string, string>>
 
-/** The flags of `send`. */
 interface SendOptions {
   readonly to: URL
   readonly boundary?: string
@@ -100,7 +98,6 @@ async function readBatch(path: string, boundary: string | undefined): Promise<Po
   return { body, contentType: boundary === undefined ? contentType : contentTypeOf(boundary) }
 }
 
-/** Posts a batch, prints the outcome of each record, and returns the exit status. */
 async function send(batch: PostedBatch, { to, json, header }: SendOptions): Promise<number> {
   const parts = decodeHere(batch)?.parts
   const width = (parts ?? []).reduce(
@@ -129,7 +126,7 @@ async function send(batch: PostedBatch, { to, json, header }: SendOptions): Prom
   }
 }
 
-/** The batch as the adapter will decode it; undefined for one that it will refuse. */
+/** Decodes the batch as the adapter will, or returns `undefined` if the adapter will refuse it. */
 function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   try {
     return decodeBatch(body, contentType, { limits: noBatchLimits })
@@ -139,7 +136,7 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   }
 }
 
-/** Refuses a file of a recording, whose marks were written when the request was recorded. Error: `ADP_USAGE`. */
+/** Throws `ADP_USAGE` for a file of a recording: V2 already wrote its marks when the request was recorded. */
 function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
@@ -148,20 +145,18 @@ function expectNoRecording(path: string): void {
   )
 }
 
-/** The outcome of one record, as its part states it. */
 interface Outcome {
   readonly part: number
   readonly contentId: string | null
   readonly status: number
-  /** The id that the service assigned; null for a record that was not accepted. */
+  /** The id that the service assigned, or `null` if the record was not accepted. */
   readonly externalId: string | null
   readonly errors: readonly { readonly code: string; readonly message: string }[]
 }
 
-/** The result of a reply that has ended. */
 interface SendResult {
   readonly outcomes: readonly Outcome[]
-  /** Records of the batch; undefined for one that cannot be decoded here. */
+  /** The number of records in the batch, or `undefined` if the batch cannot be decoded. */
   readonly expected: number | undefined
   readonly end: ReplyEnd
 }
@@ -171,10 +166,10 @@ const errorsSchema = z.array(
   z.object({ ErrorCode: text, Message: text }).catch({ ErrorCode: '', Message: '' }),
 )
 const recordSchema = z.object({ ExternalID: z.string() })
-/** A partner may have its records in the d of OData V2. */
+/** The adapter wraps records in `d` for partners that expect the envelope of OData V2. */
 const acceptedSchema = z.union([z.object({ d: recordSchema }).transform(({ d }) => d), recordSchema])
 
-/** Reads the part at `position`, from 1. */
+/** Reads the part at `position`, which counts from 1. */
 function toOutcome({ contentId, status, body }: ReplyPart, position: number): Outcome {
   const json = parseJson(body)
   const errors = errorsSchema.catch([]).parse(json)
@@ -187,7 +182,7 @@ function toOutcome({ contentId, status, body }: ReplyPart, position: number): Ou
   }
 }
 
-/** Undefined for a text that is not JSON. */
+/** Parses JSON, or returns `undefined` if the text is not JSON. */
 function parseJson(content: string): unknown {
   try {
     return JSON.parse(content)
@@ -196,14 +191,14 @@ function parseJson(content: string): unknown {
   }
 }
 
-/** 0: every record was accepted; 1: at least one was not, or has no known outcome. */
+/** Returns 0 if every record was accepted, and 1 if one was not or its outcome is not known. */
 function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   const isComplete =
     end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
   return isComplete && outcomes.every(isAccepted) ? 0 : 1
 }
 
-/** The last lines of the output: the counts, and what to do about missing outcomes. */
+/** Returns the last lines of the output: the counts, and what to do about missing outcomes. */
 function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   if (end === 'whole' && outcomes.length === 0)
     return [
@@ -238,21 +233,20 @@ function isAccepted({ status }: Outcome): boolean {
   return status < 300
 }
 
-/** Kinds of outcomes that are not accepted; they do not overlap. */
+/** The disjoint kinds of outcomes other than accepted. */
 const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean])[] = [
   ['refused', ({ status }) => status < 500],
   ['unknown', ({ status, errors }) => isUnknown(status, errors)],
   ['not applied', ({ status, errors }) => status >= 500 && !isUnknown(status, errors)],
 ]
 
-/** The adapter is still finding out. */
+/** The code of a record whose outcome the adapter is still finding out. */
 const UNKNOWN = 'ADP_OUTCOME_UNKNOWN'
 
 function isUnknown(status: number, errors: Outcome['errors']): boolean {
   return status === 504 || errors.some(({ code }) => code === UNKNOWN)
 }
 
-/** The head of the table whose lines `formatOutcome` formats; `width` is that of the Content-IDs. */
 function formatHeading(width: number): string {
   return `${'part'.padStart(5)}  ${'content-id'.padEnd(width)}  status  outcome`
 }
@@ -263,16 +257,15 @@ function formatOutcome({ part, contentId, status, externalId, errors }: Outcome,
   return `${String(part).padStart(5)}  ${id}  ${String(status).padEnd(6)}  ${formatGivenText(outcome)}`.trimEnd()
 }
 
-/** A batch as it is posted. */
 interface PostedBatch {
   readonly body: Buffer
   readonly contentType: string | undefined
 }
 
-/** The end of a reply: complete, cut off, or stopped by `signal`. */
+/** How a reply ended: it was complete, it was cut off, or `signal` stopped it. */
 type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** Codes of errors without a connection: nothing was sent. */
+/** The codes of errors before a connection exists, after which nothing was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -283,8 +276,8 @@ const NOT_SENT = new Set([
 ])
 
 /**
- * Posts a batch as a V2 client does and calls `onPart` for each part of the reply when it arrives.
- * Errors: `ADP_UPSTREAM_UNAVAILABLE` where nothing answers, `ADP_UPSTREAM_REFUSED` for any other reply than that of a batch.
+ * Posts a batch as a V2 client does, and calls `onPart` for each part of the reply as it arrives. Throws `ADP_UPSTREAM_UNAVAILABLE` if
+ * nothing responds at the address, and `ADP_UPSTREAM_REFUSED` if the response is not a batch reply.
  */
 async function postBatch(
   to: URL,
@@ -365,7 +358,7 @@ const refusalSchema = z
   })
   .catch({})
 
-/** The error of a batch that was refused as a whole, with the text of the reply. */
+/** Creates the error of a batch that was refused as a whole, with the text of the response. */
 function refusal(status: number, content: string): AdapterError {
   const { error, message } = refusalSchema.parse(parseJson(content))
   const words = error === undefined ? (message ?? content) : `${error.code} ${error.message}`

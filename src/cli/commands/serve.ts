@@ -36,7 +36,6 @@ MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info
 (default), warn, error, silent. OTEL_EXPORTER_OTLP_ENDPOINT sends traces to an
 OpenTelemetry collector (docs/operations.md).`
 
-/** Adds `serve`: runs the adapter until a signal stops it. */
 export function addServe(command: Command, _exitWith: unknown, overrides: AppOverrides): void {
   command
     .addOption(configOption('configuration file (YAML)'))
@@ -62,7 +61,6 @@ export function addServe(command: Command, _exitWith: unknown, overrides: AppOve
     .action((options: ServeOptions) => runServe(options, overrides))
 }
 
-/** The flags of `serve`; they override the file. */
 interface ServeOptions {
   readonly config?: string
   readonly v3?: string
@@ -76,7 +74,6 @@ interface ServeOptions {
   readonly watch: boolean
 }
 
-/** Runs the adapter, in this process or in workers, until a signal stops it. */
 async function runServe(
   { config: path, workers, watch, logFormat, ...flags }: ServeOptions,
   overrides: AppOverrides,
@@ -111,13 +108,14 @@ async function runServe(
     return loaded
   }
   const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
-  // The log and the metrics show its result.
+  // The adapter reports the result of a reload in its log and metrics.
   const reload = (): void =>
     void ready
       .then((adapter) => adapter.reload(load))
       .then(() => (current = next ?? current))
       .catch(() => undefined)
-  // From before the start, which a signal would end otherwise. Without a file, a terminal that is closed ends the program.
+  // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a file there is nothing to reload,
+  // and closing the terminal ends the program.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   let current = config
@@ -147,7 +145,7 @@ async function runServe(
   })
 }
 
-/** Logs warnings of Node.js and of libraries, which Node.js would write between the lines of the log. */
+/** Logs warnings of Node.js and of libraries; Node.js would print them as plain text between the lines of the log. */
 function logWarnings(logger: Logger): void {
   const { runtimeWarned } = createEvents(logger)
   process.removeAllListeners('warning')
@@ -156,12 +154,11 @@ function logWarnings(logger: Logger): void {
   })
 }
 
-/** A running adapter, in one process or in several. */
 interface Adapter {
   readonly url: string
   readonly reload: Reload
   readonly stop: () => Promise<void>
-  /** What its console shows; undefined: it has none, or runs in other processes. */
+  /** The data of the console, or `undefined` if there is no journal or the adapter runs in other processes. */
   readonly consoleData: ReturnType<App['consoleData']>
 }
 
@@ -173,7 +170,7 @@ async function startHere(config: Config, overrides: AppOverrides): Promise<Adapt
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
-/** The process that starts workers serves nothing itself, so it does not load the adapter. */
+/** Starts workers. This process serves no requests, so it does not load the adapter. */
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
@@ -191,7 +188,7 @@ function checkJournal(config: Config, workers: number): void {
   )
 }
 
-/** Creates what logs the warnings of each configuration that is loaded, each once; `format` makes the commands in them ready to paste. */
+/** Creates a function that logs each warning of a loaded configuration once. `format` makes the commands in a warning ready to paste. */
 function createConfigWarnings(
   logger: Logger,
   workers: number,

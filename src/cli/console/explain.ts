@@ -10,13 +10,13 @@ import { encodeRecord } from '../../v3/record.ts'
 import { decodeStoredRequest } from '../../writes/stored-request.ts'
 import { findPartner } from '../target.ts'
 
-/** Where a member comes from: a member of the other side, or `undefined` for what neither a client nor V3 has written. */
+/** Where a member comes from: the path of a member of the other side, or `undefined` if neither the client nor V3 wrote its value. */
 interface Rule {
   readonly from?: string
   readonly rule: string
 }
 
-/** The rules of `toV3Record`, by the path of the member that each makes (service.md 9, rule 3). */
+/** The rules of `toV3Record`, by the path of the member that each rule makes (service.md 9, rule 3). */
 const bodyRules: Readonly<Record<string, Rule>> = {
   ExternalID: { rule: 'all zero, so that the service assigns an id' },
   Present: { from: 'Present', rule: 'as it is' },
@@ -40,7 +40,7 @@ const bodyRules: Readonly<Record<string, Rule>> = {
 
 const echo = "V3's echo, else as posted"
 
-/** The rules of `toFlatReply` and of V2's errors, by the name of the member that each makes. */
+/** The rules of `toFlatReply` and of V2's errors, by the name of the member that each rule makes. */
 const replyRules: Readonly<Record<string, Rule>> = {
   '@odata.context': { rule: 'the address that the client asked' },
   '@odata.type': { rule: 'constant, for odata.metadata=full' },
@@ -63,7 +63,7 @@ const replyRules: Readonly<Record<string, Rule>> = {
   SequenceID: { rule: 'a guid of the adapter, new for each record' },
 }
 
-/** How V3's error became a code of V2 (`v2ErrorRules`), or which code is the adapter's own. */
+/** The rules that turn V3's errors into codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
 const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
   [/^ATT_VAL_2$/, "V3's error is about the event: by its code, its target or its words"],
   [/^ATT_VAL_3$/, "V3's error is about the attendance code: by its code, its target or its words"],
@@ -80,8 +80,8 @@ const reasons = {
 const slicing = createSlicing()
 
 /**
- * Explains which rule made which member of the V3 body of a record, by the settings of its partner as they are now, and of its part of the
- * reply, as the journal keeps it. Undefined: there is no such record. Values are masked unless `isRevealed`.
+ * Explains by which rule each member of a record's V3 body was made, under the partner's current settings, and each member of the reply
+ * that the journal has stored. Returns `undefined` if there is no such record. Masks values unless `isRevealed` is set.
  */
 export async function explainRecord(
   data: Pick<OpenedConsoleData, 'readKept'>,
@@ -125,7 +125,7 @@ export async function explainRecord(
   }
 }
 
-/** A part as `encodeAnswer` of `writes/reply` wrote it. */
+/** Explains a part of a reply in the form that `encodeAnswer` of `writes/reply` writes. */
 function explainReply(answer: string | undefined, isRevealed: boolean): Explained['reply'] {
   if (answer === undefined) return undefined
   const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []
@@ -150,14 +150,13 @@ function toField(path: string, value: unknown, rule: Rule | undefined, isReveale
   return { path, from: rule.from, rule: rule.rule, value: shown, isMasked: isClients && !isRevealed }
 }
 
-/** The form of a value, which does not tell it. */
+/** Describes the form of a value without revealing it. */
 function maskOf(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value !== 'string') return typeof value === 'boolean' ? 'true or false' : 'a number'
   return /^[0-9a-f-]{36}$/i.test(value) ? 'a guid' : 'a text'
 }
 
-/** The members of a document that are no objects, with their paths. */
 function leavesOf(value: unknown, path = ''): readonly (readonly [string, unknown])[] {
   const isLeaf = typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0)
   if (isLeaf) return [[path, value]]

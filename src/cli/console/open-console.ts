@@ -36,20 +36,20 @@ import { explainRecord } from './explain.ts'
 import { adviceOn } from '../rollout/advice.ts'
 import { createStageDesk } from './stage-desk.ts'
 
-/** What pages ask of the journal, and the requests that explain a record. */
+/** The data of the console's pages, and the stored requests that explain a record. */
 type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
 
-/** A console that answers. */
 interface OpenedConsole {
   readonly url: string
-  /** Signs in the user of the system, once; undefined where operators have tokens. */
+  /** An address that signs in the user of the system once, or `undefined` if operators sign in with tokens. */
   readonly link: string | undefined
   readonly close: () => Promise<void>
 }
 
 /**
- * Opens the console that the configuration asks for. Its stages have a connection of their own, so that it asks nothing of what serves
- * clients. `current` is the configuration as it was reloaded last; `given` is the data of the adapter where it runs in this process. Error: `ADP_CONFIGURATION` for a port that is taken.
+ * Opens the console that the configuration asks for. The stages have a database connection of their own, so that the console does not
+ * compete with clients. `current` returns the configuration of the latest reload; `given` is the data of the adapter if it runs in this
+ * process. Throws `ADP_CONFIGURATION` if the port is in use.
  */
 export async function openConsole(
   settings: ConsoleConfig,
@@ -107,7 +107,7 @@ export async function openConsole(
   }
 }
 
-/** Opens something when it is first needed, and again after that has failed. */
+/** Opens a resource on first use, and again after a failed attempt. */
 function createOpenOnce<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>) {
   let opened: Promise<Opened> | undefined
   return {
@@ -133,10 +133,13 @@ const describeError = (error: unknown) => {
   }
 }
 
-/** Of a run with some 5,000 classes of difference, which takes 0.1 s to read in the process that serves clients; a usual one has 20 KiB. */
+/**
+ * The maximum size of a run's file in bytes. A run with some 5,000 classes of difference has this size and takes 0.1 s to read in the
+ * process that serves clients; a usual run has 20 KiB.
+ */
 const MAX_BYTES = 524_288
 
-/** Creates what the console shows of comparisons: the runs of a folder, and what live comparison keeps in the journal. */
+/** Creates the console's access to comparisons: the runs of a folder, and the results of live comparison in the journal. */
 function createComparisonDesk(
   folder: string,
   config: () => Config,
@@ -164,7 +167,10 @@ function createComparisonDesk(
   }
 }
 
-/** Tries a recorded batch of a partner, as `markbridge check` does. Error: `ADP_USAGE` for a partner that the file does not have. */
+/**
+ * Tries a recorded batch with a partner's settings, as `markbridge check` does. Throws `ADP_USAGE` if the configuration does not have the
+ * partner.
+ */
 async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
   const own = findPartner(config, partner)
   const inspected = await inspectRecording(file, inspectSettingsOf(config, own, undefined))
@@ -220,7 +226,7 @@ const samples = z.object({
 })
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
-/** Reads a sandbox and sets its faults by its control routes, which any program on this machine may call. */
+/** Creates the console's access to a sandbox. The control routes of the sandbox are open to every program on this machine. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
   const read = async (path: string) => (await request(`${url}/_sandbox/${path}`)).body.json()
   return {

@@ -11,7 +11,10 @@ import { filePartnersOf } from '../rollout/open-store.ts'
 import { describePending, notesOf, type StageView, viewStages } from '../rollout/stage-view.ts'
 import { approveStep, goBack, setStage, type StageDesk as Desk } from '../rollout/take-step.ts'
 
-/** Creates the stages for the console: the functions of `rollout` on a store that stays open. `signal` withdraws steps that wait. */
+/**
+ * Creates the console's access to stages: the functions of `rollout` on a store that stays open. Aborting `signal` withdraws steps that
+ * are waiting.
+ */
 export function createStageDesk(
   config: () => Config,
   openStore: () => Promise<OpenedRolloutStore>,
@@ -44,7 +47,7 @@ export function createStageDesk(
       const desk: Desk = { config: config(), store: await openStore(), actor: () => actor, signal }
       const { result } = await take(desk, partner, step)
       const { status = 0, document, text } = answerOf(result)
-      // 4: it waits for an approval.
+      // Status 4 means that the step waits for an approval.
       return { isDone: status === 0 || status === 4, text: text(), json: document }
     },
     history: async ({ partner, limit }) =>

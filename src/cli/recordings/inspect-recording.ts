@@ -17,17 +17,17 @@ import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
 import { readRecordedFile } from '../files.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
-/** The settings of the adapter that decide about a recording. */
+/** The settings of the adapter that decide how a recording is read. */
 export interface InspectSettings {
   readonly limits: BatchLimits
-  /** Undefined: any. */
+  /** The hosts that absolute URLs inside a batch may name, or `undefined` if any host is accepted. */
   readonly serviceHosts: ReadonlySet<string> | undefined
   readonly mapping: RecordMapping
   readonly bodyProfile: BodyProfile
   readonly boundary: string | undefined
 }
 
-/** The settings for a partner of a configuration; `boundary` overrides the one that the recording names or shows. */
+/** Returns the settings of a partner. `boundary` overrides the boundary that the recording names or begins with. */
 export function inspectSettingsOf(
   config: Config,
   partner: PartnerConfig,
@@ -43,17 +43,16 @@ export function inspectSettingsOf(
   }
 }
 
-/** A record, and the V3 body that would be posted for it. */
 export interface InspectedRecord {
   readonly part: number
   readonly contentId: string | null
-  /** The V3 body; null for a record that would be refused. */
+  /** The V3 body that the adapter would post, or `null` if it would refuse the record. */
   readonly v3: string | null
 }
 
-/** The content of a recording, and the findings of the adapter. */
+/** The content of a recording, with the findings of the adapter. */
 export interface InspectedRecording {
-  /** Size of the batch, decompressed; that of the recording where the batch cannot be read. */
+  /** The size of the decompressed batch in bytes, or of the recording if the batch cannot be read. */
   readonly bytes: number
   /** False if the adapter would refuse the whole request. */
   readonly sound: boolean
@@ -64,10 +63,10 @@ export interface InspectedRecording {
 }
 
 const slicing = createSlicing()
-/** The cost of translating a small part, in bytes. */
+/** The least amount of work that a part counts as, in bytes. */
 const MIN_PART_WORK = 1_024
 
-/** Inspects a recording: faults that the adapter would refuse, and deviations that a stricter server would. */
+/** Inspects a recording: finds the faults that the adapter would refuse, and the deviations that a stricter server would refuse. */
 export async function inspectRecording(
   bytes: Buffer,
   settings: InspectSettings,
@@ -109,12 +108,12 @@ export async function inspectRecording(
 
 const isErrorCode = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
 
-/** True for an error for which the whole request is refused, not one record. */
+/** Returns true for an error that refuses the whole request and not a single record. */
 export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'code'>): boolean {
   return severity === 'error' && isErrorCode(code) && errorRules[code].class !== 'record'
 }
 
-/** The V3 body of a part, or the faults that the partner's settings make of it. */
+/** Returns the V3 body of a part, or the faults that the partner's settings find in it. */
 function plan(
   part: BatchPart,
   { mapping, bodyProfile }: InspectSettings,
@@ -127,24 +126,22 @@ function plan(
   return { record: { ...line, v3: encodeRecord(record, bodyProfile) }, findings: [] }
 }
 
-/** A finding of the files of a folder. */
+/** A finding with its count in the files of a folder. */
 interface CountedFinding {
   readonly severity: string
   readonly code: string
   readonly count: number
   readonly files: number
-  /** The file to look at. */
+  /** The first file with this finding. */
   readonly first: string
 }
 
-/** What was found in the files of a folder. */
 export interface CheckedFolder {
   readonly folder: string
-  /** Files that were checked. */
   readonly files: number
-  /** Files that there are. */
+  /** The number of files in the folder. */
   readonly found: number
-  /** Files of which nothing would be posted. */
+  /** The number of files that the adapter would refuse as a whole. */
   readonly refusedFiles: number
   readonly records: number
   readonly refused: number
@@ -153,7 +150,10 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the recorded requests below a folder, or all files where it has none; the first 1,000 by name. `key` opens files of recordings. */
+/**
+ * Inspects the recorded requests in a folder, or all of its files if there are no recorded requests; at most the first 1,000 by name.
+ * `key` decrypts files of recordings.
+ */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

@@ -19,10 +19,10 @@ import {
 
 /** The batch of a recording, as the adapter would receive it. */
 interface OpenedRecording {
-  /** Decompressed; undefined if it cannot be read. */
+  /** The decompressed body, or `undefined` if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
-  /** The fields of the request, of a body alone its media type. */
+  /** The header fields of the request. A recording of a body alone has the Content-Type only. */
   readonly headers: IncomingHttpHeaders
   /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
@@ -31,8 +31,8 @@ interface OpenedRecording {
 const slicing = createSlicing()
 
 /**
- * Opens a recording: the body of a batch, or a whole HTTP request. The head of a request is validated by the rules of the
- * adapter; a body alone gets the boundary that it begins with.
+ * Opens a recording: the body of a batch, or a whole HTTP request. Checks the head of a request by the rules of the adapter; a body alone
+ * gets the boundary in its first line.
  */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = await kindOf(bytes)
@@ -63,7 +63,10 @@ const notABatch = (message: string, remedy: string): Finding => {
 
 const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part, as the README shows'
 
-/** What a file is that cannot be a batch, instead of the faults that a decoder finds in it. */
+/**
+ * Says what kind of file this is if it cannot be a batch, or returns `undefined`. The faults that a decoder would find in such a file say
+ * less.
+ */
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
     return notABatch('The file is empty.', 'Record the request again, and wait until it is written whole.')
@@ -87,14 +90,14 @@ function findOther(bytes: Buffer): Finding | undefined {
     : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
 }
 
-/** Line ends for which the head of a request is not HTTP. A bare LF there is repaired. */
+/** Finds line ends that make the head of a request invalid HTTP. A bare LF is not among them, since it is repaired. */
 function findLineEnds(bytes: Buffer): Finding | undefined {
   const firstLine = bytes.subarray(0, bytes.indexOf('\n') + 1)
   const message = firstLine.includes('\r\r\n') ? describeMisencoding(firstLine) : undefined
   return message === undefined ? undefined : toFinding(new AdapterError('ADP_BODY', message))
 }
 
-/** By its first and last character: a large document would take long to parse. */
+/** Looks at the first and the last character only, since parsing a large document would take long. */
 function isJson(bytes: Buffer): boolean {
   const text = bytes.toString('latin1').trim()
   return /^[{[]/.test(text) && /[}\]]$/.test(text.slice(-1))
@@ -137,7 +140,7 @@ function tooShort(missing: number): AdapterError {
   )
 }
 
-/** The Content-Type of a batch with this boundary, or of a batch without one. */
+/** Returns the Content-Type of a batch with this boundary; by default with a boundary that no batch uses. */
 export function contentTypeOf(boundary = 'none'): string {
   const isToken = /^[\w'+.-]+$/.test(boundary)
   return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`
@@ -188,11 +191,11 @@ function findingOf(cause: unknown): Finding {
   throw cause
 }
 
-/** Blank lines may precede it (RFC 9112 2.2). A faulty request line is accepted here, so that `check` can report its fault. */
+/** Matches a request line, also after blank lines (RFC 9112 2.2). Accepts a faulty request line, so that `check` can report its fault. */
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
-/** The content of a file: an HTTP `request` with its head, the `body` of a batch alone, or something `else`. */
+/** Returns the kind of a file: an HTTP `request` with its head, the `body` of a batch alone, or `else`. */
 export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'> {
   if (REQUEST_LINE.test(bytes.toString('latin1', 0, 8_192))) return 'request'
   const boundary = await runInSlices(guessBoundary(bytes), slicing.open())
@@ -200,16 +203,16 @@ export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'
 }
 
 /**
- * Repairs the damage that recorders and editors do to a request: a head with bare line feeds gets CRLF, and one without
- * Content-Length and Transfer-Encoding gets the length of the rest. A Content-Length that is too large is reduced, by `missing` bytes. `isFramed`:
- * the head gives the length of the body.
+ * Repairs the damage that recorders and editors do to a request. A head with bare line feeds gets CRLF, a head without Content-Length and
+ * Transfer-Encoding gets the length of the rest, and a Content-Length that is too large is reduced by `missing` bytes. `isFramed` is false
+ * if the head did not give the length of the body.
  */
 function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)
-  // The parser refuses it.
+  // The parser refuses such a head.
   if (headEnd > MAX_HEADER_BYTES) return { bytes, missing: 0, isConverted: false, isFramed: true }
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
-  // A head with both kinds of line ends was sent that way.
+  // A head with both kinds of line ends was sent with both.
   const isConverted = !recorded.includes('\r\n')
   const head = isConverted ? recorded.replaceAll('\n', '\r\n') : recorded
   const rest = bytes.subarray(headEnd)
@@ -228,7 +231,7 @@ function toWireBytes(bytes: Buffer) {
   return { bytes: join(mended), missing, isConverted, isFramed: true }
 }
 
-/** The offset after the blank line that ends the head; the end of the bytes without one. */
+/** Returns the offset after the blank line that ends the head, or the length of the bytes if there is no blank line. */
 function headEndOf(bytes: Buffer): number {
   const first = bytes.findIndex((byte) => byte !== 0x0d && byte !== 0x0a)
   const crlf = bytes.indexOf('\r\n\r\n', first)

@@ -15,25 +15,24 @@ import { formatCounted } from '../text.ts'
 import { filePartnersOf } from './open-store.ts'
 import { describeSetting, settingToJson, type StageView, viewStages } from './stage-view.ts'
 
-/** Advice on the next step of a partner. */
+/** The advice on the next step of a partner. */
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly from: StageSetting | undefined
-  /** Undefined: the partner is at its last stage, or its stage is not known. */
+  /** The setting that the advice is about, or `undefined` if the partner is at its last stage or its stage is not known. */
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
-  /** Undefined where nothing is known: without a journal. */
+  /** The figures that the advice is based on, or `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
-  /** What the guards have found at this stage and share. */
+  /** The alarm of the guards at this stage and share, or `undefined` if there is none. */
   readonly guardAlarm?: string | undefined
 }
 
-/** A step that an operator wants to take. */
 interface WantedStep {
   readonly to: Pick<StageSetting, 'stage' | 'percent'>
-  /** The operator takes it within the cool-down of a guard: that does not count against it. */
+  /** True if the operator takes the step within the cool-down of a guard, so that the cool-down does not count against it. */
   readonly despiteHold: boolean
 }
 
-/** Advises on a step forward, the usual next one by default, by what is kept in the journal. */
+/** Gives advice on a step forward, by default on the usual next one, from what the journal has stored. */
 export async function giveAdvice(
   view: StageView,
   config: Config,
@@ -66,7 +65,7 @@ export async function giveAdvice(
     stageSinceMs: view.sinceMs ?? nowMs,
     seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
     unreadable: unreadableOf(kept),
-    // What was counted at another share is no reason to go on.
+    // Counts of another share do not support the next step.
     guards,
     coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, nowMs),
     quietUntilMs: quietUntil(
@@ -91,8 +90,8 @@ export async function giveAdvice(
 }
 
 /**
- * The advice that is judged by what a live document has; undefined where the partner has gone on to another stage or share since, or the next
- * step needs no comparison.
+ * Returns the advice that is based on this document of live comparison. Returns `undefined` if the partner has moved to another stage or
+ * share since, or if the next step needs no comparison.
  */
 export async function adviceOn(
   { partner, run }: RunDocument,
@@ -108,7 +107,7 @@ export async function adviceOn(
   return advice.figures?.comparison === undefined ? undefined : advice
 }
 
-/** Instances that serve by an older revision, by their numbers. */
+/** Returns the instances that serve by an older revision. */
 function unacknowledgedOf(
   { partner, revision, source }: StageView,
   { liveInstances, acknowledgements }: RolloutSnapshot,
@@ -121,24 +120,23 @@ function unacknowledgedOf(
   return liveInstances.filter((instance) => !isAcknowledged(instance)).map((one) => `instance ${one}`)
 }
 
-/** True where units of V2 go to V3, which may not have answered what their clients send again. */
+/** Returns true if the step moves units from V2 to V3, which cannot answer a resend of what only V2 received. */
 export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
   return placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
 }
 
-/** A guard has taken a partner back. */
+/** The cool-down after a guard has taken a partner back. */
 export interface CoolDown {
   readonly untilMs: number
-  /** What it has found, as a sentence. */
   readonly finding: string
 }
 
-/** Rows of the audit trail among which that of the guard is looked for. */
+/** The number of newest rows of the audit trail that are searched for an act of a guard. */
 const ROWS = 200
-/** How long a partner that a guard took back stays back, unless the step forward has `--despite-hold`. */
+/** The cool-down in milliseconds after a guard has taken a partner back. `--despite-hold` overrides it. */
 const COOL_DOWN_MS = 3_600_000
 
-/** The act of a guard that speaks against a step forward; undefined: there is none, or its cool-down is over. */
+/** Returns the cool-down that a guard has started, or `undefined` if there is none or it is over. */
 export async function readCoolDown(
   store: Pick<RolloutStore, 'history'>,
   partner: string,
@@ -150,12 +148,11 @@ export async function readCoolDown(
   return { untilMs: row.atMs + COOL_DOWN_MS, finding: row.reason }
 }
 
-/** Advice as `rollout show --json` prints it. */
 export function adviceToJson({ verdict, missing }: Pick<GivenAdvice, 'verdict' | 'missing'>): object {
   return { verdict, missing }
 }
 
-/** Advice as `rollout advise --json` prints it. */
+/** Converts advice to the form that `rollout advise --json` prints. */
 export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
   const { from, to, figures } = advice
   const allowedRecordsPerSecond = figures?.allowedRecordsPerSecond ?? null
@@ -168,7 +165,7 @@ export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
   }
 }
 
-/** Advice as text: the verdict, what is missing, and with `figures` what it was judged by. */
+/** Formats advice as text: the verdict, what is missing, and the figures if `withFigures` is set. */
 export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
   if (to === undefined)
     return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
@@ -180,7 +177,7 @@ export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, wit
   ].join('\n')
 }
 
-/** What the advice was judged by, one fact a line. */
+/** Formats the figures of the advice, one fact on each line. */
 export function linesOf(figures: Advice['figures']): readonly string[] {
   const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
     figures

@@ -16,19 +16,19 @@ import { entryToJson, stageToJson, viewKnown } from './stage-view.ts'
 
 const FORM = 'markbridge-certificate-1'
 
-/** What is checked of a certificate; `stage`, `advice` and `history` are as they were printed. */
+/** The members of a certificate that are checked. `stage`, `advice` and `history` are copied as they are. */
 const form = z.object({
   form: z.literal(FORM),
   partner: z.string(),
   issuedAt: z.string(),
-  /** The end of the audit trail at that time; `mac` is that of its last entry, empty where there is none. */
+  /** The last entry of the audit trail when the certificate was issued; `mac` is empty if the trail had no entry. */
   audit: z.object({ entries: z.int(), mac: z.string(), keyed: z.boolean() }),
-  /** SHA-256 in hexadecimal over the JSON of all but `digest` and `signature`, without white space. */
+  /** The SHA-256 in hexadecimal of the JSON of all members but `digest` and `signature`, without white space. */
   digest: z.string(),
   signature: z
     .object({
       algorithm: z.literal('Ed25519'),
-      /** SPKI in DER, base64. It says who signed only to those who know its owner. */
+      /** The SPKI in DER, base64. It proves who signed only to a reader who knows the owner of the key. */
       publicKey: z.string(),
       value: z.string(),
     })
@@ -36,7 +36,6 @@ const form = z.object({
 })
 type Certificate = z.infer<typeof form>
 
-/** The flags of `rollout certify`. */
 export interface CertifyOptions extends Target {
   readonly out?: string
   readonly force?: boolean
@@ -44,8 +43,8 @@ export interface CertifyOptions extends Target {
 }
 
 /**
- * Certifies the advice on the next step of a partner and its history as one JSON document; returns the exit status: 1 where the audit trail is
- * broken, and then nothing is written.
+ * Writes the stage of a partner, the advice on its next step and its history as one JSON document, and returns the exit status. If the
+ * audit trail is broken, the status is 1 and nothing is written.
  */
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
@@ -75,7 +74,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   return 0
 }
 
-/** What is certified; undefined where the audit trail is broken. */
+/** Returns the content of the certificate, or `undefined` if the audit trail is broken. */
 async function describePartner(
   partner: string,
   config: Config,
@@ -101,19 +100,17 @@ async function describePartner(
 const digestOf = (content: object): string =>
   createHash('sha256').update(JSON.stringify(content)).digest('hex')
 
-/** What is signed: no other text of this program, or of another one, is a certificate. */
+/** Returns the bytes that are signed. The prefix prevents a signature of another kind of text from being taken for one of a certificate. */
 const signedBytes = (digest: string): Buffer => Buffer.from(`${FORM}\n${digest}\n`)
 
-/** The flags of `rollout verify` with a certificate. */
 export interface VerifyOptions extends Target {
   readonly publicKey?: string
   readonly offline?: boolean
 }
 
-/** A finding about a certificate. */
 interface Finding {
   readonly check: 'digest' | 'signature' | 'audit'
-  /** `unknown`: it cannot be said. */
+  /** `unknown` if it cannot be decided. */
   readonly result: 'holds' | 'fails' | 'unknown'
   readonly what: string
 }
@@ -121,8 +118,8 @@ interface Finding {
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
- * Checks a certificate: its digest, its signature, and that the audit trail still holds and has what the certificate says; status 1
- * where one of them fails. Error: `ADP_USAGE` for a file that is not a certificate.
+ * Checks the digest and the signature of a certificate, and that the audit trail is intact and still has the certified entries. The exit
+ * status is 1 if one of them fails. Throws `ADP_USAGE` if the file is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
   const { certificate, isWhole } = readCertificate((await readGivenFile(file)).toString('utf8'))
@@ -147,8 +144,8 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
 const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not asked.' }
 
 /**
- * Reads a certificate, and whether its content is as its digest says. A member that is there twice, which readers take differently, makes it
- * another text. Error: `ADP_USAGE` for a text that is none.
+ * Reads a certificate, and whether its digest matches its content. A duplicate member counts as a change, since readers differ in which of
+ * the two they take. Throws `ADP_USAGE` if the text is not a certificate.
  */
 function readCertificate(text: string): { readonly certificate: Certificate; readonly isWhole: boolean } {
   let json: unknown
@@ -166,7 +163,7 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
         : `its member ${at} is missing or has another form`,
     )
   }
-  // As it was written, in its order: the digest is over the text.
+  // The order of the members stays, since the digest is over the text.
   const { digest, signature, ...content } = json as Certificate
   const withoutSpace = text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
   const isWhole = withoutSpace === JSON.stringify(json) && digestOf(content) === digest
@@ -176,7 +173,7 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
 const notOne = (why: string): AdapterError =>
   new AdapterError('ADP_USAGE', `This is not a certificate: ${why}.`)
 
-/** Checks the digest and the signature; `publicKey` is the key that has to have signed. */
+/** Checks the digest and the signature. `publicKey` is the key that must have signed, or `undefined` if none was given. */
 function verifyContent(
   { digest, signature }: Certificate,
   isWhole: boolean,
@@ -221,7 +218,7 @@ function keyOf(spki: string): KeyObject | undefined {
   }
 }
 
-/** The trail has the entry that was its last one then, and all after it. */
+/** Checks that the audit trail still has the entry that was its last one when the certificate was issued. */
 async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Promise<Finding> {
   const found = (result: Finding['result'], what: string): Finding => ({ check: 'audit', result, what })
   const { broken, entries, keyed } = await store.verify()
@@ -245,7 +242,7 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   )
 }
 
-/** Reads the private key that signs: `env:NAME` or `file:path` with Ed25519 in PEM. Error: `ADP_USAGE`, without anything of the key. */
+/** Reads the private key for the signature: `env:NAME` or `file:path` with Ed25519 in PEM. Throws `ADP_USAGE` without quoting the key. */
 async function readSigningKey(source: string): Promise<KeyObject> {
   const text = await readKeySource(source, '--signing-key')
   // A variable that was set in a shell often has its line ends as \n.
@@ -255,7 +252,7 @@ async function readSigningKey(source: string): Promise<KeyObject> {
   )
 }
 
-/** Reads a public key: a file with Ed25519 in PEM. Error: `ADP_USAGE`. */
+/** Reads a public key from a file with Ed25519 in PEM. Throws `ADP_USAGE` if it is not one. */
 async function readPublicKey(path: string): Promise<KeyObject> {
   const text = await readGivenFile(path)
   return expectEd25519(() => createPublicKey(text), `${path} is not a public key in PEM`)
@@ -266,7 +263,7 @@ function expectEd25519(read: () => KeyObject, otherwise: string): KeyObject {
   try {
     key = read()
   } catch {
-    // The cause may quote the text.
+    // The message of the cause may quote the key.
     throw unusable(otherwise)
   }
   if (key.asymmetricKeyType !== 'ed25519') throw unusable(`${otherwise} of the type Ed25519`)

@@ -4,7 +4,6 @@ import { type Answer, formatCounted, formatTime } from '../text.ts'
 import type { CoolDown, GivenAdvice } from './advice.ts'
 import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
 
-/** What became of a change. */
 type ChangeOutcome =
   | Awaited<ReturnType<typeof applyChange>>
   | DriveResult
@@ -14,40 +13,41 @@ type ChangeOutcome =
   | NotReady
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
 
-/** What a change would do that is only tried. */
+/** The effect that a change would have (`--dry-run`). */
 interface Possible {
   readonly kind: 'possible'
-  /** Instances that have to drain before; none for a step back, which takes place at once. */
+  /** The instances that must drain first. A step back takes effect at once, so it has none. */
   readonly waitsFor: readonly number[]
   readonly needsApproval: boolean
 }
 
-/** A guard has acted a short time ago. */
+/** A refusal because a guard took the partner back a short time ago. */
 interface Held extends CoolDown {
   readonly kind: 'held'
-  /** Until then `--despite-hold` would not take the step either: it would be early. Undefined: it would not be, or that was not asked. */
+  /**
+   * The time before which the step is refused even with `--despite-hold`, or `undefined` if there is no such time or it was not looked up.
+   */
   readonly earlyUntilMs?: number | undefined
 }
 
-/** The advice does not call the step ready. */
+/** A refusal because the verdict of the advice is not `ready`. */
 interface NotReady extends Pick<GivenAdvice, 'missing'> {
   readonly kind: 'notReady'
   readonly verdict: string
 }
 
-/** A change and what became of it. */
 export interface ChangeResult {
   readonly partner: string
-  /** Undefined: the row of the partner is damaged, or nothing was asked of the journal. */
+  /** The setting before the change, or `undefined` if the partner's row is damaged or the journal was not read. */
   readonly from?: StageSetting | undefined
   readonly to?: StageSetting | undefined
   readonly outcome: ChangeOutcome
 }
 
-/** A step that waits for an approval has not failed. */
+/** The exit status of a step that waits for an approval, which is not a failure. */
 const WAITS = 4
 
-/** A result as `--json` prints it and as a text; exit status 0 where the partner is where the command wanted it. */
+/** Converts a result to text and to the document of `--json`. The exit status is 0 if the partner now has the wanted setting. */
 export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)
@@ -68,7 +68,7 @@ export function answerOf(result: ChangeResult): Answer {
   }
 }
 
-/** A result in words; `word` is for scripts, and `details` are more members of the document in JSON. */
+/** Describes a result; `word` is for scripts, and `details` are further members of the JSON document. */
 function describeResult({ partner, from, to, outcome }: ChangeResult) {
   const target = to === undefined ? '' : describeSetting(to)
   const step = `${from === undefined ? 'damaged' : describeSetting(from)} -> ${target}`
@@ -188,7 +188,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
 const nameOf = (one: { readonly instance: number; readonly host: string; readonly pid: number }): string =>
   `instance ${one.instance} (${one.host}, process ${one.pid})`
 
-/** `waiting for 1 of 2 instances to drain: instance 4 (3 writes)` */
+/** Formats a line such as `waiting for 1 of 2 instances to drain: instance 4 (3 writes)`. */
 export function formatWaiting(waiting: readonly WaitedFor[], live: number): string {
   const texts = waiting.map(
     ({ instance, writes }) =>
@@ -197,7 +197,7 @@ export function formatWaiting(waiting: readonly WaitedFor[], live: number): stri
   return `waiting for ${waiting.length} of ${formatCounted(live, 'instance')} to drain: ${texts.join(', ')}`
 }
 
-/** `12 min 5 s` */
+/** Formats a duration such as `12 min 5 s`. */
 function formatLeft(ms: number): string {
   const seconds = Math.max(1, Math.ceil(ms / 1_000))
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`

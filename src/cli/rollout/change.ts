@@ -11,10 +11,8 @@ import type { Answer } from '../text.ts'
 import type { StageView } from './stage-view.ts'
 import * as steps from './take-step.ts'
 
-/** The flags of `rollout set`, `back` and `approve`. */
 type ChangeOptions = Target & steps.StepOptions
 
-/** Changes the stage of a partner. */
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)
@@ -26,17 +24,15 @@ export async function setStage(partner: string, stage: Stage, options: ChangeOpt
   return change(partner, options, (desk) => steps.setStage(desk, partner, stage, options))
 }
 
-/** Goes back at once: to `shadow`, and from `shadow` to `legacy`. */
 export async function goBack(partner: string, options: ChangeOptions): Promise<Answer> {
   return change(partner, options, (desk) => steps.goBack(desk, partner, options))
 }
 
-/** Approves a step of another operator and takes it. */
 export async function approveStep(partner: string, options: ChangeOptions): Promise<Answer> {
   return change(partner, options, (desk) => steps.approveStep(desk, partner, options))
 }
 
-/** Runs a change, and says what became of it; Ctrl+C withdraws one that waits. */
+/** Makes a change and returns its outcome. Ctrl+C withdraws a change that is waiting. */
 async function change(
   partner: string,
   options: ChangeOptions,
@@ -59,7 +55,7 @@ async function change(
   })
 }
 
-/** Says for which instances a step waits, whenever that changes. */
+/** Creates a callback that prints the instances a step waits for, whenever they change. */
 function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
   let last = ''
   return (waiting, { liveInstances }) => {
@@ -71,7 +67,7 @@ function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
 
 const say = (text: string): void => console.error(`markbridge: ${text}`)
 
-/** What still works without the journal. */
+/** Adds to an error of the journal what the operator can still do without the journal. */
 function withRemedy(cause: unknown, partner: string): unknown {
   if (!(cause instanceof AdapterError)) return cause
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
@@ -79,7 +75,6 @@ function withRemedy(cause: unknown, partner: string): unknown {
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
 }
 
-/** What the operator should know about a change that was made. */
 function changeWarnings(
   { file }: StageView,
   { partner, to }: ChangeResult,
@@ -88,14 +83,14 @@ function changeWarnings(
 ): readonly string[] {
   if (to === undefined || file === undefined) return []
   const hasV2 = (file.own.v2.baseUrl ?? upstreams.v2?.baseUrl) !== undefined
-  // Without a file the address is a flag of serve.
+  // Without a file, the address of V2 is a flag of `serve`.
   if (path === undefined || hasV2 || placeOf(to.stage) > placeOf('canary')) return []
   return [
     `warning: V2 serves ${partner} at ${to.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
   ]
 }
 
-/** Takes the operator's word that a lost instance is off. */
+/** Records the operator's confirmation that a lost instance is off. */
 export async function dismissInstance(instance: number, options: ChangeOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { name: by } = expectMay(config, 'dismiss')

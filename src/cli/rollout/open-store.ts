@@ -23,25 +23,24 @@ import {
 import type { StageSetting } from '../../rollout/stage.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
 
-/** A partner of the file. */
+/** A partner of the configuration file, and the stage at which it begins. */
 export interface FilePartner {
   readonly own: PartnerConfig
   readonly fileStage: StageSetting
 }
 
-/** The partners of a configuration by id, each with the stage at which it begins. */
 export function filePartnersOf({ partners, rollout }: Config): ReadonlyMap<string, FilePartner> {
   return new Map(partners.map((own) => [own.id, { own, fileStage: toFileStage(own, rollout) }]))
 }
 
-/** True where stages are those of the file, and nothing else. */
+/** Returns true if there is no journal, so that the stages of the configuration file apply. */
 export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
   return journalUrlOf(journal) === 'none'
 }
 
 /**
- * Runs `work` with the store of stages, also while it is served. `goesOn`: its trail has to go on from the one that the state file of this
- * machine knows. Errors: `ADP_USAGE` for `journal: none`; those of `openRolloutStore`.
+ * Runs `work` with the store of stages, which instances may use at the same time. With `goesOn`, which is the default, the audit trail
+ * must continue the one in the state file of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
@@ -63,12 +62,12 @@ export async function useStore<Result>(
   try {
     return await work(store)
   } finally {
-    // What was done is said in any case.
+    // The result of the work is reported even if the store cannot be closed.
     await store.close().catch(() => undefined)
   }
 }
 
-/** True for the error of opening a journal that no instance has created yet: none has left a file, nor the stages that it knew. */
+/** Returns true for the error of opening a journal that no instance has created yet: neither its file nor a state file exists. */
 export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>): boolean {
   const path = sqlitePathOf(journalUrlOf(journal))
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return false
@@ -81,7 +80,7 @@ const uncreated = (url: string): AdapterError =>
     `There is no journal at ${url}: the file does not exist. Start serve once: it creates the journal.`,
   )
 
-/** As `useStore`, for a command that changes nothing. Error: `ADP_FORBIDDEN` for a token that is not an operator's. */
+/** Runs `work` like `useStore`, for a command that changes nothing. Throws `ADP_FORBIDDEN` for a token that no operator has. */
 export async function readStore<Result>(
   config: Config,
   work: (store: OpenedRolloutStore) => Promise<Result>,
@@ -90,7 +89,10 @@ export async function readStore<Result>(
   return useStore(config, work)
 }
 
-/** What an instance on this machine has kept; undefined: nothing that can be read, which must not keep anybody from going back. */
+/**
+ * Reads the state file of this machine. Returns `undefined` if it cannot be read, because a damaged state file must not prevent a step
+ * back.
+ */
 export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
@@ -98,26 +100,24 @@ export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promi
   return parseKnown(text ?? '')
 }
 
-/**
- * Reading is open to every user who can open the journal, as it is with `journal ls`; but a token that is set has to be one.
- */
+/** Reading needs no token, since every user who can open the journal can read it; but a token that is set must be valid. */
 function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
 
-/** The person who runs the command, who may do this. Error: `ADP_FORBIDDEN`. */
+/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` if the person may not take this action. */
 export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction): Actor {
   const actor = findActor(config)
   expectAllowed(actor, action)
   return actor
 }
 
-/** The person who runs the command. Error: `ADP_FORBIDDEN` for a token that is missing or unknown. */
+/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` for a token that is missing or unknown. */
 export function findActor(config: Pick<Config, 'rollout'>): Actor {
   return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
 }
 
-/** The operators of a configuration, for comparison. */
+/** Returns the operators of a configuration with their token hashes in the clear, so that a token can be compared with them. */
 export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
   return rollout.operators.map(({ tokenSha256, ...operator }) => ({
     ...operator,
@@ -125,7 +125,7 @@ export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly List
   }))
 }
 
-/** A container may run under a number that has no name. */
+/** Returns the name of the system's user, or a number where a container runs under a user without a name. */
 export function systemUser(): string {
   try {
     return userInfo().username

@@ -22,12 +22,11 @@ import {
   viewStages,
 } from './stage-view.ts'
 
-/** The flags of `rollout history`. */
 interface HistoryOptions extends Target {
   readonly limit?: number
 }
 
-/** Lists the stages of all partners; status 1 where one is damaged. */
+/** Lists the stages of all partners. The exit status is 1 if one is damaged. */
 export async function listStages(options: Target): Promise<Answer> {
   const config = await loadTarget(options)
   const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
@@ -40,7 +39,7 @@ export async function listStages(options: Target): Promise<Answer> {
   }
 }
 
-/** Shows one partner with the advice on its next step; status 1 where its stage is damaged. */
+/** Shows a partner's stage and the advice on its next step. The exit status is 1 if the stage is damaged. */
 export async function showStage(partner: string, options: Target): Promise<Answer> {
   const { view, advice } = await lookAt(partner, options)
   return {
@@ -50,7 +49,7 @@ export async function showStage(partner: string, options: Target): Promise<Answe
   }
 }
 
-/** Says whether the next step is advised, with the figures. */
+/** Shows the advice on a partner's next step with its figures. */
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {
   const { view, advice } = await lookAt(partner, options)
   return {
@@ -59,26 +58,24 @@ export async function adviseStep(partner: string, options: Target): Promise<Answ
   }
 }
 
-/** The audit trail, oldest first. */
 export async function readHistory(partner: string | undefined, options: HistoryOptions): Promise<Answer> {
   const { limit } = options
   const entries = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
   return { document: { entries: entries.map(entryToJson) }, text: () => formatHistory(entries, partner) }
 }
 
-/** Checks the audit trail; status 1 where it is broken. */
+/** Checks the audit trail. The exit status is 1 if it is broken. */
 export async function verifyTrail(options: Target): Promise<Answer> {
   const verified = await readStore(await loadTarget(options), (store) => store.verify())
   const { entries, keyed, broken } = verified
   return {
-    // A trail that has a key has it from its first entry on.
+    // A trail is keyed from its first entry on, or not at all.
     document: { entries, keyed, keyedFrom: keyed ? 1 : null, broken: broken ?? null },
     text: () => formatVerified(verified),
     status: broken === undefined ? 0 : 1,
   }
 }
 
-/** What the check of the audit trail has found. */
 function formatVerified({ entries, keyed, broken }: Verified): string {
   if (broken !== undefined)
     return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
@@ -93,7 +90,7 @@ interface Found {
   readonly store: OpenedRolloutStore | undefined
 }
 
-/** Runs `work` with all stages; without a journal those of the file are all there is. */
+/** Runs `work` with the stages of the journal. Without a journal, `work` gets none, and the stages of the file apply. */
 async function look<Result>(config: Config, work: (found: Found) => Promise<Result>): Promise<Result> {
   if (!hasNoJournal(config))
     return readStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
@@ -125,19 +122,18 @@ function reportTrail(snapshot: RolloutSnapshot | undefined, given: Target): void
 
 const isSound = ({ setting }: StageView): boolean => setting !== undefined
 
-/** What became of the stages of an accepted journal. */
 export interface AdoptedStages {
-  /** True: the end of the audit trail was not as it was written, and was replaced by that of its rows. */
+  /** True if the end of the audit trail was damaged and was replaced by the last of its rows. */
   readonly repaired: boolean
-  /** Partners that were taken back to the stage of the state file. */
+  /** The partners that were taken back to the stage in the state file. */
   readonly lowered: readonly string[]
-  /** Partners whose stage is not as it was written: they are served once it is set. */
+  /** The partners whose stored stage is damaged. They are served again once their stage is set. */
   readonly damaged: readonly string[]
 }
 
 /**
- * Repairs the end of the audit trail of an accepted journal, and takes partners back that the state file of this machine has at a lower
- * stage: one that was taken back stays back. After that the file knows nothing of the trail that was lost. Errors: those of `useStore`.
+ * Repairs the end of the audit trail of an accepted journal, and takes back each partner that has a lower stage in the state file of this
+ * machine, so that a step back is not undone. Then removes the lost trail from the state file. Throws the errors of `useStore`.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStateFile(config)
@@ -155,7 +151,7 @@ export async function adoptStages(config: Config): Promise<AdoptedStages> {
     }
     return { repaired, lowered, damaged: [...snapshot.damaged].sort() }
   }
-  // The trail that the file knows is the one that was lost.
+  // The state file has the trail that was lost, which this one does not continue.
   const adopted = await useStore(config, adopt, { goesOn: false })
   if (kept !== undefined) await createStageFile(config.journal).save(encodeKnown(nothingKnown))
   return adopted

@@ -7,29 +7,28 @@ import { unknownPartner } from '../target.ts'
 import { formatGivenText, formatTable, formatTime } from '../text.ts'
 import { type FilePartner, filePartnersOf } from './open-store.ts'
 
-/** The stage of a partner and where it comes from. */
 export interface StageView {
   readonly partner: string
-  /** The setting that decides requests, or `undefined` if its row in the journal is not as it was written. */
+  /** The setting that decides which side serves a request, or `undefined` if its row in the journal is damaged. */
   readonly setting: StageSetting | undefined
-  /** `file` until the first change: the setting with which the partner began. */
+  /** `file` until the first change, while the setting is the one with which the partner began. */
   readonly source: 'file' | 'store'
-  /** 0 until the first change. */
+  /** The revision of the setting, 0 until the first change. */
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage that the file names and that has no effect: two people take each step, or the partner began at another stage. */
+  /** The stage in the file if it has no effect: two people take each step, or the partner began at another stage. */
   readonly ignored: Stage | undefined
-  /** Undefined: the file does not have this partner. */
+  /** The partner's section of the file, or `undefined` if the file does not have this partner. */
   readonly file: FilePartner | undefined
 }
 
-/** What a partner would begin with that is in no file. */
+/** The first setting of a partner that is not in the file. */
 const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
-/** The views of all partners: those of the file in its order, then those that only the journal knows. */
+/** Returns the views of all partners: those of the file in its order, then those that only the journal has. */
 export function viewStages(
   files: ReadonlyMap<string, FilePartner>,
   snapshot: RolloutSnapshot | undefined,
@@ -39,7 +38,7 @@ export function viewStages(
   return [...names].map((partner) => viewStage(partner, files.get(partner), snapshot))
 }
 
-/** The view of one partner; `snapshot` is undefined where stages are those of the file. */
+/** Returns the view of one partner. `snapshot` is `undefined` if there is no journal, so that the stages of the file apply. */
 export function viewStage(
   partner: string,
   file: FilePartner | undefined,
@@ -66,7 +65,7 @@ export function viewStage(
   }
 }
 
-/** The view of a partner that the file or the journal has. Error: `ADP_USAGE`. */
+/** Returns the view of a partner. Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
 export function viewKnown(partner: string, config: Config, snapshot: RolloutSnapshot | undefined): StageView {
   const files = filePartnersOf(config)
   const isStored = snapshot?.partners.has(partner) === true || snapshot?.damaged.has(partner) === true
@@ -74,7 +73,7 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
   throw unknownPartner(partner, [...files.keys()])
 }
 
-/** A stage as `--json` prints it; the names are part of the contract. */
+/** Converts a stage to the form that `--json` prints. The names of its members are part of the contract. */
 export function stageToJson({ partner, setting, source, revision, ...view }: StageView): object {
   return {
     partner,
@@ -90,7 +89,6 @@ export function stageToJson({ partner, setting, source, revision, ...view }: Sta
   }
 }
 
-/** A change that is not committed yet. */
 export function pendingToJson({
   needsApproval,
   expiresMs,
@@ -102,13 +100,12 @@ export function pendingToJson({
   return { ...settingToJson(setting), revision, by, reason, needsApproval, expires: toTime(expiresMs) }
 }
 
-/** A setting; the lists only where they count. */
+/** Converts a setting; only `canary` has the lists. */
 export function settingToJson(setting: StageSetting): object {
   const { stage, always, never } = setting
   return { stage, percent: shareOf(setting), ...(stage === 'canary' ? { always, never } : {}) }
 }
 
-/** A row of the audit trail. */
 export function entryToJson({
   entry,
   atMs,
@@ -136,7 +133,7 @@ export function entryToJson({
 const toTime = (ms: number | undefined): string | null =>
   ms === undefined ? null : new Date(ms).toISOString()
 
-/** Stages as a table, one line each, with what needs an explanation below. */
+/** Formats stages as a table with one line each, followed by notes. */
 export function formatStages(views: readonly StageView[]): string {
   const table = formatTable(views, [
     ['partner', ({ partner }) => partner],
@@ -151,7 +148,6 @@ export function formatStages(views: readonly StageView[]): string {
   return [table, ...(notes.length === 0 ? [] : ['', ...notes])].join('\n')
 }
 
-/** One stage with all that is known of it. */
 export function formatStage(view: StageView): string {
   const { partner, setting, revision, by, reason, sinceMs, source } = view
   const given = (reason ?? '') === '' ? '' : `: ${formatGivenText(reason ?? '')}`
@@ -168,12 +164,11 @@ export function formatStage(view: StageView): string {
   ].join('\n')
 }
 
-/** `canary with 5 % of the units on V3` */
+/** Formats a setting such as `canary with 5 % of the units on V3`. */
 export function describeSetting(setting: StageSetting): string {
   return setting.stage === 'canary' ? `canary with ${formatShare(setting)} of the units on V3` : setting.stage
 }
 
-/** A change that is not made yet. */
 export function describePending(pending: PendingChange): string {
   const { by, reason, needsApproval, expiresMs } = pending
   const waits = needsApproval
@@ -183,7 +178,7 @@ export function describePending(pending: PendingChange): string {
   return `${describeSetting(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
 }
 
-/** The audit trail, one line for each row; of one partner only, where one is named. */
+/** Formats the audit trail with one line for each entry; `partner` is the partner that it was filtered by. */
 export function formatHistory(entries: readonly AuditEntry[], partner?: string): string {
   if (entries.length === 0)
     return `The audit trail has no entry${partner === undefined ? '' : ` for ${formatGivenText(partner)}`}.`
@@ -199,7 +194,7 @@ export function formatHistory(entries: readonly AuditEntry[], partner?: string):
   ])
 }
 
-/** What else is to be known of a stage, one sentence each. */
+/** Returns further notes on a stage, one sentence each. */
 export function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
   return [
     ...(setting === undefined
@@ -220,7 +215,7 @@ export function notesOf({ setting, pending, ignored, file }: StageView): readonl
   ]
 }
 
-/** The lists of units, which a partner keeps until its next `canary`. */
+/** Returns the lists of units. A partner keeps them until it is at `canary` again. */
 function listsOf({ stage, always, never }: StageSetting): readonly string[] {
   const at = stage === 'canary' ? '' : 'at canary '
   return [
@@ -229,7 +224,7 @@ function listsOf({ stage, always, never }: StageSetting): readonly string[] {
   ]
 }
 
-/** `canary 5 %, 2 always, 1 never` */
+/** Formats a setting such as `canary 5 %, 2 always, 1 never`. */
 function formatSetting(setting: StageSetting): string {
   const { stage, always, never } = setting
   if (stage !== 'canary') return stage

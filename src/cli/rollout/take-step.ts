@@ -23,42 +23,40 @@ import type { ChangeResult } from './change-result.ts'
 import { operatorsOf } from './open-store.ts'
 import { type StageView, viewKnown } from './stage-view.ts'
 
-/** How a step is wanted. */
 export interface StepOptions {
   readonly percent?: number | undefined
   readonly always?: readonly string[] | undefined
   readonly never?: readonly string[] | undefined
-  /** Takes a step forward although a guard has acted a short time ago. */
+  /** Takes a step forward within the cool-down of a guard. */
   readonly despiteHold?: boolean
-  /** Takes a step forward that the advice does not call `ready`. */
+  /** Takes a step forward although the advice does not call it `ready`. */
   readonly despiteAdvice?: boolean
-  /** Begins the evidence for the next step anew, at the stage where the partner is. */
+  /** Restarts the evidence for the next step, at the partner's present stage. */
   readonly restartEvidence?: boolean
-  /** Says what would happen, and changes nothing. */
   readonly dryRun?: boolean
   readonly reason?: string
 }
 
-/** Who takes a step, and with what. */
+/** The context in which a person takes steps. */
 export interface StageDesk {
   readonly config: Config
   readonly store: OpenedRolloutStore
-  /** The person who acts. Error: `ADP_FORBIDDEN`. */
+  /** Returns the person who acts. Throws `ADP_FORBIDDEN`. */
   readonly actor: () => Actor
   readonly signal: AbortSignal
   readonly onWaiting?: DriveOptions['onWaiting']
 }
 
-/** A step that was taken or refused, and the view that it was decided by. */
+/** The outcome of a step, and the view that it was decided by. */
 interface TakenStep {
   readonly view: StageView
   readonly result: ChangeResult
 }
 
-/** How long a proposal waits for another operator. Instances take no notice of it. */
+/** The time in milliseconds that a proposal waits for another operator. Instances do not act on a proposal. */
 const APPROVAL_MS = 24 * 3_600_000
 
-/** Changes the stage of a partner. */
+/** Changes the stage of a partner, forward, back or within `canary`. */
 export function setStage(
   desk: StageDesk,
   partner: string,
@@ -113,14 +111,14 @@ export function setStage(
   })
 }
 
-/** Goes back at once: to `shadow`, and from `shadow` to `legacy`. */
+/** Moves a partner back at once: to `shadow`, and from `shadow` to `legacy`. */
 export function goBack(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may }) => {
     const { name: by } = may('back')
     const stage = backOf((view.setting ?? highest).stage)
     for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
       const from = now.setting
-      // What another one has changed meanwhile counts: it goes back to this stage, and no further.
+      // If another operator changes the stage meanwhile, this step still goes back to the stage that it aimed at, and no further.
       const isThere = placeOf((from ?? highest).stage) <= placeOf(stage)
       const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
       if (isThere && from !== undefined && now.pending === undefined)
@@ -133,7 +131,7 @@ export function goBack(desk: StageDesk, partner: string, options: StepOptions): 
   })
 }
 
-/** Approves a step of another operator and takes it. */
+/** Approves and takes the step that another operator has proposed. */
 export function approveStep(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may, driving, beforeForward }) => {
     const actor = may('approve')
@@ -147,23 +145,22 @@ export function approveStep(desk: StageDesk, partner: string, options: StepOptio
   })
 }
 
-/** What became of a change, where `from` is not the stage that was read first. */
+/** The outcome of a change. `from` is set if it is not the setting that was read first. */
 type Changed = Omit<ChangeResult, 'partner'>
 
 const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
 
-/** What a change works with. */
 interface Changing {
   readonly store: OpenedRolloutStore
   readonly config: Config
   readonly view: StageView
-  /** Instances that hold their lease. */
+  /** The instances that hold their lease. */
   readonly live: readonly number[]
-  /** The person who acts, who may do this. Error: `ADP_FORBIDDEN`. */
+  /** Returns the person who acts. Throws `ADP_FORBIDDEN` if the person may not take this action. */
   readonly may: (action: RolloutAction) => Actor
   /**
-   * The reason for the audit trail with the verdict of the advice, or why no step forward is taken: the trail is damaged, a guard acted a
-   * short time ago, or the advice does not call the step ready.
+   * Decides whether a step forward may be taken. Returns the reason for the audit trail together with the verdict of the advice. `outcome`
+   * is set if the step is refused: the audit trail is damaged, a guard acted a short time ago, or the verdict is not `ready`.
    */
   readonly beforeForward: (to: StageSetting) => Promise<{
     readonly reason: string
@@ -179,10 +176,12 @@ const damagedTrail = {
 } as const
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
-/** Stand in for a row that is damaged: from the first any step that V3 serves is forward, from the other any step is back. */
+/**
+ * The stand-ins for a damaged row. Compared with `lowest`, every step to a stage at which V3 serves is forward; compared with `highest`,
+ * every step is back.
+ */
 const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 
-/** Takes a step of a partner, unless its audit trail or a guard speaks against it. */
 async function take(
   desk: StageDesk,
   partner: string,
@@ -196,7 +195,7 @@ async function take(
     if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
     const held = await readCoolDown(store, partner, snapshot.nowMs)
     if (held !== undefined && despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
-    // A step that waits for its approval is no other change.
+    // The proposal that is being approved must not count as another pending change.
     const asked = { ...view, pending: undefined }
     const { verdict, missing } = await giveAdvice(asked, config, snapshot, store, {
       to,
@@ -204,7 +203,7 @@ async function take(
     })
     if (verdict !== 'ready' && despiteAdvice !== true)
       return { reason, outcome: { kind: 'notReady', verdict, missing } }
-    // The trail says what the operator knew.
+    // The audit trail records what the operator knew.
     const known = [
       ...(held === undefined ? [] : ['despite the guard']),
       verdict === 'ready' ? 'advice: ready' : ['despite the advice:', verdict + '.', ...missing].join(' '),
@@ -239,8 +238,8 @@ function changeOf(view: StageView, to: StageSetting, by: string, reason: string)
 }
 
 /**
- * The setting that is wanted. Within `canary` what no flag names stays; a partner that enters it again gets the share of the file, not the
- * one that it had.
+ * Returns the setting that the options ask for. At `canary`, a value without a flag keeps its present value; a partner that enters
+ * `canary` again gets the share in the file, not the share that it had before.
  */
 function targetOf(
   { setting, file }: StageView,
@@ -257,7 +256,7 @@ function targetOf(
   }
 }
 
-/** True where nothing is left to do: the journal has this very setting, and no change is pending. */
+/** Returns true if nothing is left to do: the journal has this setting, and no change is pending. */
 function isSameSetting({ setting, source, pending }: StageView, to: StageSetting): boolean {
   if (source === 'file' || pending !== undefined || setting?.stage !== to.stage) return false
   return to.stage !== 'canary' || keyOf(setting) === keyOf(to)
