@@ -247,7 +247,7 @@ describe('AttendanceHistorys', () => {
   it.each([
     ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'none' } }), 1],
     ['is not a collection', replyWith(200, {}), 1],
-    ['holds a row that is not a state', replyWith(200, { value: [{}] }), 1],
+    ['contains a row that is not a state', replyWith(200, { value: [{}] }), 1],
     ['does not end', replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }), 20],
   ])('fail a read where the history of V3 %s', async (text, answer, asked) => {
     const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore

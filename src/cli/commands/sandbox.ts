@@ -12,14 +12,14 @@ Examples:
   markbridge sandbox --port 4010 --seed 7
   markbridge sandbox --scale school
   markbridge sandbox --v2-port 4020
-  markbridge sandbox --calls-per-second 5 --on-existing conflict
+  markbridge sandbox --on-existing conflict
   markbridge sandbox --options sandbox.yaml
 
 Key and bearer "sandbox" are always accepted. GET /_sandbox/samples lists ids to
 try, GET /_sandbox/effects lists every accepted write, POST /_sandbox/reset
 restores the seeded state. A school (720 learners, over 680,000 marks) is built
 once and stored in a file. docs/sandbox.md describes the file of options:
-callers and their permissions.`
+the clock, callers and their permissions, a limit of calls per second.`
 
 export function addSandbox(command: Command): void {
   command
@@ -32,18 +32,12 @@ export function addSandbox(command: Command): void {
       new Option('--scale <scale>', 'number of learners (default: class)').choices(['class', 'school']),
     )
     .option('--db <file>', 'keep the store in a file (default: memory for a class, ./data for a school)')
-    .option('--now <date-time>', 'fixed time of the service clock, ISO 8601')
     .addOption(
       new Option('--on-existing <what>', 'effect of a POST for an existing mark (default: replace)').choices([
         'replace',
         'duplicate',
         'conflict',
       ]),
-    )
-    .option(
-      '--calls-per-second <n>',
-      'answer 429 above this rate for each key (default: no limit)',
-      readCount,
     )
     .addHelpText('after', examples)
     .action(async ({ options, ...all }: SandboxFlags, command: Command) => {
