@@ -7,7 +7,14 @@ export type * from './ast.ts'
 export type * from './csdl.ts'
 export { inOption, QueryError } from './query-error.ts'
 
-export { parseExpand, parseFilter, parseKey, parseQuery, parseResourcePath } from './parse/parse-query.ts'
+export {
+  parseExpand,
+  parseFilter,
+  parseJsonQuery,
+  parseKey,
+  parseQuery,
+  parseResourcePath,
+} from './parse/parse-query.ts'
 export { printFilter, printQuery, printSelection } from './print.ts'
 
 export { createModelIndex, type ModelIndex, type StructuredType, type TypeInfo } from './typed/model-index.ts'
@@ -27,6 +34,6 @@ export {
   type ValueType,
 } from './typed/scalar.ts'
 export type * from './typed/typed-ast.ts'
-export { checkQuery } from './check/check-query.ts'
+export { checkQuery, refuseCollectionOptions } from './check/check-query.ts'
 
 export { toServiceDocument, writeEdmx } from './metadata/write-edmx.ts'

@@ -10,12 +10,14 @@ import {
   type Expr,
   inOption,
   type Literal,
+  parseJsonQuery,
   parseQuery,
   type PathExpr,
   printQuery,
   type PropertySegment,
   QueryError,
   type QueryOptions,
+  refuseCollectionOptions,
   type Scalar,
   type Selection,
   type TypedExpr,
@@ -59,27 +61,10 @@ const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 /** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
 const MAX_WINDOWS = 42
 
-/** The options that apply to collections only (OData protocol 11.2.5). */
-const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
-
-function refuseOptions(options: QueryOptions, names: readonly (keyof QueryOptions)[]): void {
-  for (const name of names)
-    if (options[name] !== undefined)
-      throw new QueryError(
-        'The option applies to collections only, and the path names one entity or value. Omit the option, or read the collection',
-        0,
-        `$${name}`,
-      )
-}
-
 /** Creates the planner and indexes the model once. `nowMs` returns the time of `now()`, in ms since the epoch. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
-  const checkForm = (options: QueryOptions): void => {
-    if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
-      throw new QueryError('Only JSON is supported', 0, '$format')
-  }
   return {
     tokenOf: (rawQuery) => {
       const { skiptoken, ...others } = parseQuery(rawQuery)
@@ -89,8 +74,7 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       return skiptoken
     },
     plan: (rawQuery, rules) => {
-      const options = parseQuery(rawQuery)
-      checkForm(options)
+      const options = parseJsonQuery(rawQuery)
       const typed = check(options)
       if (options.filter === undefined) throw missingFilter()
       const windows = planWindows(typed)
@@ -106,16 +90,14 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
     },
     formatOf: (rawQuery) => parseQuery(rawQuery).format,
     selectOf: (rawQuery) => {
-      const options = parseQuery(rawQuery)
-      checkForm(options)
-      refuseOptions(options, ofCollections)
+      const options = parseJsonQuery(rawQuery)
+      refuseCollectionOptions(options)
       const typed = check(options)
       return typed.select
     },
     checkValue: (rawQuery) => {
-      const options = parseQuery(rawQuery)
-      checkForm(options)
-      refuseOptions(options, [...ofCollections, 'select', 'expand'])
+      const options = parseJsonQuery(rawQuery)
+      refuseCollectionOptions(options, 'select', 'expand')
     },
   }
 }

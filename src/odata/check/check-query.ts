@@ -60,6 +60,20 @@ export function checkQuery(
   return checkOptions(options, index.structured(typeName), index, settings)
 }
 
+/** The options that apply to collections only (OData protocol 11.2.5). */
+const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
+
+/** Throws `QueryError` if a query of one entity or value has an option of a collection, or one of `more`. */
+export function refuseCollectionOptions(options: QueryOptions, ...more: ('select' | 'expand')[]): void {
+  for (const name of [...ofCollections, ...more])
+    if (options[name] !== undefined)
+      throw new QueryError(
+        'The option applies to collections only, and the path names one entity or value. Omit the option, or read the collection',
+        0,
+        `$${name}`,
+      )
+}
+
 /** Where a segment of a path leads: a complex property, or the type itself by its own name. */
 function step(
   type: StructuredType,

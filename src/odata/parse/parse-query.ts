@@ -108,6 +108,14 @@ export function parseQuery(query: string): QueryOptions {
   return aliases.size > 0 ? { ...options, aliases } : options
 }
 
+/** As `parseQuery`, for a reply that is written as JSON only: throws `QueryError` for another `$format`. */
+export function parseJsonQuery(query: string): QueryOptions {
+  const options = parseQuery(query)
+  if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
+    throw new QueryError('Only JSON is supported', 0, '$format')
+  return options
+}
+
 function parseSystemOption(option: SystemOption, text: string): QueryOptions {
   const parse = (cursor: Cursor): QueryOptions => {
     if (option !== 'skiptoken') cursor.skipBlanks()

@@ -1,9 +1,9 @@
 import { serviceNamespace } from '../../model/notation.ts'
-import { type FunctionSegment, parseDate, parseInstant } from '../../odata/index.ts'
+import { type FunctionSegment, parseDate, parseInstant, parseJsonQuery } from '../../odata/index.ts'
 import { methodNotAllowed, notFound, odataError, refuseDomain, type Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import type { Entity } from '../json.ts'
-import { type QueryContext, readQuery } from '../query/compile-query.ts'
+import type { QueryContext } from '../query/compile-query.ts'
 import { type Collection, listedRows, readCollection } from '../query/read-collection.ts'
 import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
@@ -103,7 +103,7 @@ function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest
   if (parameter?.name.toLowerCase() !== 'startdate' || more.length > 0) return undefined
   const { value: given } = parameter
   const isAlias = given.kind === 'path' && given.root.kind === 'alias' && given.segments.length === 0
-  const value = isAlias ? readQuery(query).aliases?.get(given.root.name) : given
+  const value = isAlias ? parseJsonQuery(query).aliases?.get(given.root.name) : given
   if (value?.kind !== 'literal') return undefined
   if (value.type === 'Edm.DateTimeOffset') {
     const start = parseInstant(value.value)

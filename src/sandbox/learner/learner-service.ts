@@ -2,9 +2,10 @@ import { z } from 'zod'
 
 import { learnerPersonal } from '../../model/identity.ts'
 import { serviceNamespace } from '../../model/notation.ts'
+import { parseJsonQuery } from '../../odata/index.ts'
 import { formatInstant } from '../dates.ts'
 import { type Entity, fields, type Json, parseRelaxedJson, readMembers, reference } from '../json.ts'
-import { compileQuery, type QueryContext, readQuery } from '../query/compile-query.ts'
+import { compileQuery, type QueryContext } from '../query/compile-query.ts'
 import { entityReply, presentationOf } from '../query/presentation.ts'
 import type { LearnerEntity } from './compose-set.ts'
 import { groupsOn } from './samples.ts'
@@ -101,7 +102,7 @@ export function createLearnerService(
  */
 function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Reply | undefined {
   if (set.subject !== 'group' || principal.domains === undefined || query === '') return undefined
-  for (const name of namesIn(readQuery(query))) {
+  for (const name of namesIn(parseJsonQuery(query))) {
     const reached = name === '*' ? memberSets : [findLearnerSet(name)].filter((found) => found !== undefined)
     for (const { securityDomain } of reached) {
       const refusal = refuseDomain(principal, securityDomain)

@@ -2,9 +2,7 @@ import {
   checkQuery,
   inOption,
   type ModelIndex,
-  parseQuery,
   printSelection,
-  QueryError,
   type QueryOptions,
   type Selection,
   type StructuredType,
@@ -39,17 +37,6 @@ export interface CompiledQuery {
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
-}
-
-/**
- * Reads the query of a GET; `$` may be missing from an option (service-facts 13), other names are left alone.
- * Errors: `QueryError` with the position for faulty or unsupported syntax.
- */
-export function readQuery(query: string): QueryOptions {
-  const options = parseQuery(query)
-  if (options.format !== undefined && !/^(json$|application\/json)/i.test(options.format))
-    throw new QueryError('Only JSON is offered', 0, '$format')
-  return options
 }
 
 /** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */

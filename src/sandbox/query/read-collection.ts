@@ -1,8 +1,14 @@
-import { printQuery, QueryError, type QueryOptions, type TypedExpr } from '../../odata/index.ts'
+import {
+  parseJsonQuery,
+  printQuery,
+  QueryError,
+  type QueryOptions,
+  type TypedExpr,
+} from '../../odata/index.ts'
 import type { Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import type { Entity } from '../json.ts'
-import { type CompiledQuery, compileQuery, type QueryContext, readQuery } from './compile-query.ts'
+import { type CompiledQuery, compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
 /** An entity of a collection, and the token of a page that begins after it. */
@@ -47,7 +53,7 @@ export function readCollection(
   request: RoutedRequest,
 ): Reply {
   const { context, typeName } = collection
-  const options = readQuery(request.query)
+  const options = parseJsonQuery(request.query)
   const presentation = presentationOf(options, request)
   const query = compileQuery(options, typeName, queryContext, presentation.level)
   const { compare } = query
@@ -92,7 +98,7 @@ export function countCollection(
   queryContext: QueryContext,
   request: RoutedRequest,
 ): Reply {
-  const query = compileQuery(readQuery(request.query), typeName, queryContext)
+  const query = compileQuery(parseJsonQuery(request.query), typeName, queryContext)
   const count = (): number => countMatching(rows(undefined, query.filter), query)
   return refuse?.(query.filter) ?? plainText(String(count()))
 }

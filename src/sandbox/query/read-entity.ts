@@ -1,17 +1,17 @@
 import {
   isGuid,
   type KeyPart,
+  parseJsonQuery,
   type PathSegment,
   type Property,
-  QueryError,
-  type QueryOptions,
+  refuseCollectionOptions,
   type StructuredType,
   type TypeInfo,
 } from '../../odata/index.ts'
 import { notFound, type Reply } from '../http/reply.ts'
 import type { RoutedRequest } from '../http/request.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
-import { compileQuery, type QueryContext, readQuery } from './compile-query.ts'
+import { compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, entityReply, keyPredicate, plainText, presentationOf } from './presentation.ts'
 import { countCollection, listedRows, readCollection } from './read-collection.ts'
 
@@ -27,9 +27,6 @@ interface EntityTarget {
   /** Whether `/$value` ends the path. */
   readonly isRaw: boolean
 }
-
-/** Options of a collection, which one entity or value has no use for (OData protocol 11.2.5). */
-const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
 
 /**
  * Answers a GET of one entity, or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation
@@ -69,8 +66,8 @@ function readWhole(
   queryContext: QueryContext,
   request: RoutedRequest,
 ): Reply {
-  const options = readQuery(request.query)
-  refuseOptions(options)
+  const options = parseJsonQuery(request.query)
+  refuseCollectionOptions(options)
   const presentation = presentationOf(options, request)
   const { project, selection } = compileQuery(options, typeName, queryContext, presentation.level)
   return entityReply(200, presentation, `${context}${selection}/$entity`, project(entity))
@@ -97,25 +94,14 @@ function readValue(
     const inner: TypeInfo | undefined = property.collection ? undefined : index.findType(property.type)
     type = inner?.kind === 'complex' ? inner : undefined
   }
-  const options = readQuery(request.query)
-  refuseOptions(options, 'select', 'expand')
+  const options = parseJsonQuery(request.query)
+  refuseCollectionOptions(options, 'select', 'expand')
   if (value === null) return noContent
   if (isRaw) return typeof value === 'object' ? notFound : plainText(String(value))
   const presentation = presentationOf(options, request)
   const context = `${here}/${names.join('/')}`
   if (Array.isArray(value)) return collectionReply(presentation, context, value)
   return entityReply(200, presentation, context, isEntity(value) ? value : { value })
-}
-
-/** Refuses options that one entity or value cannot have. Errors: `QueryError`. */
-function refuseOptions(options: QueryOptions, ...more: ('select' | 'expand')[]): void {
-  for (const name of [...ofCollections, ...more])
-    if (options[name] !== undefined)
-      throw new QueryError(
-        'The option applies to collections only, and the path names one entity or value: leave it out, or read the collection',
-        0,
-        `$${name}`,
-      )
 }
 
 const noContent: Reply = { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
