@@ -159,7 +159,6 @@ const answers: Readonly<Record<string, readonly [status: number, message: string
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
 }
 
-/** Returns the status and message for an error of Node's HTTP parser. */
 export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
   return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
 }

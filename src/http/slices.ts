@@ -51,14 +51,12 @@ export function createSlicing(): Slicing {
 /** Work in steps. Yields the cost of each step, in bytes of a batch, and returns the result. */
 export type Steps<Result> = Generator<number, Result>
 
-/** Runs all steps without a pause and returns the result. */
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return step.value
 }
 
-/** Runs all steps in slices of a request and returns the result. */
 export async function runInSlices<Result>(steps: Steps<Result>, slices: Slices): Promise<Result> {
   let step = steps.next()
   while (step.done !== true) {

@@ -13,7 +13,6 @@ interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'clien
 /** The adapter's own credentials for a partner's calls to V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
 
-/** Receives V3's verdicts on the credentials of a partner. */
 interface VerdictListener {
   readonly accepted: (partner: string) => void
   /** Called only for credentials that were accepted before. A denial of other credentials says nothing about the partner's own. */

@@ -83,7 +83,6 @@ export interface Client {
   readonly partner: Partner
   /** The client's own credentials, which can finish its writes later. Empty strings if it sent none. */
   readonly client: V3Credentials
-  /** The owner of this client's batches and their answers. */
   readonly owner: string
   readonly identity: ClientIdentity
 }

@@ -36,12 +36,10 @@ export interface ReadAnswer {
   readonly rows: number
 }
 
-/** Returns the media type of JSON with annotations of this level. */
 export function jsonType(metadata: MetadataLevel): string {
   return `application/json; odata.metadata=${metadata}`
 }
 
-/** Adds the context URL to the JSON of an entity or value. */
 export function withContext(entity: string, url: string | undefined): string {
   if (url === undefined) return entity
   const rest = entity.slice(1)

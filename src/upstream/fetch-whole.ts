@@ -62,7 +62,6 @@ export async function fetchJson(
   }
 }
 
-/** Reads whole replies from any address. */
 export interface WholeReader {
   /** Returns the reply, or `undefined` if no whole reply arrived in time or it was too large. Never rejects. */
   get(

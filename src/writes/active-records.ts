@@ -47,7 +47,6 @@ export function createActiveRecords() {
         },
       }
     },
-    /** Returns true while a run has records of the batch. */
     has: (batch: number): boolean => runs.has(batch),
     /** Ends the waits of all runs under other leases, which are lost. */
     endOtherLeases: (lease: number): void => {
@@ -68,7 +67,6 @@ export interface Orphan {
   readonly sinceMs: number
 }
 
-/** Orphans by the number of their batch. */
 export type Orphans = Map<number, Orphan>
 
 /** Hands open records, none of which was sent after `sinceMs`, to recovery, and keeps the batch's orphans under the same lease. */

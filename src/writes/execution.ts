@@ -11,7 +11,6 @@ export interface Execution {
   sinceMs(): number
   /** Returns the monotonic time, in milliseconds, at which the batch is over if no further record appears. */
   untilMs(): number
-  /** Returns how many of the records are missing. */
   missing(): number
   /** Counts one more record that appeared. */
   appeared(): void

@@ -159,7 +159,6 @@ export function watchGiveWay(
   const due = new Promise<void>((resolve, reject) => {
     const checkBlocked = async (): Promise<void> => {
       if (queueKey.isAccepted()) return
-      // A journal that cannot be read is polled again.
       const waiting = await journal.blocking([batch]).catch(() => [])
       if (isStopped || queueKey.isAccepted()) return
       if (waiting.length > 0) resolve()

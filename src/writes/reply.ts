@@ -78,7 +78,6 @@ function toPart(
   return { contentId, contentIdInHttp, changeset, status, json }
 }
 
-/** Returns the part of a record that was refused before it was posted. */
 export function toFaultPart(planned: PlannedRecord, context: ReplyContext): PartReply {
   const faults = planned.faults ?? []
   const [first] = faults
@@ -150,7 +149,6 @@ export function isRetryable({ position, state, retry, superseded }: StoredRecord
   return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
 }
 
-/** Hands the stored answers of records to a reply. */
 export async function settleStored(
   { request, replyId }: StoredRequest,
   records: readonly StoredRecord[],

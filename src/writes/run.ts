@@ -303,7 +303,6 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
   return { ...settlementOf(position, outcome, part, followUp), reason }
 }
 
-/** A denial of the credentials for all records, by V3 or by the token endpoint. */
 interface Denied {
   readonly denial: UpstreamError | AdapterError
   readonly tasks: readonly WriteTask[]

@@ -12,7 +12,6 @@ import { encodeAnswer } from './reply.ts'
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
 
-/** Returns the outcome of a record that was certainly not applied. */
 export const notApplied = (reason: NotAppliedReason): NotApplied => ({
   kind: 'notApplied',
   reason,
@@ -57,7 +56,6 @@ export function toDenialError(denial: UpstreamError): AdapterError {
   return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
 }
 
-/** The facts that decide how the records of one run continue. */
 export interface FollowUp {
   /** False if the client gets a single 200, whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean

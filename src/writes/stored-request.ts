@@ -61,7 +61,6 @@ export function toWriteRequest(
   }
 }
 
-/** The ids of a batch, as its client wrote them. */
 export interface BatchIds {
   /** The boundary of the batch's `Content-Type`. */
   readonly boundary: string
@@ -159,7 +158,6 @@ export async function digestRequest(
   return hash.digest()
 }
 
-/** Computes the SHA-256 of the ids that a client gave its batch. */
 export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([owner, boundary, ...envelope]))

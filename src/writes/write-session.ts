@@ -37,7 +37,6 @@ export interface WriteTask {
 /** Receives the outcome of the record at `position`, once for each task. */
 type OnOutcome = (position: number, outcome: PostOutcome) => void
 
-/** Posts the records of one request with its credentials. */
 export type WriteSession = ReturnType<typeof openWriteSession>
 
 export interface SessionOptions {
