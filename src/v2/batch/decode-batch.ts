@@ -283,9 +283,7 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
-/**
- * Returns true if the header's boundary equals a delimiter's or has its guid: the id rule (service.md 4.2, last paragraph; batch-wire 3).
- */
+/** Returns true if the header's boundary equals a delimiter's or has the guid of one: the id rule (service.md 4.2; batch-wire 3). */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
   return delimiters.some((own) => own === headerBoundary || (id !== undefined && guidOf(own) === id))

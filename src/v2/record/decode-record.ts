@@ -28,7 +28,7 @@ export interface FlatRecord {
   readonly Comment: string | null | undefined
   /** The other members in order, or `undefined` if there are none. */
   readonly unmapped: readonly UnmappedField[] | undefined
-  /** The number of values that are not in JSON's form but in one that V2's parser also reads, or `undefined` if there are none. */
+  /** The number of values in a form that only V2's parser reads, such as `"True"` for a boolean, or `undefined` if there are none. */
   readonly converted?: number | undefined
 }
 

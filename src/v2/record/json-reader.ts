@@ -4,7 +4,7 @@ export interface JsonFault {
   readonly message: string
   /** True if the text may be JSON but exceeds a limit. */
   readonly isLimit?: true
-  /** True if the text may be JSON but exceeds a limit. */
+  /** The position in the text, in characters from 0. */
   readonly position: number
 }
 
