@@ -339,7 +339,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
       ...parts.reads,
       // Read when it is needed: a journal that could not be reached yet does not know it.
       get linkSecret() {
-        return linkSecretOf(config) ?? journal.linkSecret
+        return journal.linkSecret
       },
     },
   }
@@ -422,11 +422,6 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
   await own?.journal.close()
   await exchange.tracing?.close()
   events.stopped()
-}
-
-/** The configured secret of next links, for instances that share no journal. */
-function linkSecretOf({ listen }: Config): Uint8Array | undefined {
-  return listen.linkSecret === undefined ? undefined : Buffer.from(listen.linkSecret.reveal())
 }
 
 /** Whether requests are welcome, and if not why. */

@@ -4,7 +4,7 @@ import { parseAddressRange } from '../http/address.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { Secret } from './secret.ts'
-import { bytes, httpUrl, key, ms, secret, timeWithin } from './values.ts'
+import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
 
@@ -180,12 +180,6 @@ const listen = z.strictObject({
     'Address that clients call, with the path that a proxy takes off; links and contexts begin with it.',
     httpUrl.optional(),
   ),
-  linkSecret: key(
-    "Secret that signs next links instead of the journal's; 32 characters or more.",
-    secret
-      .refine((own) => own.reveal() === '' || own.reveal().length >= 32, 'must have 32 characters or more')
-      .optional(),
-  ),
   metrics: key(
     'Callers that may read /metrics: those on this machine (loopback), or any.',
     z.enum(['loopback', 'any']).default('loopback'),
@@ -246,7 +240,6 @@ const limits = z.strictObject({
     'Maximum number of records, and of changesets, in one batch; more get 413.',
     z.int().positive().default(20_000),
   ),
-  maxPartHeaderBytes: key('Maximum size of the headers of one part; more get 400.', bytes.prefault('64KiB')),
   maxInFlightBytes: key(
     'Maximum size of request bodies and replies in memory, shared fairly between clients.',
     bytes.prefault('256MiB'),

@@ -66,7 +66,7 @@ describe('product 3: a batch that was left open', () => {
   it('is finished although the limits were lowered below its size', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
-    const limits = { maxParts: 2, maxBodyBytes: 100, maxPartHeaderBytes: 10 }
+    const limits = { maxParts: 2, maxBodyBytes: 100 }
     await startAdapter(upstream.url, { journal, limits, ...reading })
     expect(await ended(journal)).toEqual([confirmed, confirmed, confirmed])
     expect(learnersOf(upstream.seen)).toEqual([1, 2, 3])

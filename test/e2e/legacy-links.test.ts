@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { Secret } from '../../src/config/index.ts'
+import { openJournal } from '../../src/journal/index.ts'
+import { journalFile } from './support/journal-file.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { replyWith, startUpstream, type Upstream } from '../support/scripted-upstream.ts'
 
@@ -110,9 +111,14 @@ describe('links of V3', () => {
     const v3 = await startUpstream((seen, response) =>
       replyWith(200, v3Page(`http://${seen.headers.host ?? ''}`))(seen, response),
     )
-    const listen = { port: 0, linkSecret: new Secret('a synthetic secret of this test, 32 long') }
+    const { url } = journalFile()
     const at = (stage: string): Promise<Adapter> =>
-      startAdapter(v3.url, { listen, v2: { baseUrl: v2.url }, partners: [{ ...legacy[0], stage }] })
+      startAdapter(
+        v3.url,
+        { v2: { baseUrl: v2.url }, partners: [{ ...legacy[0], stage }] },
+        // Without its store of stages, so that the file decides.
+        { openJournal: () => openJournal({ url }) },
+      )
     const [moved, legacyAgain] = [await at('v3'), await at('legacy')]
     const read = await moved.request('GET', '/x/V2/LearnerRegistations')
     const { '@odata.nextLink': link } = JSON.parse(read.text) as { '@odata.nextLink': string }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
-import { Secret } from '../../src/config/index.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { journalFile } from './support/journal-file.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 
 const RECORDS = '/V2/Attendance/AttendanceRecords'
@@ -69,13 +69,12 @@ async function readAll(adapters: readonly Adapter[], query: string, size: number
   return ids
 }
 
-const listen = { port: 0, linkSecret: new Secret('s'.repeat(32)) }
 const all = Array.from({ length: MARKS }, (_, index) => idOf(index))
 
 describe('next links over a V3 whose pages have another order each time', () => {
   it.each([1, 3, 7, 19, 20, 46])('give every mark once, %i a page', async (size) => {
     const url = await startUnsteady(() => rows)
-    const settings = { listen }
+    const settings = { journal: journalFile() }
     const adapters = [await startAdapter(url, settings), await startAdapter(url, settings)]
     expect((await readAll(adapters, '', size)).toSorted()).toEqual(all)
   })

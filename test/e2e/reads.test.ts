@@ -1,6 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { Secret } from '../../src/config/index.ts'
 import {
   anyText,
   fixed,
@@ -13,6 +12,7 @@ import {
 import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 import { exchange } from '../support/raw-client.ts'
 import { replyWith } from '../support/scripted-upstream.ts'
+import { journalFile } from './support/journal-file.ts'
 import { type AdapterSettings, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
@@ -95,12 +95,12 @@ describe('a V2 read', () => {
   })
 
   it('follows its next links on another instance, and refuses one that was altered', async () => {
-    const listen = { port: 0, linkSecret: new Secret('s'.repeat(32)) }
-    const { sandbox, read, get } = await startReads({ listen })
+    const journal = journalFile()
+    const { sandbox, read, get } = await startReads({ journal })
     const query = `$filter=${week}&$top=25&$orderby=Learner`
     const first = await read(query, { Prefer: 'odata.maxpagesize=10' })
     const link = local(first['@odata.nextLink'])
-    const other = await startAdapter(sandbox.url, { listen })
+    const other = await startAdapter(sandbox.url, { journal })
     const pages = [first]
     for (let path: string | undefined = link; path !== undefined;) {
       const reply = await other.request('GET', path, {
