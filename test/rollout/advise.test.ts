@@ -15,7 +15,7 @@ const nowMs = 100 * 24 * HOUR_MS
 const guards = judge(newTest)
 const enough = { records: 5_000, batches: 300, schools: 12, codes: ['/', 'N', 'L', 'I', 'C'] }
 
-/** A partner at `canary` that may go on. */
+/** A partner at `canary` that is ready for the next step. */
 const ready: AdviceInput = {
   partner: 'acme',
   setting: { stage: 'canary', percent: 20 },
@@ -38,8 +38,8 @@ const ready: AdviceInput = {
   },
 }
 
-describe('advice', () => {
-  it('is ready with evidence', () => {
+describe('advise', () => {
+  it('is ready if there is enough evidence', () => {
     expect(advise(ready)).toEqual({
       verdict: 'ready',
       missing: [],
@@ -61,23 +61,23 @@ describe('advice', () => {
     ['few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1000 distinct records were seen on V3.'],
     ['few batches', { seen: { v2: enough, v3: { ...enough, batches: 9 } } }, 'inconclusive', '9 of 100 batches were seen on V3.'],
     ['few schools', { seen: { v2: enough, v3: { ...enough, schools: 1 } } }, 'inconclusive', '1 of 3 schools were seen on V3.'],
-    ['codes that only V2 saw', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', 'V2 saw 2 attendance codes that V3 has not seen.'],
-    ['inconclusive guards', { guards }, 'inconclusive', 'The guards have too few writes of both sides to judge V3.'],
-    ['few days', { stageSinceMs: nowMs - 30 * HOUR_MS }, 'not yet', 'The partner has been at this stage for 1.2 of 5 days.'],
+    ['codes that only V2 has seen', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', 'V2 saw 2 attendance codes that V3 has not seen.'],
+    ['guards with too few writes', { guards }, 'inconclusive', 'The guards have too few writes of both sides to judge V3.'],
+    ['few days at the stage', { stageSinceMs: nowMs - 30 * HOUR_MS }, 'not yet', 'The partner has been at this stage for 1.2 of 5 days.'],
     ['unreadable writes', { unreadable: 3 }, 'not yet', '3 writes could not be decoded or translated. Once the cause is mended, markbridge rollout set acme canary --restart-evidence --reason <text> begins the evidence anew.'],
-    ['cool-down', { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } }, 'not yet', 'A guard acted: V3 does worse. No step forward is taken for another 2 min.'],
+    ['a cool-down', { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } }, 'not yet', 'A guard acted: V3 does worse. No step forward is taken for another 2 min.'],
     ['an unrecorded batch', { quietUntilMs: nowMs + 300_000 }, 'not yet', 'A batch may have been relayed to V2 unrecorded, and it may be sent again for another 5 min.'],
-    ['instances', { unacknowledged: ['b'] }, 'not yet', 'Instances that have not acknowledged the present revision: b.'],
+    ['an instance that has not acknowledged the stage', { unacknowledged: ['b'] }, 'not yet', 'Instances that have not acknowledged the present revision: b.'],
     ['a lost instance', { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] }, 'not yet', 'Instance 12 (far, process 77) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss 12.'],
     ['a pending change', { pending: true }, 'not yet', 'Another change of the stage is pending.'],
-    ['credentials not tried', { credentials: 'notTried' }, 'not yet', 'V3 has not accepted the credentials of this partner yet.'],
+    ['credentials that V3 has not seen yet', { credentials: 'notTried' }, 'not yet', 'V3 has not accepted the credentials of this partner yet.'],
     ['refused credentials', { credentials: 'refused' }, 'blocked', 'V3 refuses the credentials of this partner.'],
     ['a peak beyond what V3 allows', { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } }, 'blocked', 'The peak of 12.3 records per second exceeds the 5 that V3 allows: raise v3.callsPerSecond or send batches.'],
-  ])('names %s', (_, change, verdict, sentence) => {
+  ])('is not ready with %s, and says so in one sentence', (_, change, verdict, sentence) => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [sentence] })
   }) // prettier-ignore
 
-  it('names the figures of the guards while they speak against V3, and an alarm with its own', () => {
+  it('reports the figures of the guards if the evidence is against V3 or the guards raised an alarm', () => {
     const figures = {
       v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
       v2: { ...noRecent.v2, trials: 100 },
@@ -90,7 +90,7 @@ describe('advice', () => {
     ])
   })
 
-  it('counts the records of a batch as one call, and of a canary only its share', () => {
+  it('limits the peak by calls: a batch is one call, and a canary sends only its percentage', () => {
     const load = { peakRecordsPerSecond: 40, callsPerSecond: 5, recordsPerCall: 10 }
     expect(advise({ ...ready, load }).verdict).toBe('ready')
     const single = { ...load, recordsPerCall: 1 }
@@ -104,7 +104,7 @@ describe('advice', () => {
     expect(advise({ ...ready, load: { ...load, callsPerSecond: undefined } }).verdict).toBe('ready')
   })
 
-  it('is never ready by time alone', () => {
+  it('is inconclusive without writes, however long the partner is at the stage', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     for (const stage of ['shadow', 'canary', 'v3'] as const) {
       const input = {
@@ -118,7 +118,7 @@ describe('advice', () => {
     }
   })
 
-  it('judges shadow by what V2 served, and legacy by nothing', () => {
+  it('judges shadow by the writes on V2, and requires nothing at legacy', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     const shadow = {
       ...ready,
@@ -138,7 +138,7 @@ describe('advice', () => {
     ).toBe('ready')
   })
 
-  it('asks for no more schools than the share of one allows', () => {
+  it('requires no more schools than schoolShare implies', () => {
     const verdictOf = (schools: number, schoolShare: number): string => {
       const thresholds = { ...ready.thresholds, schoolShare }
       return advise({ ...ready, thresholds, seen: { v2: enough, v3: { ...enough, schools } } }).verdict
@@ -153,7 +153,7 @@ describe('advice', () => {
     ])
   })
 
-  it('knows the next step of each stage', () => {
+  it('returns the next stage of each stage', () => {
     const steps = (['legacy', 'shadow', 'canary', 'v3', 'complete'] as const).map(
       (stage) => nextStep({ stage })?.stage,
     )
@@ -192,7 +192,7 @@ const nothing: Partial<ComparisonFigures> = {
   traits: [],
 }
 
-/** The verdict on a step against which nothing speaks but this, and what is missing. */
+/** Returns the verdict and the sentences for a step with these comparison figures and no other obstacle. */
 function judged(given: Partial<ComparisonFigures>, target: Stage = 'canary'): readonly string[] {
   const seen = { ...enough, codes: ['a', 'b', 'c', 'd'] }
   const { verdict, missing } = advise({
@@ -205,39 +205,39 @@ function judged(given: Partial<ComparisonFigures>, target: Stage = 'canary'): re
   return [verdict, ...missing]
 }
 
-describe('what comparison has against a step', () => {
-  it('is nothing where enough was compared', () => {
+describe('advise with comparison', () => {
+  it('is ready if enough was compared', () => {
     expect(judged({})).toEqual(['ready'])
   })
 
   it.each<[string, Partial<ComparisonFigures>, unknown[]]>([
     ['no comparison', nothing, ['inconclusive', 'Nothing was compared with V2 (0 of 598 learners and days, 0 of 5 days).']],
     ['no read-back', { ...nothing, check: 'readBack' }, ['not yet', 'Nothing that V3 served has been read back on V2 (0 of 598 learners and days, 0 of 5 days): partners[].check.v2 is the percentage that is.']],
-    ['a sample with holes', { comparedShare: 0.89994 }, ['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].compare.percent.']],
-    ['too few', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', '100 of 598 learners and days were compared with V2.']],
-    ['one large school', { countedPairs: 25, bound: 0.113 }, ['inconclusive', '25 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
-    ['two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 2 schools, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 0.5.']],
-    ['one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 1 school, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 1.']],
-    ['differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs. Once the cause is mended, markbridge rollout set acme shadow --restart-evidence --reason <text> begins the evidence anew.', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
-    ['few enough differences', { differing: 1, bound: 0.0032 }, ['ready']],
-    ['few days', { days: 4, check: 'readBack' }, ['inconclusive', 'Replies were read back on V2 on 4 of 5 days.']],
-    ['a code that was only seen', { codes: ['a', 'b', 'c'] }, ['inconclusive', '1 of the 4 attendance codes that were seen were never compared.']],
+    ['a sample that was compared in part', { comparedShare: 0.89994 }, ['not yet', 'Only 89.99 % of the sample were compared, and 90 % are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].compare.percent.']],
+    ['too few pairs', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', '100 of 598 learners and days were compared with V2.']],
+    ['one school with most of the pairs', { countedPairs: 25, bound: 0.113 }, ['inconclusive', '25 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 9 schools, of which 25 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
+    ['pairs of two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 2 schools, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 0.5.']],
+    ['pairs of one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', '0 of 598 learners and days were compared with V2.', '2000 were compared with V2 in 1 school, of which 0 count: one school may make up 20 % of them. Where the partner has no more schools, set rollout.evidence.schoolShare: 1.']],
+    ['too many differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', '4 learners and days differ, with 1500 that count: up to 0.61 % of all may (95 % confidence), and the limit is 0.5 %. 1830 would have to count if no other differs. Once the cause is mended, markbridge rollout set acme shadow --restart-evidence --reason <text> begins the evidence anew.', '2000 were compared with V2 in 9 schools, of which 1500 count: one school may make up 20 % of them (rollout.evidence.schoolShare).']],
+    ['few enough differences to be ready', { differing: 1, bound: 0.0032 }, ['ready']],
+    ['comparisons on too few days', { days: 4, check: 'readBack' }, ['inconclusive', 'Replies were read back on V2 on 4 of 5 days.']],
+    ['a code that was seen but not compared', { codes: ['a', 'b', 'c'] }, ['inconclusive', '1 of the 4 attendance codes that were seen were never compared.']],
     ['a code that could not be compared', { codesNotCompared: ['e'] }, ['inconclusive', '1 of the 5 attendance codes that were seen were never compared.']],
-    ['missing traits', { traits: ['late'] }, ['inconclusive', 'No compared record had a comment.', 'No compared record corrected an earlier one.']],
-    ['errors', { errorsNotCompared: ['ATT_VAL_2', 'ATT_VAL_3'] }, ['inconclusive', 'Errors that V2 answered with and that were never compared: ATT_VAL_2, ATT_VAL_3.']],
+    ['no compared record with a comment or a correction', { traits: ['late'] }, ['inconclusive', 'No compared record had a comment.', 'No compared record corrected an earlier one.']],
+    ['errors that were not compared', { errorsNotCompared: ['ATT_VAL_2', 'ATT_VAL_3'] }, ['inconclusive', 'Errors that V2 answered with and that were never compared: ATT_VAL_2, ATT_VAL_3.']],
     ['damaged evidence', { damaged: true }, ['not yet', 'The evidence of comparison in the journal is damaged; markbridge rollout set acme shadow --restart-evidence --reason <text> begins it anew.']],
-    ['a full table', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', expect.stringContaining('250 learners and days differ'), expect.stringContaining('1500 count'), 'No more learners and days are kept at this stage and share; markbridge rollout set acme shadow --restart-evidence --reason <text> begins anew.']],
-  ])('is named: %s', (_, given, expected) => {
+    ['a full storage of pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', expect.stringContaining('250 learners and days differ'), expect.stringContaining('1500 count'), 'No more learners and days are kept at this stage and share; markbridge rollout set acme shadow --restart-evidence --reason <text> begins anew.']],
+  ])('judges %s', (_, given, expected) => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
 
-  it('is only what differs before complete, where V2 may be gone', () => {
+  it('requires no comparison before complete, but still counts differences', () => {
     expect(judged(nothing, 'complete')).toEqual(['ready'])
     expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
     expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
   })
 
-  it('depends on the check of the stage', () => {
+  it('needs the reply check at shadow and read-backs at canary and v3', () => {
     expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

@@ -15,8 +15,8 @@ const settingOf = (percent: number, lists: Partial<StageSetting> = {}): StageSet
 const sideOf = (setting: StageSetting, kind: RequestKind, unit: string) =>
   decide(setting, 'acme', { kind, unit }, () => secret)
 
-describe('the side of a request', () => {
-  it('is V2 for all of V2 at legacy and shadow, V3 from v3 on, and V3 for its own paths always', () => {
+describe('decide', () => {
+  it('sends V2 requests to V2 at legacy and shadow and to V3 from v3 on, and V3 paths always to V3', () => {
     for (const stage of stages) {
       if (stage === 'canary') continue
       for (const kind of requestKinds) {
@@ -31,7 +31,7 @@ describe('the side of a request', () => {
     expect(sideOf(settingOf(0), 'v3Path', 'school')).toBe('v3')
   })
 
-  it('is that of the unit at canary: raising the share moves none back, lowering it moves the last first', () => {
+  it('moves units at canary in a fixed order: raising the percentage moves no unit back to V2', () => {
     const units = Array.from({ length: 200 }, (_, index) => `school ${index}`)
     const all = Array.from({ length: 101 }, (_, percent) =>
       units.filter((unit) => sideOf(settingOf(percent), 'batch', unit) === 'v3'),
@@ -49,7 +49,7 @@ describe('the side of a request', () => {
     expect(served(20).length).toBeLessThan(60)
   })
 
-  it('follows the lists whatever the share is, and never wins', () => {
+  it('applies the never list before the always list, and both before the percentage', () => {
     const lists = { always: ['a', 'b'], never: ['b', 'c'] }
     const sides = (percent: number) =>
       ['a', 'b', 'c'].map((name) => sideOf(settingOf(percent, lists), 'batch', name))
@@ -57,12 +57,12 @@ describe('the side of a request', () => {
     expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
   })
 
-  it('differs by secret and partner, so that no client can choose its side', () => {
+  it('positions a unit by secret and partner, so that no client can choose its side', () => {
     const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
   })
 
-  it('is not known at canary without the secret, and elsewhere it is', () => {
+  it('returns undefined without the secret at canary only', () => {
     const without = (stage: StageSetting['stage']) =>
       decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
     expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])

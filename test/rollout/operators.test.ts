@@ -26,22 +26,25 @@ const refusal = (act: () => void): string => {
 }
 
 describe('identifyOperator', () => {
-  it('takes the user of the system where none are listed, whatever token is set', () => {
+  it('returns the system user if no operators are configured, even if a token is set', () => {
     expect(identifyOperator([], 'token of ann', 'alice')).toEqual({
       ...{ name: 'os:alice', role: 'operator' },
       reveal: true,
     })
   })
 
-  it.each(operators)('knows $name by the token', ({ name, role }) => {
+  it.each(operators)('identifies $name by the token', ({ name, role }) => {
     expect(identifyOperator(operators, `token of ${name}`, 'alice')).toEqual({ name, role, reveal: false })
   })
 
-  it.each([undefined, 'token of dora', 'ann', operators[0]?.tokenSha256])('refuses the token %s', (token) => {
-    const message = refusal(() => identifyOperator(operators, token, 'alice'))
-    expect(message).toMatch(/MARKBRIDGE_OPERATOR_TOKEN/)
-    expect(message).not.toContain(token ?? 'alice')
-  })
+  it.each([undefined, 'token of dora', 'ann', operators[0]?.tokenSha256])(
+    'refuses the unknown token %s without naming it',
+    (token) => {
+      const message = refusal(() => identifyOperator(operators, token, 'alice'))
+      expect(message).toMatch(/MARKBRIDGE_OPERATOR_TOKEN/)
+      expect(message).not.toContain(token ?? 'alice')
+    },
+  )
 })
 
 describe('expectAllowed', () => {
@@ -49,14 +52,14 @@ describe('expectAllowed', () => {
     ['operator', ['look', 'set', 'dismiss', 'approve', 'back']],
     ['approver', ['look', 'approve', 'back']],
     ['viewer', ['look']],
-  ])('lets %s do %j', (role, actions) => {
+  ])('lets the role %s do %j only', (role, actions) => {
     const all = ['look', 'set', 'dismiss', 'approve', 'back'] as const
     expect(all.filter((action) => refusal(() => expectAllowed({ name: 'x', role }, action)) === '')).toEqual(
       actions,
     )
   })
 
-  it('names the roles that it takes', () => {
+  it('names the roles that may do what it refuses', () => {
     expect(refusal(() => expectAllowed({ name: 'bert', role: 'approver' }, 'set'))).toBe(
       'bert has the role approver, which does not allow set; it takes operator.',
     )
@@ -68,18 +71,18 @@ describe('expectOther', () => {
   const bert = { name: 'bert', role: 'approver' } as const
   const alice = { name: 'os:alice', role: 'operator' } as const
   it.each([
-    ['another operator', bert, 'ann', operators, ''],
-    ['the same one', ann, 'ann', operators, 'it takes another operator'],
-    ['the same one in capitals', ann, 'Ann', operators, 'it takes another operator'],
-    ['a viewer', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
-    ['a change by a user of before the list', bert, 'os:alice', operators, 'propose it again'],
-    ['a change by one who may only approve now', ann, 'bert', operators, 'propose it again'],
-    ['a change by one who is gone', bert, 'dora', operators, 'propose it again'],
-    ['another user of the system', alice, 'os:bob', [], ''],
-    ['the same user of the system', alice, 'os:alice', [], 'it takes another operator'],
-    ['a change from a list that is gone', alice, 'ann', [], 'propose it again'],
+    ['approves a change of another operator', bert, 'ann', operators, ''],
+    ['refuses the operator who proposed the change', ann, 'ann', operators, 'it takes another operator'],
+    ['refuses the proposer if the name differs in capitals only', ann, 'Ann', operators, 'it takes another operator'],
+    ['refuses a viewer', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
+    ['refuses a proposal by a system user once operators are configured', bert, 'os:alice', operators, 'propose it again'],
+    ['refuses a proposal by an operator who has become an approver', ann, 'bert', operators, 'propose it again'],
+    ['refuses a proposal by an operator who was removed', bert, 'dora', operators, 'propose it again'],
+    ['approves a change of another system user', alice, 'os:bob', [], ''],
+    ['refuses the system user who proposed the change', alice, 'os:alice', [], 'it takes another operator'],
+    ['refuses a proposal by an operator once no operators are configured', alice, 'ann', [], 'propose it again'],
   ])('%s', (_what, actor, proposer, list, message) => {
     expect(refusal(() => expectOther(actor, proposer, list))).toContain(message)
     if (message === '') expect(refusal(() => expectOther(actor, proposer, list))).toBe('')
-  })
+  }) // prettier-ignore
 })

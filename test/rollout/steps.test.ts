@@ -6,8 +6,8 @@ const at = (stage: StageSetting['stage'], given: Partial<StageSetting> = {}): St
   return { stage, percent: 0, always: [], never: [], ...given }
 }
 
-describe('a step', () => {
-  it('goes forward one stage at a time, and back to any', () => {
+describe('judgeStep', () => {
+  it('allows one stage forward, and back to any lower stage', () => {
     for (const [from, one] of stages.entries()) {
       for (const [to, other] of stages.entries()) {
         const { direction, error } = judgeStep(at(one), at(other))
@@ -21,7 +21,7 @@ describe('a step', () => {
     }
   })
 
-  it('says which stage comes next', () => {
+  it('names the next stage when it refuses to skip a stage', () => {
     expect(judgeStep(at('legacy'), at('canary')).error).toBe(
       'Forward goes one stage at a time: after legacy comes shadow, not canary.',
     )
@@ -30,20 +30,20 @@ describe('a step', () => {
   })
 
   it.each([
-    ['a larger share', { percent: 10 }, { percent: 11 }, 'forward'],
-    ['a smaller share', { percent: 10 }, { percent: 9 }, 'back'],
-    ['a unit that always goes to V3', {}, { always: ['a'] }, 'forward'],
-    ['a unit that does no longer', { always: ['a', 'b'] }, { always: ['b'] }, 'back'],
-    ['a unit that never goes to V3', {}, { never: ['a'] }, 'back'],
-    ['a unit that may again', { never: ['a'] }, {}, 'forward'],
+    ['a larger percentage', { percent: 10 }, { percent: 11 }, 'forward'],
+    ['a smaller percentage', { percent: 10 }, { percent: 9 }, 'back'],
+    ['a unit added to the always list', {}, { always: ['a'] }, 'forward'],
+    ['a unit removed from the always list', { always: ['a', 'b'] }, { always: ['b'] }, 'back'],
+    ['a unit added to the never list', {}, { never: ['a'] }, 'back'],
+    ['a unit removed from the never list', { never: ['a'] }, {}, 'forward'],
     ['lists in another order', { always: ['a', 'b'] }, { always: ['b', 'a'] }, 'none'],
-    ['a smaller share, and a unit more', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
-    ['a larger share, and a unit less', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
-  ] as const)('at canary: %s', (_name, from, to, direction) => {
+    ['a smaller percentage with a unit added to the always list', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
+    ['a larger percentage with a unit added to the never list', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
+  ] as const)('judges the direction of %s at canary', (_name, from, to, direction) => {
     expect(judgeStep(at('canary', from), at('canary', to))).toEqual({ direction })
-  })
+  }) // prettier-ignore
 
-  it.each([-1, 100.5, NaN, Infinity])('refuses %s percent', (percent) => {
+  it.each([-1, 100.5, NaN, Infinity])('refuses a percentage of %s', (percent) => {
     expect(judgeStep(at('shadow'), at('canary', { percent })).error).toBe(
       'The percentage must be between 0 and 100.',
     )

@@ -19,8 +19,8 @@ const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
 
 type KeyRow = { readonly hash_key: Uint8Array; readonly sealed: number }
 
-describe.each(databases)('evidence in %s', (_name, { test }) => {
-  test('adds up pairs by school and check, each once', async (url) => {
+describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
+  test('adds up distinct pairs by school and check', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
@@ -39,7 +39,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     expect(await store.read('other')).toEqual([])
   })
 
-  test('the counts of a repeated request once, in one call and over calls', async (url) => {
+  test('adds the counts of a repeated request once, in one call and over calls', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const key = toEvidenceKey(await store.key(scope))
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
@@ -47,11 +47,11 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     await store.add(key.period, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
     const [kept] = await store.read('acme')
     expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
-    // What a repeated request shows of a pair still counts.
+    // A repeated request still adds what it shows of a pair.
     expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], [], []] }])
   })
 
-  test('the evidence of two instances that add at once', async (url) => {
+  test('adds up the evidence of two concurrent instances', async (url) => {
     const clock = { nowMs: START_MS }
     const [one, other] = [await openEvidence(url, clock), await openEvidence(url, clock)]
     await Promise.all(
@@ -67,7 +67,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     expect(kept?.periods).toEqual([{ pairs: 21, differing: 0, schools: [[21], [], [], [], [], []] }])
   })
 
-  test('evidence of each revision and stage for itself', async (url) => {
+  test('keeps the evidence of each revision and stage apart', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const hashes = new Set<string>()
     for (const own of [scope, { ...scope, revision: 4 }, { ...scope, stage: 'canary' as const }]) {
@@ -90,7 +90,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     ])
   })
 
-  test('a bounded number of names, by group', async (url) => {
+  test('stores a bounded number of names in each group', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const many = Object.fromEntries(Array.from({ length: MAX_NAMES + 50 }, (_, at) => [`day ${at}`, 1]))
     await addTo(store, [], { counts: many })
@@ -100,7 +100,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     expect(kept?.counts.get('day 1')).toBe(2)
   })
 
-  test('nothing of a period whose key was destroyed meanwhile', async (url) => {
+  test('adds nothing to a period whose key was destroyed', async (url) => {
     const clock = { nowMs: START_MS }
     const { store } = await openEvidence(url, clock)
     const key = toEvidenceKey(await store.key(scope))
@@ -112,7 +112,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     expect(await store.destroyExpired()).toBe(0)
   })
 
-  test('counts and no hashes after 90 days, and each day in one period', async (url) => {
+  test('keeps counts but no hashes after 90 days, and counts each day in one period', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock)
     await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
@@ -143,18 +143,18 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     ])
   })
 
-  test('no key of a clock that was years ahead', async (url) => {
+  test('destroys a key that was made while the clock was years ahead', async (url) => {
     const clock = { nowMs: START_MS + 3_000 * DAY_MS }
     const { store } = await openEvidence(url, clock)
     await addTo(store, ['ann/02'])
     clock.nowMs = START_MS
     expect(await store.destroyExpired()).toBe(1)
-    // The days until then were of the period that is over: nothing counts twice.
+    // The days until then belonged to the period that is over, so that nothing counts twice.
     const key = toEvidenceKey(await store.key(scope))
     expect(key.covers('2026-11-02')).toBe(false)
   })
 
-  test('what damaged rows do not say out of it', async (url) => {
+  test('leaves out damaged rows and reports them', async (url) => {
     const { store, database } = await openEvidence(url, { nowMs: START_MS })
     const { db } = database
     await addTo(store, ['ann/02'])
@@ -172,7 +172,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     }
   })
 
-  test('its key sealed where the journal has keys', async (url) => {
+  test('seals its key if the journal has keys', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))
@@ -187,7 +187,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
     changed[40] = (changed[40] ?? 0) ^ 1
     await sql`update evidence_periods set hash_key = ${changed}`.execute(db)
     await expect(store.key(scope)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
-    // A key of another partner does not fit here.
+    // The key of one partner does not fit another.
     await sql`update evidence_periods set hash_key = ${row?.hash_key}, partner = 'other'`.execute(db)
     await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({
       code: 'ADP_JOURNAL_DAMAGED',
@@ -195,7 +195,7 @@ describe.each(databases)('evidence in %s', (_name, { test }) => {
   })
 })
 
-it('counts the hashes of a period once for a thousand that are added', async () => {
+it('counts the hashes of a period once per thousand added hashes', async () => {
   const { database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, { nowMs: START_MS })
   let counted = 0
   const counting: KyselyPlugin = {
@@ -215,7 +215,7 @@ it('counts the hashes of a period once for a thousand that are added', async () 
 })
 
 describe('a full period', () => {
-  it('counts no more pairs, and still those that differ', async () => {
+  it('adds only pairs that differ', async () => {
     const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
       nowMs: START_MS,
     })
@@ -227,7 +227,7 @@ describe('a full period', () => {
       insert into evidence_hashes select ${key.period}, randomblob(16), ${school}, 2, 0 from numbers`.execute(
       database.db,
     )
-    // As the next process does, which has counted none of them.
+    // A new process has not counted the hashes yet.
     await createEvidenceStore(database).add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
     const [kept] = await store.read('acme')
     const [{ pairs, differing, schools } = { pairs: 0, differing: 0, schools: [] }] = kept?.periods ?? []
@@ -239,8 +239,8 @@ describe('a full period', () => {
   })
 })
 
-describe('a destroyed key', () => {
-  it('leaves no bytes of itself or of hashes in the files of SQLite', async () => {
+describe('destroyExpired', () => {
+  it('leaves no bytes of the key or of its hashes in the files of SQLite', async () => {
     const folder = await makeFolder()
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(`sqlite:${folder}/journal.db`, clock)

@@ -5,7 +5,7 @@ import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidenc
 import { createManualClock } from '../../support/manual-clock.ts'
 import { startDuties } from '../../support/start-duties.ts'
 
-it('destroys keys soon after the start and once an hour, and reports a failure once', async () => {
+it('destroys expired keys soon after the start and once an hour, and reports a failure once', async () => {
   const clock = createManualClock()
   let isBroken = false
   let destroyed = 0

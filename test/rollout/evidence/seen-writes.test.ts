@@ -20,7 +20,7 @@ import { makeFolder } from '../../journal/open-sqlite.ts'
 import { startDuties } from '../../support/start-duties.ts'
 import { openEvidence, START_MS } from '../evidence/open-evidence.ts'
 
-/** Two instances with one store. */
+/** Starts two instances that share one store. */
 async function start() {
   const { store: evidence } = await openEvidence(`sqlite:${join(await makeFolder(), 'journal.db')}`, {
     nowMs: START_MS,
@@ -62,8 +62,8 @@ const write = (from: number, count: number, given: Partial<SeenWrite> = {}): See
   ...given,
 })
 
-describe('what was seen of a partner', () => {
-  it('is that of all instances together, each record and school once', async () => {
+describe('createLiveSeen', () => {
+  it('adds up the writes of all instances, counting each record and school once', async () => {
     const { one, other, note, kept } = await start()
     one.wrote(write(0, 20))
     other.wrote(write(10, 20, { unit: 'school-2' }))
@@ -87,7 +87,7 @@ describe('what was seen of a partner', () => {
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 
-  it('begins anew with another stage or share; the peak and the credentials stay', async () => {
+  it('restarts the counts at another revision and keeps the peak and the credentials', async () => {
     const { one, other, note, kept } = await start()
     one.wrote(write(0, 50))
     one.credentials('acme', 'refused')
@@ -100,7 +100,7 @@ describe('what was seen of a partner', () => {
     expect([note().credentials, peakOf(note())]).toEqual(['refused', 50])
   })
 
-  it('counts a bounded number of records', async () => {
+  it('counts at most MAX_WRITTEN records', async () => {
     const { one, kept } = await start()
     one.wrote(write(0, MAX_WRITTEN))
     one.wrote(write(MAX_WRITTEN, 10))
@@ -108,7 +108,7 @@ describe('what was seen of a partner', () => {
     expect(seenOf(await kept(), 'v2')).toMatchObject({ batches: 2, records: MAX_WRITTEN })
   })
 
-  it('loses a note where the store fails, and the writes go on', async () => {
+  it('reports a failure of the store and loses only the note', async () => {
     const { one, failures, break: fail } = await start()
     one.wrote(write(0, 1))
     fail()
@@ -117,7 +117,7 @@ describe('what was seen of a partner', () => {
   })
 
   it.each(['', '{}', '{"version":9}', '{"credentials":"x","minutes":[],"peakPerMinute":0}'])(
-    'takes a damaged note for none: %s',
+    'reads the damaged note %j as empty',
     (text) => {
       expect(parseNote(text)).toEqual(parseNote(undefined))
     },

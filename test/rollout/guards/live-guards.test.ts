@@ -23,7 +23,7 @@ interface Watching {
   readonly failures: readonly string[]
   readonly stop: () => Promise<void>
   readonly told: string[]
-  /** Writes of 20 schools in each of these windows, the first five on V3. */
+  /** Writes of 20 schools in each window, the first five on V3. */
   readonly write: (windows: number, isBad: (school: number) => boolean) => Promise<void>
 }
 
@@ -70,7 +70,7 @@ function watch(
   return { failures, stop, told, write }
 }
 
-/** Takes acme to a share of 20 %, which is revision 1. */
+/** Takes acme to canary with 20 %, which is revision 1. */
 const begin = (store: RolloutStore) =>
   store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
 
@@ -79,8 +79,8 @@ const stageOf = async (store: RolloutStore) => {
   return [stage, revision]
 }
 
-describe('guards while the adapter runs', () => {
-  it('take the partner back once, whatever number of instances sees that V3 fails', async () => {
+describe('createLiveGuards', () => {
+  it('takes the partner back once if V3 fails on several instances', async () => {
     const url = journalUrl()
     const { store } = await serve(url)
     await begin(store)
@@ -101,7 +101,7 @@ describe('guards while the adapter runs', () => {
     expect(await readTest(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
   })
 
-  it('only warn where the partner is set so: once, and the advice has what they found', async () => {
+  it('warns once and leaves the stage alone if the guard is set to warn', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     const { stop, told, write } = watch(store, {}, 'warn')
@@ -113,7 +113,7 @@ describe('guards while the adapter runs', () => {
     expect(judge(await readTest(store, 'acme')).kind).toBe('alarm')
   })
 
-  it('judge each stage and share by its own writes', async () => {
+  it('judges each revision of the stage by its own writes', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     await store.apply(changeTo(canary(10), { from: canary(20), expectedRevision: 1 }), 'set')
@@ -121,7 +121,7 @@ describe('guards while the adapter runs', () => {
     await late.write(20, () => false)
     await late.write(5, (school) => school < 5)
     await late.stop()
-    // An operator has decided since.
+    // An operator has changed the percentage since.
     expect([late.told, await stageOf(store)]).toEqual([[], ['canary', 2]])
     const current = watch(store, { revision: 2 })
     await current.write(1, (school) => school < 5)
@@ -131,7 +131,7 @@ describe('guards while the adapter runs', () => {
     expect(await readTest(store, 'acme')).toMatchObject({ revision: 2, counted: { v3: 30, v2: 90 } })
   })
 
-  it('count nothing at other stages', async () => {
+  it('counts nothing at stages other than canary', async () => {
     const { store } = await serve(journalUrl())
     for (const stage of ['legacy', 'shadow', 'v3', 'complete'] as const) {
       const { stop, told, write } = watch(store, { stage })
@@ -142,7 +142,7 @@ describe('guards while the adapter runs', () => {
     expect(await store.readText(testName('acme'))).toBeUndefined()
   })
 
-  it('report damaged evidence and leave it as it is', async () => {
+  it('reports damaged evidence once and leaves it unchanged', async () => {
     const { store } = await serve(journalUrl())
     await store.updateText(testName('acme'), () => '{"version":1}')
     const { failures, stop, write } = watch(store)
@@ -155,7 +155,7 @@ describe('guards while the adapter runs', () => {
   })
 })
 
-it('a guard takes a partner back that is where it began, and leaves alone what V2 serves', async () => {
+it('goBack takes back a partner that is still where it began, and ignores partners that V2 serves', async () => {
   const { store } = await serve(journalUrl())
   await store.begin('old', legacy)
   await store.begin('next', shadow)
@@ -168,13 +168,13 @@ it('a guard takes a partner back that is where it began, and leaves alone what V
   expect((await store.snapshot()).partners.get('acme')?.state?.stage).toBe('shadow')
 })
 
-it('an alarm about an earlier stage or share changes nothing, whenever the operator changes it', async () => {
+it('goBack ignores an alarm about an earlier revision, even if the operator changes the stage concurrently', async () => {
   const { store } = await serve(journalUrl())
   await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
   const alarm = { partner: 'acme', revision: 1, reason: 'V3 fails.' }
   const lower = (percent: number, expectedRevision: number): Promise<unknown> =>
     store.apply(changeTo(canary(percent), { from: canary(20), expectedRevision }), 'set')
-  // Between the reading of the stage and the change.
+  // The operator changes the stage after the guard has read it.
   const late = {
     snapshot: async () => {
       const snapshot = await store.snapshot()

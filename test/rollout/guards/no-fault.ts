@@ -8,8 +8,8 @@ interface Burst {
 }
 
 /**
- * Runs the guards over writes of which V3 fails as V2 does, however much that is: each school with a rate of its own, one of them three times as
- * large, a level that drifts over the day, and failures of both sides at once for a second or for minutes.
+ * Runs the guards over writes of which V3 fails as often as V2. Each school has a rate of its own, one school sends three times as many
+ * batches, the level drifts over the day, and both sides fail together for seconds or minutes.
  */
 export function runWithoutFault(
   seed: number,

@@ -20,7 +20,7 @@ import {
 import { runWithoutFault } from './no-fault.ts'
 import { type BadShare, createRandom, simulate, type Simulated, type SimulatedSchool } from './simulate.ts'
 
-/** Schools of like size, the first of them on V3. */
+/** Returns schools of like size, the first of them on V3. */
 function schoolsOf(all: number, onV3: number, batches: number, records: number): SimulatedSchool[] {
   return Array.from({ length: all }, (_, index) => ({
     name: `school ${index}`,
@@ -49,8 +49,8 @@ const v3Fails =
   (share: number): BadShare =>
   ({ side }) => ({ unknown: side === 'v3' ? share : 0.0005, refused: 0.002 })
 
-describe('guards', () => {
-  it('go back within a bounded number of records once V3 fails 5 % of them, at any time of a long run', () => {
+describe('judge', () => {
+  it('raises an alarm within a bounded number of records once V3 fails 5 % of them, at any time of a long run', () => {
     for (const [name, schools, bound] of [
       ['20 schools, 20 % on V3, registers of 30', schoolsOf(20, 4, 0.3, 30), 5_000],
       ['200 schools, 10 % on V3, registers of 30', schoolsOf(200, 20, 0.3, 30), 4_000],
@@ -68,7 +68,7 @@ describe('guards', () => {
     }
   })
 
-  it('raise no alarm in long runs without a fault', () => {
+  it('raises no alarm in long runs without a fault', () => {
     for (let seed = 1; seed <= 25; seed++) {
       const { state, v3Records } = runWithoutFault(seed, 1_500)
       expect({ seed, kind: state.kind, v3Records }).not.toMatchObject({ kind: 'alarm' })
@@ -78,24 +78,24 @@ describe('guards', () => {
   it.each<[what: string, onV3: number, badShare: BadShare, windows: number, kind: GuardState['kind']]>([
     ['one broken school of 4 on V3', 4, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 100, 'alarm'],
     ['one broken school of 19 on V3', 19, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 2_000, 'ok'],
-    ['the only school on V3, which is broken', 1, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 100, 'alarm'],
-    ['two schools on V3, all fail', 2, v3Fails(1), 100, 'alarm'],
-    ['4 schools on V3, all fail', 4, v3Fails(1), 30, 'alarm'],
-    ['16 schools on V3, all fail', 16, v3Fails(1), 30, 'alarm'],
-    ['a V2 that loses writes', 8, ({ side }) => ({ unknown: side === 'v2' ? 0.05 : 0.0005 }), 800, 'ok'],
-    ['a V2 that does not apply, and a V3 that refuses less', 8, ({ side }) => (side === 'v2' ? { serverError: 0.3 } : { refused: 0.1 }), 800, 'ok'],
-    ['a V3 that refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.0005 } : { refused: 0.1 }), 800, 'alarm'],
-    ['no V2 at the same time', 20, () => ({ unknown: 0.5 }), 1_000, 'inconclusive'],
-    // Each of these a simpler test takes for a fault: one without tolerated odds, and one in which each batch is a trial.
-    ['schools that differ a little, for ever', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
+    ['a broken school that is the only one on V3', 1, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 100, 'alarm'],
+    ['two schools on V3 that both fail', 2, v3Fails(1), 100, 'alarm'],
+    ['4 schools on V3 that all fail', 4, v3Fails(1), 30, 'alarm'],
+    ['16 schools on V3 that all fail', 16, v3Fails(1), 30, 'alarm'],
+    ['writes that V2 loses', 8, ({ side }) => ({ unknown: side === 'v2' ? 0.05 : 0.0005 }), 800, 'ok'],
+    ['writes that V2 does not apply, and fewer that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.3 } : { refused: 0.1 }), 800, 'ok'],
+    ['writes that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.0005 } : { refused: 0.1 }), 800, 'alarm'],
+    ['no writes on V2 at the same time', 20, () => ({ unknown: 0.5 }), 1_000, 'inconclusive'],
+    // A simpler test would raise an alarm here: a test without tolerated odds, or a test that counts each batch as a trial.
+    ['schools that differ slightly but permanently', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
     ['a second without service while a school sends its registers', 4, (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 }), 3_000, 'ok'],
-  ])('judge %s: %5$s', (what, onV3, badShare, windows, kind) => {
+  ])('judges %s as %5$s', (what, onV3, badShare, windows, kind) => {
     const [batches, records] = what.startsWith('a second') ? [10, 1] : [0.5, 10]
     const { state } = runUntilAlarm(schoolsOf(20, onV3, batches, records), badShare, 5, { windows })
     expect(state.kind).toBe(kind)
   }) // prettier-ignore
 
-  it('say what V3 did since it has been worse, however long it was well before', () => {
+  it('reports the figures since V3 has been worse, however long V3 was fine before', () => {
     const before = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), quiet, 1, { windows: 3_000 }).run
     const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
     const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
@@ -104,7 +104,7 @@ describe('guards', () => {
     )
   })
 
-  it('are inconclusive with no or few trials, however long that lasts', () => {
+  it('is inconclusive with few or no trials, however long that lasts', () => {
     expect(judge(newTest).kind).toBe('inconclusive')
     const after = (windows: number, schools: readonly SimulatedSchool[]): TestState =>
       runUntilAlarm(schools, quiet, 1, { windows }).run.evidence
@@ -115,7 +115,7 @@ describe('guards', () => {
     expect(judge(atRevision(enough, 7)).kind).toBe('inconclusive')
   })
 
-  it('see a V3 that became slow', () => {
+  it('raises an alarm if V3 becomes slow', () => {
     const windows = (count: number, onV3: 'good' | 'slow') =>
       Array.from({ length: count }, () =>
         Array.from({ length: 20 }, (_, unit) => {
@@ -125,17 +125,17 @@ describe('guards', () => {
       )
     const well = windows(500, 'good').reduce(addWindow, newTest)
     expect(judge(well)).toEqual({ kind: 'ok', figures: undefined })
-    // The figures are there before the alarm.
+    // The figures appear before the alarm.
     const begun = judge(windows(1, 'slow').reduce(addWindow, well))
     expect(begun).toMatchObject({ kind: 'ok', figures: { v3: { slow: 5 }, v2: { slow: 0 } } })
     expect(judge(windows(10, 'slow').reduce(addWindow, well)).kind).toBe('alarm')
   })
 })
 
-describe('at another stage or share', () => {
+describe('atRevision', () => {
   const failing = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(0.5), 1).run.evidence
 
-  it('the evidence begins anew: a V3 that was mended raises no alarm, one that fails again does', () => {
+  it('restarts the evidence: no alarm once V3 is repaired, but an alarm if V3 fails again', () => {
     const mended = atRevision(failing, 7)
     expect(judge(mended).kind).not.toBe('alarm')
     const after = { evidence: mended, v3Records: 0, windows: 1_000 }
@@ -144,12 +144,12 @@ describe('at another stage or share', () => {
     expect(runUntilAlarm(schools, v3Fails(0.5), 1, { after }).state.kind).toBe('alarm')
   })
 
-  it('each time with a smaller part of alpha', () => {
+  it('starts an episode with a smaller part of alpha if anything was judged before', () => {
     expect(atRevision(failing, failing.revision)).toBe(failing)
     const other = atRevision(failing, 7)
     expect(other).toEqual({ ...newTest, revision: 7, episode: 2 })
     expect(judge(other).kind).toBe('inconclusive')
-    // Nothing was judged there.
+    // Nothing was judged at this revision.
     expect(atRevision(other, 8).episode).toBe(2)
   })
 })
@@ -160,7 +160,7 @@ const choose = (n: number, k: number): number => {
   return ways
 }
 
-/** The probabilities of each number of bad trials in the first group, where its odds are `odds` times those of the other. */
+/** Returns the probability of each number of bad trials in the first group, whose odds are `odds` times those of the other. */
 function distribution(
   trials: number,
   controlTrials: number,
@@ -184,8 +184,8 @@ const groups = fc.record({
   odds: fc.double({ min: 0.05, max: 1, noNaN: true }),
 })
 
-describe('evidence of one window', () => {
-  it('has an expectation of at most 1 for any odds up to those that are tolerated, however bad the window is', () => {
+describe('logOddsEvidence', () => {
+  it('has an expectation of at most 1 for odds up to the tolerated ones, however bad the window is', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor, odds }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -199,7 +199,7 @@ describe('evidence of one window', () => {
     )
   })
 
-  it('is the ratio of both likelihoods', () => {
+  it('is the logarithm of the ratio of both likelihoods', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -213,13 +213,13 @@ describe('evidence of one window', () => {
     )
   })
 
-  it('stays a number for thousands of trials', () => {
+  it('stays finite for many thousands of trials', () => {
     const counts = { trials: 40_000, bad: 20_000, controlTrials: 160_000, controlBad: 800 }
     expect(logOddsEvidence(counts, 100, 2)).toBeGreaterThan(1_000)
     expect(Number.isFinite(logOddsEvidence(counts, 100, 2))).toBe(true)
   })
 
-  it('says nothing without both groups, without a bad trial, and where all are bad', () => {
+  it('is 0 if a group is empty, or if no trial or every trial is bad', () => {
     const rows = [
       { trials: 0, bad: 0, controlTrials: 9, controlBad: 3 },
       { trials: 9, bad: 3, controlTrials: 0, controlBad: 0 },
@@ -232,7 +232,7 @@ describe('evidence of one window', () => {
 
 const factors = [3, 12, 50]
 
-/** The logarithms of the ratios of a window of 4 trials on V3 and 16 on V2. */
+/** Returns the logarithms of the ratios of a window with 4 trials on V3 and 16 on V2. */
 function windowOf(random: () => number, badOnV3: number, badOnV2: number): number[] {
   const count = (trials: number, share: number): number => {
     let bad = 0
@@ -243,8 +243,8 @@ function windowOf(random: () => number, badOnV3: number, badOnV2: number): numbe
   return factors.map((factor) => logOddsEvidence(counts, factor * 2, 2))
 }
 
-describe('evidence of a change', () => {
-  it('divides no more than the probability 1 over all windows that can ever come', () => {
+describe('advanced', () => {
+  it('has priors that add up to at most 1 over all windows', () => {
     let sum = 0
     for (let nth = 1; nth <= 1_000_000; nth++) sum += Math.exp(logPrior(nth))
     // The sum of the rest is about 1 / (2.11 ln n).
@@ -252,7 +252,7 @@ describe('evidence of a change', () => {
     expect(sum).toBeGreaterThan(0.9)
   })
 
-  it('reaches 1/alpha in at most the share alpha of runs, at the very edge of what is tolerated', () => {
+  it('reaches 1/alpha in at most a share alpha of runs at the tolerated odds', () => {
     const runs = 400
     let [crossed5, crossed20] = [0, 0]
     for (let seed = 1; seed <= runs; seed++) {
@@ -260,7 +260,7 @@ describe('evidence of a change', () => {
       let evidence: LogEvidence = []
       let highest = -Infinity
       for (let nth = 1; nth <= 400; nth++) {
-        // Shares with odds of exactly 2 to 1, and another level in each window.
+        // Shares with odds of exactly 2 to 1, at a different level in each window.
         const onV2 = random() * 0.3
         const odds = (2 * onV2) / (1 - onV2)
         evidence = advanced(evidence, nth, windowOf(random, odds / (1 + odds), onV2))
@@ -281,8 +281,8 @@ const { evidence } = simulate(
   ({ windows }) => windows >= 300,
 )
 
-describe('evidence as a stored text', () => {
-  it('is what was stored, and stays small', () => {
+describe('formatTest and parseTest', () => {
+  it('restore the stored evidence from a text of bounded size', () => {
     for (const one of [newTest, evidence, atRevision(evidence, 5)]) {
       const text = formatTest(one)
       const restored = parseTest(text)
@@ -293,13 +293,13 @@ describe('evidence as a stored text', () => {
     expect(parseTest(formatTest(evidence)).windows).toBe(evidence.windows)
   })
 
-  it('never grows by being stored', () => {
+  it('never increase the evidence', () => {
     const before = evidence.logs
     const after = parseTest(formatTest(evidence)).logs
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
-  it('is refused when it is damaged, never begun anew', () => {
+  it('refuse damaged evidence instead of starting anew', () => {
     const text = formatTest(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]

@@ -7,7 +7,7 @@ import {
 } from '../../../src/rollout/guards/trial-windows.ts'
 import type { Side } from '../../../src/rollout/stage.ts'
 
-/** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
+/** Creates a repeatable sequence of numbers from 0 to 1 (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -21,12 +21,12 @@ export function createRandom(seed: number): () => number {
 export interface SimulatedSchool {
   readonly name: string
   readonly side: Side
-  /** Batches in a window of 10 s, on average. */
+  /** The average number of batches in a window of 10 s. */
   readonly batches: number
   readonly records: number
 }
 
-/** The probability that a record is bad, at a time, for a school. */
+/** Returns the probability that a record of a school is bad at a time. */
 export type BadShare = (
   school: SimulatedSchool,
   nowMs: number,
@@ -34,14 +34,14 @@ export type BadShare = (
 
 export interface Simulated {
   readonly evidence: TestState
-  /** Records that V3 was sent. */
+  /** The number of records that were sent to V3. */
   readonly v3Records: number
   readonly windows: number
 }
 
 export const WINDOW_MS = 10_000
 
-/** Runs windows of writes until `isOver`; each school sends its batches close together, as a school does. */
+/** Runs windows of writes until `isOver`. Each school sends its batches close together, as real schools do. */
 export function simulate(
   schools: readonly SimulatedSchool[],
   badShare: BadShare,

@@ -20,8 +20,8 @@ function create(): Windows {
 const good: TrialResult = { outcome: 'good' }
 const bad: TrialResult = { outcome: 'unknown' }
 
-describe('windows of trials', () => {
-  it('count the first write of a unit in each window, whatever became of it', () => {
+describe('createTrialWindows', () => {
+  it('counts only the first write of a unit in each window, whatever its outcome', () => {
     const windows = create()
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 100 })?.end(good)
     expect(windows.begin({ unit: 'a', side: 'v3', receivedMs: 200 })).toBeUndefined()
@@ -36,7 +36,7 @@ describe('windows of trials', () => {
     ])
   })
 
-  it('wait for their trials, and later ones wait for earlier ones', () => {
+  it('closes windows in order, each once its trials have ended', () => {
     const windows = create()
     const slow = windows.begin({ unit: 'a', side: 'v2', receivedMs: 9_000 })
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 11_000 })?.end(bad)
@@ -45,7 +45,7 @@ describe('windows of trials', () => {
     expect(windows.close(50_000).map((trials) => trials.map(({ side }) => side))).toEqual([['v2'], ['v3']])
   })
 
-  it('take a trial that does not end as unknown, and ignore its end', () => {
+  it('counts a trial that does not end in time as unknown, and ignores a late end', () => {
     const windows = create()
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
     expect(windows.close(189_999)).toEqual([])
@@ -54,7 +54,7 @@ describe('windows of trials', () => {
     expect(windows.close(999_999)).toEqual([])
   })
 
-  it('count the next write of a unit where the first never got to an upstream, and none beyond 5,000 units', () => {
+  it('counts the next write of a unit if the first was dropped, and at most 5,000 units', () => {
     const windows = create()
     const first = windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })
     first?.drop()
@@ -71,7 +71,7 @@ describe('windows of trials', () => {
     ])
   })
 
-  it('take a write to the latest window when the clock goes back', () => {
+  it('adds a write to the latest window if the clock goes back', () => {
     const windows = create()
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 25_000 })?.end(good)
     windows.begin({ unit: 'b', side: 'v2', receivedMs: 5_000 })?.end(good)
@@ -79,7 +79,7 @@ describe('windows of trials', () => {
     expect(windows.close(30_000).map((trials) => trials.length)).toEqual([2])
   })
 
-  it('judge latency by what V2 took in the windows before, for writes of like size', () => {
+  it('judges latency against V2 in earlier windows, for writes of like size only', () => {
     const windows = create()
     const fill = (startMs: number, side: 'v2' | 'v3', latencyMs: number): void => {
       for (let unit = 0; unit < 60; unit++) {
@@ -100,7 +100,7 @@ describe('windows of trials', () => {
     fill(20_000, 'v2', 1_500)
     fill(20_000, 'v3', 6_000)
     expect(slowOnV3(30_000)).toBe('slow')
-    // Another size has no threshold yet.
+    // No write of this size on V2 gives a threshold yet.
     windows
       .begin({ unit: 'big', side: 'v3', receivedMs: 30_000, records: 500 })
       ?.end({ ...good, latencyMs: 90_000 })

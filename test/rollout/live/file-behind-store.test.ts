@@ -5,8 +5,8 @@ import { fileStage, follow, startInstance } from './start-instance.ts'
 
 const v3 = fileStage('v3')
 
-describe('the stage of the file', () => {
-  it('is kept in the store at the first start, before V3 is sent a write', async () => {
+describe('the stage of the configuration file', () => {
+  it('is stored as the beginning of the partner before V3 gets a write', async () => {
     const store = new ScriptedStore()
     store.mode = 'down'
     const { pass, begin } = await startInstance({ store, file: v3 })
@@ -17,7 +17,7 @@ describe('the stage of the file', () => {
   })
 
   it.each([[fileStage('legacy')], [fileStage('canary', { percent: 30 })], [fileStage('complete')]])(
-    'has no effect once the partner has begun, with and without the store: %o',
+    'is ignored once the partner has begun, with and without the store: %o',
     async (file) => {
       const store = new ScriptedStore()
       const first = await startInstance({ store, file: fileStage('shadow') })
@@ -31,7 +31,7 @@ describe('the stage of the file', () => {
     },
   )
 
-  it('has no effect once the stage was set in the store', async () => {
+  it('is ignored once the stage was set in the store', async () => {
     const store = new ScriptedStore()
     store.set('acme', { stage: 'v3' })
     const { write } = await startInstance({ store, file: fileStage('legacy') })

@@ -11,22 +11,22 @@ type GivenSetting = Partial<StageSetting> & Pick<StageSetting, 'stage'>
 const whole = (setting: GivenSetting): StageSetting => ({ percent: 0, always: [], never: [], ...setting })
 const by = { by: 'test', reason: 'test' }
 
-/** A store whose answers come when the test says so: what databases do at the worst moment. */
+/** A store that answers when the test says so, as a database may do at the worst moment. */
 export class ScriptedStore {
   /** `up` answers at once, `down` refuses, `hung` answers when `answer` is called. */
   mode: 'up' | 'down' | 'hung' = 'up'
-  /** The clock of the database; stages are set at 0. */
+  /** The clock of the database in milliseconds. Stages begin at 0. */
   nowMs = 0
-  /** False: the store finds the trail damaged. */
+  /** False if the store finds the trail damaged. */
   trailIsSound = true
   questions = 0
-  /** The trail that the last question knew. */
+  /** The trail that the caller of the last question knew. */
   known: KnownTrail | undefined
   readonly live = new Set<number>()
   readonly unsettled = new Set<string>()
   readonly damaged = new Set<string>()
   readonly begins = new Map<string, StageSetting>()
-  /** The changes that were made with `apply`. */
+  /** The changes made by `apply`. */
   readonly applied: Change[] = []
   readonly unrecorded = new Map<string, number>()
   readonly #stages = new Map<string, PartnerRollout>()
@@ -73,7 +73,7 @@ export class ScriptedStore {
     this.unrecorded.set(partner, agoMs)
   }
 
-  /** Answers the oldest question that hangs, with what the store said when it was asked, or says now. */
+  /** Answers the oldest hanging question with the stages at the time of the question (`then`) or the present ones (`now`). */
   answer(said: 'then' | 'now'): void {
     const question = this.#hanging.shift()
     question?.resolve(said === 'then' ? question.then : this.#read(question.left))
@@ -102,7 +102,7 @@ export class ScriptedStore {
     this.#stages.set(partner, { state: { partner, sinceMs: 0, ...pending }, pending: undefined })
   }
 
-  /** What an instance has said of a partner. */
+  /** Returns the last acknowledgement of an instance for a partner. */
   said(instance: number, partner: string): Acknowledgement | undefined {
     return this.#said.get(`${instance} ${partner}`)
   }

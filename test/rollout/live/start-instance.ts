@@ -68,11 +68,11 @@ export async function startInstance(settings: InstanceSettings = {}) {
     stages,
     store,
     log,
-    /** The texts that were kept. */
+    /** The saved texts. */
     saved,
-    /** Lets time pass; the instance holds its lease meanwhile. */
+    /** Lets time pass while the instance holds its lease. */
     pass: (ms: number) => clock.pass(ms),
-    /** Stands still for so long: no timer fires before the next request. */
+    /** Pauses the process: no timer fires before the next request. */
     pause: (ms: number, clocks: 'both' | 'wall' = 'both') => {
       skew.wallMs += ms
       if (clocks === 'both') skew.monotonicMs += ms
@@ -83,7 +83,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
     set lease(next) {
       own.lease = next
     },
-    /** Settled as `entered v2 …`, an error code, or `waits`. */
+    /** Returns the side, stage and journal duty of an admitted write, an error code, or `waits`. */
     write: async (unit = 'school', stage = file) => {
       let settled = 'waits'
       void enter(unit, stage).then(
@@ -96,7 +96,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
       for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
       return settled
     },
-    /** A write that stays under way. */
+    /** Begins a write that stays under way. */
     begin: enter,
     read: async (stage = file) => {
       try {

@@ -6,12 +6,12 @@ import { fileStage, follow, LEASE_MS, startInstance } from './start-instance.ts'
 
 const canary = (percent: number) => ({ stage: 'canary', percent }) as const
 
-describe('where a stage comes from', () => {
-  it('is the file until the store knows the partner, and the store from then on, whatever a reload says', async () => {
+describe('createStoredStages', () => {
+  it('takes the stage from the file until the store has one, and ignores the file from then on', async () => {
     const { store, pass, write, stages, log } = await startInstance({ file: fileStage('v3') })
     expect(await write()).toBe('v3 v3 nothing')
     expect(stages.describe()).toMatchObject([{ stage: 'v3', source: 'file' }])
-    // The share of a canary that is over does not count.
+    // A percentage left over from canary must not count.
     store.set('acme', { stage: 'shadow', percent: 50 })
     await pass(500)
     expect(await write()).toBe('v2 shadow keys')
@@ -22,7 +22,7 @@ describe('where a stage comes from', () => {
     ])
   })
 
-  it('keeps the last known stage of a partner whose row is damaged, as one that is not read any longer', async () => {
+  it('treats the last known stage as stale if the row of the partner is damaged: reads go on, writes are refused', async () => {
     const { store, pass, write, read, begin } = await startInstance()
     store.set('acme', { stage: 'v3' })
     await pass(500)
@@ -36,7 +36,7 @@ describe('where a stage comes from', () => {
     expect(await write()).toBe('v3 v3 nothing')
   })
 
-  it('serves nothing for a partner whose row was damaged before it was ever read', async () => {
+  it('refuses all requests of a partner whose row was damaged before it was ever read', async () => {
     const store = new ScriptedStore()
     store.damaged.add('acme')
     const { read, begin, pass } = await startInstance({ store, file: fileStage('v3') })
@@ -46,7 +46,7 @@ describe('where a stage comes from', () => {
   })
 })
 
-it('keeps and acknowledges nothing after its end, whatever the store answers then', async () => {
+it('neither saves nor acknowledges an answer that arrives after stop', async () => {
   const { store, stages, pass, saved } = await startInstance()
   store.mode = 'hung'
   await pass(500)
@@ -59,7 +59,7 @@ it('keeps and acknowledges nothing after its end, whatever the store answers the
   expect([saved.length, store.said(1, 'acme')?.revision]).toEqual([before, 0])
 })
 
-describe('a change that waits for this instance', () => {
+describe('an instance with a pending change', () => {
   const begun = async () => {
     const instance = await startInstance()
     instance.store.set('acme', { stage: 'shadow' })
@@ -67,7 +67,7 @@ describe('a change that waits for this instance', () => {
     return instance
   }
 
-  it('holds new writes whose side it changes, lets those under way end, and acknowledges then', async () => {
+  it('holds new writes that would change sides, and is drained once the writes under way have ended', async () => {
     const { store, pass, begin, read } = await begun()
     const underWay = await begin()
     const revision = store.propose('acme', canary(100))
@@ -86,7 +86,7 @@ describe('a change that waits for this instance', () => {
     expect(store.said(1, 'acme')).toMatchObject({ revision, pendingRevision: undefined })
   })
 
-  it('holds writes also for the first change of a partner, while the file still says where it is', async () => {
+  it('holds writes for the first change of a partner, while its stage is still that of the file', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('shadow') })
     const revision = store.propose('acme', canary(100))
     await pass(500)
@@ -99,7 +99,7 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toBe('v3 canary nothing')
   })
 
-  it('neither holds nor drains writes of units that stay', async () => {
+  it('neither holds nor counts writes of units that stay on their side', async () => {
     const { store, pass, begin, write } = await begun()
     await begin('stays')
     store.propose('acme', { ...canary(100), never: ['stays'] })
@@ -111,7 +111,7 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('goes on at the old side when the change was withdrawn, and only then', async () => {
+  it('releases held writes to the old side only once the change was withdrawn', async () => {
     const { store, pass, begin } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -123,7 +123,7 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toMatch(/^v2 shadow/)
   })
 
-  it('takes no notice of a change that still waits for an operator', async () => {
+  it('ignores a change that still needs an approval', async () => {
     const { store, pass, write } = await begun()
     store.propose('acme', canary(100), true)
     await pass(500)
@@ -131,7 +131,7 @@ describe('a change that waits for this instance', () => {
     expect(store.said(1, 'acme')?.pendingRevision).toBeUndefined()
   })
 
-  it('refuses held writes when the end of the change cannot be read in time, though the change may have expired', async () => {
+  it('refuses held writes if the end of the change cannot be read in time', async () => {
     const { store, pass, begin, log } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -144,7 +144,7 @@ describe('a change that waits for this instance', () => {
     expect(log).toContain('stageRefused {"partner":"acme","reason":"changing"}')
   })
 
-  it('holds a bounded number of writes', async () => {
+  it('refuses a write if too many writes are held', async () => {
     const { store, pass, begin } = await startInstance({ options: { maxHeld: 2 } })
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -154,7 +154,7 @@ describe('a change that waits for this instance', () => {
     expect(all.map(({ outcome }) => outcome)).toEqual(['waits', 'waits', 'ADP_OVERLOADED'])
   })
 
-  it('of one partner or unit leaves others a place to wait', async () => {
+  it('refuses the latest write of the partner and unit with the most held writes, so that others can wait', async () => {
     const { store, stages, pass, log } = await startInstance({ options: { maxHeld: 4 } })
     for (const partner of ['acme', 'beta']) {
       store.set(partner, { stage: 'shadow' })
@@ -171,10 +171,11 @@ describe('a change that waits for this instance', () => {
     expect(log.filter((line) => line.includes('overloaded'))).toHaveLength(3)
   })
 
-  it('is not released by an answer to a question from before the change was seen', async () => {
+  it('does not release held writes on an answer from before the change', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
-    // Two questions under way together: the first one took too long. The second one is read before, and arrives after it.
+    // Two questions are open together because the first takes too long. The second has read the stages before the change and is answered
+    // last.
     await pass(500)
     await pass(1_000)
     store.propose('acme', canary(100))
@@ -186,7 +187,7 @@ describe('a change that waits for this instance', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('to shadow has writes known to the journal from its acknowledgement on, before the commit is read', async () => {
+  it('requires the identity of batches at legacy as soon as a step to shadow is acknowledged', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -198,7 +199,7 @@ describe('a change that waits for this instance', () => {
     expect(await write()).toBe('v2 legacy identity')
   })
 
-  it('is not acknowledged before the store knows of writes that were served at a kept legacy, which others may have left', async () => {
+  it('reports writes served at legacy without the store before it acknowledges a change', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -219,7 +220,7 @@ describe('a change that waits for this instance', () => {
     expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
   })
 
-  it('is not acknowledged before the store knows what V2 was given unrecorded, and how long ago', async () => {
+  it('reports the age of the last unrecorded write before it acknowledges a change', async () => {
     const { stages, store, pass } = await begun()
     store.mode = 'down'
     stages.noteUnrecorded('acme')
@@ -239,7 +240,7 @@ describe('a change that waits for this instance', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
-  it('is not drained before the store knows of a write that ended after the step to shadow and was let in before', async () => {
+  it('reports a write admitted at legacy that ended at shadow before it counts as drained', async () => {
     const { store, pass, begin } = await startInstance()
     await pass(2_000)
     const write = await begin()
@@ -260,7 +261,7 @@ describe('a change that waits for this instance', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(600)
   })
 
-  it('is not acknowledged before it is kept', async () => {
+  it('saves a change to its file before it acknowledges the change', async () => {
     const save = { fails: false }
     const instance = await startInstance({
       options: {
@@ -286,8 +287,8 @@ describe('a change that waits for this instance', () => {
   })
 })
 
-describe('back', () => {
-  it('takes effect with the first read, releases what a change held, and is acknowledged', async () => {
+describe('an instance after back', () => {
+  it('serves V2 from the first read on, releases held writes and acknowledges the change', async () => {
     const { store, pass, begin, write } = await startInstance()
     store.set('acme', canary(50))
     store.propose('acme', { stage: 'v3' })
@@ -303,12 +304,13 @@ describe('back', () => {
     expect(store.said(1, 'acme')).toMatchObject({ revision: 3, pendingRevision: undefined })
   })
 
-  it('is seen within two seconds where the store takes longer than a question may', async () => {
+  it('sees the change within two seconds if the store answers late', async () => {
     const { store, pass, write } = await startInstance({ file: fileStage('v3') })
     store.mode = 'hung'
     await pass(500)
     store.set('acme', { stage: 'shadow' })
-    // The question that hangs gets its answer late, from before the change; the one after it cannot count then.
+    // The hanging question gets its answer late, from before the change. After that the next answer does not count, and the store is asked
+    // again.
     await pass(1_000)
     store.answer('then')
     await pass(0)
@@ -319,7 +321,7 @@ describe('back', () => {
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('is seen within two seconds where a connection never answers', async () => {
+  it('sees the change within two seconds if a connection never answers', async () => {
     const { store, pass, write } = await startInstance({ file: fileStage('v3') })
     store.mode = 'hung'
     await pass(500)
@@ -329,7 +331,7 @@ describe('back', () => {
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('leaves writes of V3 under way where they are, and says how many there are', async () => {
+  it('lets V3 writes under way end on V3 and reports their number', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('v3') })
     const underWay = await begin()
     store.set('acme', { stage: 'shadow' })
@@ -341,9 +343,9 @@ describe('back', () => {
   })
 })
 
-describe('a view that is too old', () => {
+describe('an instance with a stale view', () => {
   const served: readonly Stage[] = ['canary', 'v3', 'complete']
-  it.each(served)('at %s: writes are refused, reads go on', async (stage) => {
+  it.each(served)('refuses writes and serves reads at %s', async (stage) => {
     const { store, pass, begin, read, log } = await startInstance({ file: fileStage('legacy') })
     store.set('acme', { stage, percent: 100 })
     await pass(500)
@@ -363,7 +365,7 @@ describe('a view that is too old', () => {
     expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'stagesFresh {}'])
   })
 
-  it('at legacy: goes on without end, and without waiting while the store is known to be down', async () => {
+  it('serves legacy without limit, and without waiting while the store is down', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     store.mode = 'down'
@@ -371,7 +373,7 @@ describe('a view that is too old', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('at shadow: goes on for the time in which a batch may be sent again', async () => {
+  it('serves shadow for the resend window only', async () => {
     const { store, pass, write, begin } = await startInstance()
     await pass(2_000)
     store.set('acme', { stage: 'shadow' })
@@ -386,7 +388,7 @@ describe('a view that is too old', () => {
   })
 
   it.each(['both', 'wall'] as const)(
-    'after a pause that %s clock(s) show: the first write waits for a fresh read',
+    'holds the first write for a fresh read after a pause shown by clock: %s',
     async (clocks) => {
       const { store, pass, pause, begin } = await startInstance({ file: fileStage('v3') })
       await pass(1_000)
@@ -399,7 +401,7 @@ describe('a view that is too old', () => {
     },
   )
 
-  it('after a pause at shadow: asks the store before the first write, which may be for V3 by now', async () => {
+  it('asks the store before the first write at shadow after a pause', async () => {
     const { store, pass, pause, begin } = await startInstance()
     store.set('acme', { stage: 'shadow' })
     await pass(1_000)
@@ -410,7 +412,7 @@ describe('a view that is too old', () => {
     expect(followed.outcome).toBe('v3 canary nothing')
   })
 
-  it('after a pause at legacy with a store that hangs: waits for one question only', async () => {
+  it('waits for one question only at legacy after a pause if the store hangs', async () => {
     const { store, pass, pause, begin, write } = await startInstance()
     await pass(1_000)
     pause(LEASE_MS)
@@ -424,7 +426,7 @@ describe('a view that is too old', () => {
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'ends what was decided at %s before a pause, though the lease goes on under its number',
+    'invalidates decisions made at %s before a pause, even if the lease keeps its number',
     async (stage) => {
       const { pass, pause, begin } = await startInstance({ file: fileStage(stage) })
       await pass(1_000)
@@ -439,24 +441,21 @@ describe('a view that is too old', () => {
   )
 
   it.each([
-    ['goes on', 'shadow', true],
-    ['does not go on', 'v3', false],
-  ] as const)(
-    '%s with a write that arrives at %s while the store is lost',
-    async (_what, stage, isCurrent) => {
-      const { store, pass, begin } = await startInstance({ file: fileStage(stage) })
-      await pass(1_000)
-      const entry = await begin()
-      store.mode = 'down'
-      await pass(20_000)
-      expect(entry.isCurrent()).toBe(isCurrent)
-      store.mode = 'up'
-      await pass(1_000)
-      expect(entry.isCurrent()).toBe(false)
-    },
-  )
+    ['keeps', 'shadow', true],
+    ['does not keep', 'v3', false],
+  ] as const)('%s a decision made at %s current while the store is down', async (_what, stage, isCurrent) => {
+    const { store, pass, begin } = await startInstance({ file: fileStage(stage) })
+    await pass(1_000)
+    const entry = await begin()
+    store.mode = 'down'
+    await pass(20_000)
+    expect(entry.isCurrent()).toBe(isCurrent)
+    store.mode = 'up'
+    await pass(1_000)
+    expect(entry.isCurrent()).toBe(false)
+  })
 
-  it('counts with the lease, not only with its age: without one a write waits, and an entry is not current any longer', async () => {
+  it('holds writes and invalidates decisions without a lease, and after a new one until the store knows it', async () => {
     const instance = await startInstance({ file: fileStage('v3') })
     const { store, pass, begin } = instance
     const entry = await begin()
@@ -466,7 +465,7 @@ describe('a view that is too old', () => {
     const followed = follow(begin())
     await pass(500)
     expect(followed.outcome).toBe('waits')
-    // A new number: what was acknowledged under the old one is void.
+    // With a new number, acknowledgements under the old number are void.
     instance.lease = 2
     await pass(500)
     expect([followed.outcome, entry.isCurrent()]).toEqual(['waits', false])
@@ -477,8 +476,8 @@ describe('a view that is too old', () => {
   })
 })
 
-describe('what the journal has to know of a write that V2 serves', () => {
-  it('is nothing at legacy once every live instance says so and no record of V3 is unsettled', async () => {
+describe('the journal duty for a write that V2 serves', () => {
+  it('is nothing at legacy once all instances are drained and all V3 records are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -487,13 +486,13 @@ describe('what the journal has to know of a write that V2 serves', () => {
     store.unsettled.clear()
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')
-    // It stays so until the revision changes.
+    // The partner stays clean until the revision changes.
     store.unsettled.add('acme')
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('is the keys while another live instance has not acknowledged, or has a write of V3 under way', async () => {
+  it('is the keys while another live instance has not acknowledged the stage or has a V3 write under way', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -507,14 +506,14 @@ describe('what the journal has to know of a write that V2 serves', () => {
     underWay.leave()
     await two.pass(500)
     await one.pass(1_500)
-    // A batch that V3 has answered may still come again.
+    // The client may still resend a batch that V3 answered.
     expect(await one.write()).toBe('v2 shadow keys')
     store.nowMs = 60_000
     await one.pass(1_000)
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
-  it('is the keys at legacy while a batch that V3 has answered may come again', async () => {
+  it('is the keys at legacy while a client may resend a batch that V3 answered', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', { stage: 'legacy' })
     store.nowMs = 59_999
@@ -533,7 +532,7 @@ describe('what the journal has to know of a write that V2 serves', () => {
   })
 })
 
-describe('what is kept for a start without the store', () => {
+describe('a start from saved stages without the store', () => {
   const keptAt = async (stage: Stage): Promise<string> => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage, percent: 100 })
@@ -556,7 +555,7 @@ describe('what is kept for a start without the store', () => {
   it.each([
     ['legacy', 'v2 legacy nothing'],
     ['shadow', 'v2 shadow identity'],
-  ] as const)('serves on at %s', async (stage, expected) => {
+  ] as const)('serves requests at %s', async (stage, expected) => {
     const { write, stages } = await without(await keptAt(stage))
     expect([stages.isReady(), await write()]).toEqual([true, expected])
     expect(stages.describe()).toMatchObject([{ source: 'kept', stage }])
@@ -569,7 +568,7 @@ describe('what is kept for a start without the store', () => {
     expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', `v3 ${stage} nothing`])
   })
 
-  it('remembers that a change was acknowledged', async () => {
+  it('still holds writes for a change that was acknowledged before', async () => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -580,7 +579,7 @@ describe('what is kept for a start without the store', () => {
     expect(followed.outcome).toBe('ADP_STAGE_UNKNOWN')
   })
 
-  it('is not ready without any, and answers no request', async () => {
+  it('is not ready and refuses requests if nothing was saved', async () => {
     const { begin, pass, read, stages } = await without(undefined)
     const followed = follow(begin())
     await pass(2_000)
@@ -591,7 +590,7 @@ describe('what is kept for a start without the store', () => {
     ])
   })
 
-  it('has how far the trail had come, and says once where it is damaged', async () => {
+  it('loads the known trail, and reports once that the trail is damaged', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.trailIsSound = false
@@ -599,12 +598,12 @@ describe('what is kept for a start without the store', () => {
     expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1', revisions: [['acme', 1]] })
     await pass(2_000)
     expect(log.filter((line) => line === 'trailDamaged {}')).toHaveLength(1)
-    // What was known last is kept, and asked with again.
+    // The instance keeps the last known trail and asks with it again.
     expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1' })
     expect(await write()).toBe('v3 v3 nothing')
   })
 
-  it('does not give a partner the stage of the file where the trail is damaged', async () => {
+  it('does not use the stage of the file if the trail is damaged', async () => {
     const store = new ScriptedStore()
     store.trailIsSound = false
     const { read } = await startInstance({ store, file: fileStage('v3') })
@@ -615,7 +614,7 @@ describe('what is kept for a start without the store', () => {
     ['cut off', (text: string) => text.slice(0, -5)],
     ['changed', (text: string) => text.replace('legacy', 'shadow')],
     ['empty', () => ''],
-  ])('does not count when it is %s', async (_what, damage) => {
+  ])('ignores a saved text that is %s', async (_what, damage) => {
     const { stages } = await without(damage(await keptAt('legacy')))
     expect(stages.isReady()).toBe(false)
   })

@@ -16,8 +16,8 @@ import {
 
 const databases = eachDatabase()
 
-describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, test }) => {
-  /** An instance whose partner acme is at shadow, with five rows in the trail; then the statements are run. */
+describe.each(databases)('the store of stages after a change by hand, in %s', (_name, { newUrl, test }) => {
+  /** Starts an instance with partner acme at shadow and five rows in the trail, then runs the statements. */
   async function damaged(...statements: readonly string[]): Promise<Serving> {
     const one = await serve(await newUrl())
     await goForward(one, changeTo(shadow))
@@ -29,29 +29,29 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
   }
   for (const [what, statement] of [
     [
-      'another stage',
+      'a row with another stage',
       `update rollout_stages set content = replace(content, 'shadow', 'v3') where partner = 'acme'`,
     ],
     [
-      'another revision',
+      'a row with another revision',
       `update rollout_stages set content = replace(content, '"revision":1', '"revision":2') where partner = 'acme'`,
     ],
     [
-      'the row of another partner',
+      'a row copied from another partner',
       `update rollout_stages set (content, mac) = (select content, mac from rollout_stages where partner = 'other') where partner = 'acme'`,
     ],
     [
-      'a revision that no row has',
+      'a row with an impossible revision',
       `update rollout_stages set content = replace(content, '"revision":1', '"revision":4611686018427387904') where partner = 'acme'`,
     ],
-    ['no row', `delete from rollout_stages where partner = 'acme'`],
+    ['a deleted row', `delete from rollout_stages where partner = 'acme'`],
   ] as const) {
     // prettier-ignore
-    test(`is never taken for a stage: ${what}`, async () => {
+    test(`reports ${what} as damaged, serves no stage by it, and lets back repair it`, async () => {
       const { store } = await damaged(statement)
       const { partners, damaged: found } = await store.snapshot()
       expect([[...partners.keys()], [...found]]).toEqual([['other'], ['acme']])
-      // The file's stage is not a way around it.
+      // A proposal that trusts the configuration file must not bypass the damage.
       expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'stale' })
       expect((await store.verify()).broken?.what).toBe('the stage of acme is not what the trail says of it')
       // The kill switch still works.
@@ -71,48 +71,52 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
       { entry: 2, what: 'row 2 is not as it was written' },
     ],
     [
-      'another operator',
+      'a changed operator',
       `update rollout_audit set content = replace(content, 'guard', 'eve') where entry = 5`,
       { entry: 5, what: 'row 5 is not as it was written' },
     ],
-    ['a missing row', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
-    ['a missing begin', `delete from rollout_audit where entry = 1`, { entry: 1, what: 'row 1 is missing' }],
+    ['a deleted row', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
     [
-      'a cut-off end',
+      'a deleted first row',
+      `delete from rollout_audit where entry = 1`,
+      { entry: 1, what: 'row 1 is missing' },
+    ],
+    [
+      'deleted last rows',
       `delete from rollout_audit where entry > 3`,
       { entry: 4, what: 'the trail ends after row 3, and it had 5 rows' },
     ],
     [
-      'rows that changed places',
+      'two swapped rows',
       `update rollout_audit set entry = case entry when 1 then -2 else -1 end where entry < 3; update rollout_audit set entry = -entry where entry < 0`,
       { entry: 1, what: 'row 1 is not as it was written' },
     ],
     [
-      'a row that was added',
+      'an added row',
       `insert into rollout_audit select 6, '', action, content, mac from rollout_audit where entry = 5`,
       { entry: 6, what: 'row 6 is not as it was written' },
     ],
     [
-      'an end of its own',
+      'a shortened trail with a forged end',
       `update rollout_head set entries = 3, last_mac = (select mac from rollout_audit where entry = 3); delete from rollout_audit where entry > 3`,
       { entry: 3, what: 'the end of the trail is not as it was written' },
     ],
     [
-      'no end',
+      'a deleted end',
       `delete from rollout_head`,
       { entry: 5, what: 'the end of the trail is not as it was written' },
     ],
   ] as const) {
     // prettier-ignore
-    test(`is found in the trail: ${what}`, async () => {
+    test(`verify finds ${what} in the trail and leaves the stages alone`, async () => {
       const { store } = await damaged(...statement.split('; '))
       expect((await store.verify()).broken).toEqual(broken)
-      // Stages are as they were.
+      // The stages themselves are undamaged.
       expect([...(await store.snapshot()).damaged]).toEqual([])
     })
   }
 
-  test('at the end of the trail stops no way back, and stays to be seen', async () => {
+  test('refuses steps forward if the end of the trail is damaged, and repairs the end on back', async () => {
     const { store } = await damaged('delete from rollout_head')
     const forward = changeTo(canary(1), { expectedRevision: 1, from: shadow })
     await expect(store.propose({ ...forward, ...soon })).rejects.toMatchObject({
@@ -127,7 +131,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
   describe('with keys', () => {
     const [first, second] = [keyOf('a'), keyOf('b')]
 
-    test('cannot be made to fit without them', async (url) => {
+    test('detects a trail that was continued without the key', async (url) => {
       const one = await serve(url, { keys: [first] })
       await goForward(one, changeTo(shadow))
       expect(await one.store.verify()).toMatchObject({
@@ -136,7 +140,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
         broken: undefined,
       })
       await expect(serve(url)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
-      // Whoever has the database alone takes the key out of it, and so makes MACs that need none.
+      // An attacker with the database alone deletes the key and so makes MACs that need none.
       await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
       const forger = await serve(url)
       const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow, by: 'eve' })
@@ -145,7 +149,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
       expect((await one.store.verify()).broken).toMatchObject({ entry: 3 })
     })
 
-    test('holds over a change of keys, when the old one is gone too', async (url) => {
+    test('verifies the trail after a change of keys, even once the old key is gone', async (url) => {
       for (const keys of [[first], [second, first], [second]]) {
         const one = await serve(url, { keys })
         const expectedRevision = (await one.store.snapshot()).partners.get('acme')?.state?.revision ?? 0
@@ -155,7 +159,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
       }
     })
 
-    test('are of a trail that begins with them, and one that has begun stays without', async (url) => {
+    test('keeps a trail without a key if it began before the journal got keys', async (url) => {
       const before = await serve(url)
       const unkeyed = { keyed: false, broken: undefined }
       expect(await before.store.verify()).toMatchObject({ entries: 0, ...unkeyed })
@@ -168,7 +172,7 @@ describe.each(databases)('what was changed by hand in %s', (_name, { newUrl, tes
       expect(await after.store.verify()).toMatchObject({ entries: 3, ...unkeyed })
     })
 
-    test('are of a trail that has not begun before the journal got them', async (url) => {
+    test('puts an empty trail under the key once the journal has keys', async (url) => {
       const before = await serve(url)
       await before.store.snapshot()
       await before.journal.close()

@@ -12,8 +12,8 @@ const databases = eachDatabase()
 const change = { ...changeTo(shadow), quietMs: 0 }
 const options = { drainMs: 10_000, clock: systemClock }
 
-describe.each(databases)('a forward change in %s', (_name, { test }) => {
-  test('ends when another operator goes back meanwhile', async (url) => {
+describe.each(databases)('driving a forward change, in %s', (_name, { test }) => {
+  test('ends as gone if another operator goes back meanwhile', async (url) => {
     const one = await serve(url)
     const store: RolloutStore = {
       ...one.store,
@@ -27,13 +27,13 @@ describe.each(databases)('a forward change in %s', (_name, { test }) => {
   })
 
   for (const when of ['before', 'after'] as const)
-    test(`is proposed and approved once where the answers to its proposal and its approval are lost ${when} they are stored`, async (url) => {
+    test(`proposes and approves the change once if the answers of the store are lost ${when} the change is stored`, async (url) => {
       const { store } = await serve(url)
       const losing = losesFirst(store, 'propose', when)
       const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
       expect(proposed).toEqual({ kind: 'needsApproval', revision: 1 })
       const approval = { partner: 'acme', revision: 1, by: 'bob', reason: 'seen' }
-      // The only instance never acknowledges the step, so it goes as far as to wait for that.
+      // The only instance never acknowledges the step, so the drive gets as far as waiting for it.
       const approving = losesFirst(store, 'approve', when)
       expect(await driveApproved(approving, approval, { ...options, drainMs: 0 })).toMatchObject({
         kind: 'undrained',
@@ -42,7 +42,7 @@ describe.each(databases)('a forward change in %s', (_name, { test }) => {
       expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
     })
 
-  test('is not taken for proposed where the answer was lost and another operator has proposed the same step', async (url) => {
+  test("does not mistake another operator's proposal for its own if the answer was lost", async (url) => {
     const { store } = await serve(url)
     const approved = { ...change, approvalForMs: 60_000 }
     await driveForward(store, { ...approved, by: 'bob' }, options)
@@ -73,7 +73,7 @@ function losesFirst(
 const lost = (): AdapterError => new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The connection was lost.')
 const back = changeTo(legacy, { expectedRevision: 1, from: shadow, by: 'test', reason: 'test' })
 
-/** A store with a partner at shadow, whose first answers to a change are lost: before it was made, or after. */
+/** Creates a store with a partner at shadow. Its first answers to `apply` are lost, each before or after the change is made. */
 function losing(...losses: readonly ('before' | 'after')[]) {
   const store = new ScriptedStore()
   store.set('acme', { stage: 'shadow' })
@@ -89,21 +89,21 @@ function losing(...losses: readonly ('before' | 'after')[]) {
 }
 
 it.each([
-  ['before it was made', ['before']],
-  ['after it was made', ['after']],
-] as const)('a change whose answer was lost %s is made once', async (_when, losses) => {
+  ['before', ['before']],
+  ['after', ['after']],
+] as const)('makes a change once if the answer was lost %s the change was made', async (_when, losses) => {
   const { store, ...own } = losing(...losses)
   expect(await applyChange(own, back, 'back')).toEqual({ kind: 'applied', revision: 2 })
   expect(store.applied).toHaveLength(1)
 })
 
-it('a change that another one came before is not taken for made', async () => {
+it('returns stale if another change came first and the answer was lost', async () => {
   const { store, ...own } = losing('before')
   store.set('acme', { stage: 'canary', percent: 5 })
   expect(await applyChange(own, back, 'back')).toEqual({ kind: 'stale' })
 })
 
-it('a change of which nothing can be learned is not said to have failed', async () => {
+it('says that the outcome is unknown if the answer was lost and the store cannot be asked again', async () => {
   await expect(applyChange(losing('after', 'before'), back, 'back')).rejects.toMatchObject({
     code: 'ADP_JOURNAL_UNAVAILABLE',
     message: 'Whether the change of acme was made is not known: The connection was lost.',

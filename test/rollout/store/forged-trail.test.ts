@@ -36,7 +36,7 @@ async function insert(db: Db, table: string, row: object): Promise<void> {
     values (${sql.join(Object.values(row))})`.execute(db)
 }
 
-/** What a user keeps who can read the database. */
+/** Copies the tables as a user with read access could, and returns a function that restores them. */
 async function copy({ journal: { database } }: Serving): Promise<(db: Db) => Promise<void>> {
   const kept = await Promise.all(tables.map((table) => rowsIn(database.db, table)))
   return async (to) => {
@@ -59,7 +59,7 @@ async function wipe(db: Db): Promise<void> {
   })
 }
 
-/** Makes all MACs anew with the key that the salt of the database gives. */
+/** Forges all MACs with the key that derives from the salt of the database. */
 async function forge(db: Db, stage: string): Promise<void> {
   const meta = await rowsIn<{ name: string; value: string }>(db, 'journal_meta')
   const salt = meta.find(({ name }) => name === 'salt')?.value ?? ''
@@ -88,7 +88,7 @@ async function forge(db: Db, stage: string): Promise<void> {
 const forward = { ...changeTo(canary(1), { expectedRevision: 1, from: shadow }), ...soon }
 const refused = { code: 'ADP_JOURNAL_DAMAGED' }
 
-/** With its key a partner is at shadow. */
+/** Starts an instance with keys and takes the partner to shadow. */
 async function atShadow(url: string): Promise<Serving> {
   const one = await serve(url, { keys })
   await goForward(one, changeTo(shadow))
@@ -100,10 +100,10 @@ async function read({ store }: Serving, known?: KnownTrail) {
   return { trail, stage: partners.get('acme')?.state?.stage, damaged: [...damaged] }
 }
 
-describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }) => {
-  test('no trail that was under the key is wiped', async (url) => {
+describe.each(eachDatabase())('the trail against an attacker with the database, in %s', (_name, { test }) => {
+  test('detects that a trail under the key was deleted', async (url) => {
     const one = await serve(url, { keys })
-    // Also before its first row.
+    // The trail is under the key even before its first row.
     expect((await one.store.verify()).broken).toBeUndefined()
     await wipe(one.journal.database.db)
     expect((await one.store.verify()).broken).toMatchObject({ entry: 0 })
@@ -121,7 +121,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     expect((await next.store.verify()).broken).toBeUndefined()
   })
 
-  test('no trail is forged with the salt, and none that is begun anew without a key', async (url) => {
+  test('detects a trail that was forged with the salt, or begun again without a key', async (url) => {
     const one = await atShadow(url)
     const known = (await one.store.snapshot()).trail
     await forge(one.journal.database.db, 'v3')
@@ -135,7 +135,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
         damaged: ['acme'],
       })
     }
-    // The sealed key is deleted, too: an instance that starts has none, and one that knows better marks it.
+    // Without the sealed key a new instance has no key. An instance that knows better marks the trail.
     await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
     await forge(one.journal.database.db, 'v3')
     const last = await serve(url, { keys })
@@ -144,7 +144,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     await expect(last.store.propose(forward)).rejects.toMatchObject(refused)
   })
 
-  test('no trail goes on without the key that it had, and back works all the same', async (url) => {
+  test('detects that the sealed key was deleted, and still allows back', async (url) => {
     const one = await atShadow(url)
     await run(one.journal.database.db, `delete from journal_meta where name = 'mac_key'`)
     const next = await serve(url, { keys })
@@ -154,7 +154,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
     expect((await next.store.apply(back, 'back')).kind).toBe('applied')
     expect((await read(next)).stage).toBe('legacy')
-    // An instance that has the key sees it, and all others with it.
+    // The instance that has the key notices the forgery and marks it for all others.
     expect(await read(one, (await one.store.snapshot()).trail)).toMatchObject({
       trail: undefined,
       damaged: ['acme'],
@@ -162,7 +162,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     expect(await read(next)).toMatchObject({ trail: undefined })
   })
 
-  test('no older trail undoes what was set since: who knows it tells all others', async (url) => {
+  test('detects a restored older copy, and marks it for instances that do not know the trail', async (url) => {
     const one = await atShadow(url)
     await goForward(one, changeTo(shadow, { partner: 'other' }))
     await goForward(one, changeTo(canary(5), { expectedRevision: 1, from: shadow }))
@@ -175,7 +175,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     expect(await read(unknowing)).toMatchObject({ stage: 'canary' })
     expect((await one.store.verify(known)).broken).toMatchObject({ entry: known?.entries })
     expect(await read(one, known)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
-    // Now the others see it as well.
+    // Other instances see the mark.
     expect(await read(unknowing)).toEqual({ trail: undefined, stage: undefined, damaged: ['acme'] })
     expect((await unknowing.store.verify()).broken).toBeDefined()
     await expect(unknowing.store.propose(forward)).rejects.toMatchObject(refused)
@@ -185,18 +185,18 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     for (const serving of [one, unknowing]) {
       const mended = await serving.store.snapshot(known)
       expect(mended.partners.get('acme')?.state?.stage).toBe('legacy')
-      // Acknowledgements of the changes that were lost are of no other.
+      // The revision is higher than any, so an acknowledgement of a lost change counts for no later change.
       expect(mended.partners.get('acme')?.state?.revision).toBeGreaterThan(1_000_000)
       expect([mended.trail === undefined, mended.damaged.size]).toEqual([false, 0])
       expect((await serving.store.verify(mended.trail)).broken).toBeUndefined()
     }
-    // The same copy again is as old as it was.
+    // Restoring the same copy again is detected again.
     const { trail: latest } = await one.store.snapshot(known)
     await older(one.journal.database.db)
     expect(await read(one, latest)).toMatchObject({ trail: undefined, damaged: ['acme'] })
   })
 
-  test('no stage goes back to an older row of its own, whoever reads it', async (url) => {
+  test('detects an older row of a stage, even for an instance that does not know the trail', async (url) => {
     const one = await atShadow(url)
     const { db } = one.journal.database
     const [row] = await rowsIn<StageRow>(db, 'rollout_stages')
@@ -206,7 +206,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     expect(await read(unknowing)).toMatchObject({ stage: undefined, damaged: ['acme'] })
   })
 
-  test('no partner whose row and whose part of the trail are gone begins at the stage of the file', async (url) => {
+  test('does not begin a partner at the stage of the file if its row and its part of the trail are gone', async (url) => {
     const one = await atShadow(url)
     const { trail: known } = await one.store.snapshot()
     await wipe(one.journal.database.db)
@@ -218,7 +218,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
       expect([...(await store.snapshot(known)).damaged]).toEqual(['acme'])
   })
 
-  test('an end that was taken from elsewhere does not say from which row on the key counts', async (url) => {
+  test('detects forged rows even if the end says that the key counts only from a later row', async (url) => {
     const one = await atShadow(url)
     await forge(one.journal.database.db, 'v3')
     await run(one.journal.database.db, 'update rollout_head set keyed_from = 100')
@@ -227,7 +227,7 @@ describe.each(eachDatabase())('with the database alone, in %s', (_name, { test }
     expect(await one.store.verify()).toMatchObject({ broken: { entry: 1 } })
   })
 
-  test('a trail without keys is at least the one that was known', async (url) => {
+  test('detects an older copy of a trail without keys if a later one is known', async (url) => {
     const one = await serve(url)
     await goForward(one, changeTo(shadow))
     const older = await copy(one)

@@ -11,11 +11,11 @@ import { acknowledged, canary, changeTo, serve, type Serving, shadow, soon } fro
 
 const databases = eachDatabase()
 
-/** Of another machine, so that its lease alone tells. */
+/** An instance of another machine, whose death only its lease can tell. */
 const far: ProcessIdentity = { ...ownIdentity(), host: 'far', pid: 77 }
 const toCanary = { ...changeTo(canary(5), { from: shadow, expectedRevision: 1 }), ...soon, quietMs: 1_000 }
 
-/** Adds an instance that does not renew its lease, which ends at once; gives its number. */
+/** Adds an instance whose lease has ended. Returns its number. */
 async function addCutOff({ journal }: Serving, identity = far): Promise<number> {
   const { id } = await journal.database.db
     .insertInto('journal_instances')
@@ -25,22 +25,22 @@ async function addCutOff({ journal }: Serving, identity = far): Promise<number> 
   return id
 }
 
-/** Takes the partner to `shadow`, while one instance is cut off. */
+/** Takes the partner to `shadow` although an instance is cut off. */
 async function toShadow({ store, instance }: Serving): Promise<void> {
   await store.propose({ ...changeTo(shadow), ...soon })
   await store.acknowledge(instance(), [acknowledged(1)])
   expect(await store.commit('acme', 1)).toEqual({ kind: 'committed' })
 }
 
-/** Another instance takes over from those that do not renew their lease. */
+/** Takes over from instances that do not renew their lease. */
 async function takeOver({ journal }: Serving): Promise<void> {
   await journal.takeOver()
   await new Promise((resolve) => setTimeout(resolve, 10))
   await journal.takeOver()
 }
 
-describe.each(databases)('an instance that is cut off, in %s', (_name, { test }) => {
-  test('lets no unit go to V3 before or after others took over, and is named', async (url) => {
+describe.each(databases)('the store of stages with an instance that is cut off, in %s', (_name, { test }) => {
+  test('refuses a step to V3 and names the lost instance, before and after a takeover', async (url) => {
     const serving = await serve(url)
     const { store } = serving
     const cutOff = await addCutOff(serving)
@@ -52,7 +52,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     expect(await store.lost()).toMatchObject(lost.instances)
   })
 
-  test('that is lost after the step was proposed holds it up as well', async (url) => {
+  test('refuses to commit a step if an instance is lost after the proposal', async (url) => {
     const serving = await serve(url)
     const { store, instance } = serving
     await toShadow(serving)
@@ -62,7 +62,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     expect(await store.commit('acme', 2)).toMatchObject({ kind: 'lost', instances: [{ host: 'far' }] })
   })
 
-  test('neither holds back nor shadow up', async (url) => {
+  test('still allows a step to shadow and back', async (url) => {
     const serving = await serve(url)
     const { store } = serving
     await addCutOff(serving)
@@ -71,7 +71,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
   })
 
-  test('is out of the way once it comes back: then it is waited for', async (url) => {
+  test('waits for the acknowledgement of a lost instance once it has come back', async (url) => {
     const serving = await serve(url)
     const { store, instance } = serving
     await addCutOff(serving)
@@ -102,7 +102,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     await own.close()
   })
 
-  test('of which the process is gone was killed: that alone is waited for', async (url) => {
+  test('waits only for the resend window if the process of the instance is gone', async (url) => {
     const serving = await serve(url)
     const { store } = serving
     const { pid } = spawnSync('true')
@@ -113,7 +113,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
     expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
   })
 
-  test('is dismissed by an operator who knows that it is off, on record', async (url) => {
+  test('dismisses a lost instance for an operator, and records it in the trail', async (url) => {
     const serving = await serve(url)
     const { store, instance } = serving
     const cutOff = await addCutOff(serving)
@@ -127,7 +127,7 @@ describe.each(databases)('an instance that is cut off, in %s', (_name, { test })
       pid: 77,
     })
     expect(await store.dismiss(cutOff, 'ada', 'off')).toEqual({ kind: 'unknown' })
-    // It may have served until now.
+    // The dismissed instance may have served until now.
     expect(await store.propose({ ...toCanary, quietMs: 60_000 })).toMatchObject({ kind: 'early' })
     expect(await store.lost()).toEqual([])
     expect((await store.history({})).at(-1)).toMatchObject({

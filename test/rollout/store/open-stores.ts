@@ -13,15 +13,14 @@ import type { Acknowledgement } from '../../../src/rollout/store/read-snapshot.t
 import type { Change } from '../../../src/rollout/store/changes.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
 
-/** An instance that serves, with the store of stages of its journal. */
+/** A running instance with the store of stages of its journal. */
 export interface Serving {
   readonly journal: DurableJournal
   readonly store: RolloutStore
-  /** Number of its lease. */
   readonly instance: () => number
 }
 
-/** Starts an instance on a journal; it ends with the test. */
+/** Starts an instance on a journal until the end of the test. */
 export async function serve(
   url: string,
   options: { readonly keys?: readonly JournalKey[]; readonly leaseMs?: number } = {},
@@ -38,7 +37,7 @@ export const legacy: StageSetting = { stage: 'legacy', percent: 0, always: [], n
 export const shadow: StageSetting = { ...legacy, stage: 'shadow' }
 export const canary = (percent: number): StageSetting => ({ ...legacy, stage: 'canary', percent })
 
-/** A change by ada; from revision 0, which is `legacy`. */
+/** Returns a change by ada from revision 0, which is `legacy`. */
 export function changeTo(to: StageSetting, given: Partial<Change> = {}): Change {
   return { partner: 'acme', expectedRevision: 0, from: legacy, to, by: 'ada', reason: 'a test', ...given }
 }
@@ -52,7 +51,7 @@ export const acknowledged = (
   return { partner: 'acme', revision: 0, pendingRevision, writesV2: 0, writesV3: 0, ...given }
 }
 
-/** Proposes a change and commits it, with one instance that is drained. */
+/** Proposes a change, acknowledges it as drained and commits it. Returns the revision, or -1 if a step fails. */
 export async function goForward(serving: Serving, change: Change): Promise<number> {
   const { store } = serving
   const proposed = await store.propose({ ...change, ...soon })
@@ -62,7 +61,7 @@ export async function goForward(serving: Serving, change: Change): Promise<numbe
   return committed.kind === 'committed' ? revision : -1
 }
 
-/** Changes the tables as one who can write the database does. */
+/** Runs statements as anyone who can write to the database could. */
 export async function run(db: Kysely<JournalTables>, ...statements: readonly string[]): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db)
 }

@@ -9,8 +9,8 @@ import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon 
 const databases = eachDatabase()
 const [, [, postgres]] = databases
 
-describe.each(databases)('stages in %s', (_name, { test }) => {
-  test('are unknown until they are set', async (url) => {
+describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
+  test('has no stages until they are set', async (url) => {
     const { store, instance } = await serve(url)
     expect(await store.snapshot()).toEqual({
       nowMs: expect.any(Number) as number,
@@ -24,7 +24,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     })
   })
 
-  test('say of a partner whether a record of V3 is open or due', async (url) => {
+  test('reports partners without an open or due V3 record as settled', async (url) => {
     const { store, journal } = await serve(url)
     const settledOf = async (...left: string[]) => [...(await store.snapshot(undefined, left)).settled]
     const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
@@ -39,7 +39,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
-  test('say of thousands of partners at once which of them are settled', async (url) => {
+  test('reports which of thousands of partners are settled', async (url) => {
     const { store, journal } = await serve(url)
     await beginNew(journal, batchOf(['a'], { partner: 'open' }))
     const final = await beginNew(journal, batchOf(['b'], { partner: 'final' }))
@@ -49,7 +49,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(settled).toEqual(new Set(['final', ...many]))
   })
 
-  test('know where a partner first began, which counts as a batch that was relayed unrecorded', async (url) => {
+  test('keeps the setting with which a partner first began, and counts the beginning as an unrecorded batch', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     await one.store.begin('acme', shadow)
     const [{ nowMs }, { notedMs }] = [await one.store.snapshot(), await one.store.unrecorded('acme')]
@@ -69,7 +69,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     })
   })
 
-  test('do not move while an instance that registered meanwhile has not acknowledged', async (url) => {
+  test('refuses to commit while a newly registered instance has not acknowledged the change', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -82,7 +82,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
   })
 
-  test('do not move on an acknowledgement of an earlier change', async (url) => {
+  test('refuses to commit on an acknowledgement of an earlier change', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -98,7 +98,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     })
   })
 
-  test('do not move after the time that the change had, and make room for another', async (url) => {
+  test('expires a change that is not committed in time, and then accepts another proposal', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -117,7 +117,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
   })
 
-  test('go back at once, which drops what is pending', async (url) => {
+  test('goes back at once and drops a pending change', async (url) => {
     const one = await serve(url)
     expect(await goForward(one, changeTo(shadow))).toBe(1)
     const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })
@@ -132,13 +132,13 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await one.store.apply(back, 'back')).toEqual({ kind: 'stale' })
   })
 
-  test('are never applied forward at once', async (url) => {
+  test('never applies a step forward at once', async (url) => {
     const { store } = await serve(url)
     expect(await store.apply(changeTo(shadow), 'set')).toEqual({ kind: 'forward' })
     expect(await store.history({})).toEqual([])
   })
 
-  test('are changed by one of two commands at once', async (url) => {
+  test('lets exactly one of several concurrent commands change a stage', async (url) => {
     const one = await serve(url)
     const commands = await Promise.all([1, 2, 3, 4].map(() => openRolloutStore({ url })))
     onTestFinished(async () => {
@@ -152,11 +152,11 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
       commands.map((command, n) => command.apply(changeTo(legacy, { by: `op${n}` }), 'set')),
     )
     expect(applied.map(({ kind }) => kind).sort()).toEqual(['applied', 'stale', 'stale', 'stale'])
-    // Each wrote its rows one after another: the trail holds.
+    // The two commands wrote their rows one after the other, so the trail is intact.
     expect(await one.store.verify()).toMatchObject({ entries: 3, broken: undefined })
   })
 
-  test('are either committed or taken back by two commands at once', async (url) => {
+  test('either commits a change or takes it back if two commands do so concurrently', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
@@ -183,12 +183,12 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect((await one.store.verify()).broken).toBeUndefined()
   })
 
-  test('do not enter canary while a batch may come again that nobody recorded', async (url) => {
+  test('refuses canary while a client may resend an unrecorded batch', async (url) => {
     const one = await serve(url)
     await goForward(one, changeTo(shadow))
     const quietMs = 10_000
     const change = { ...changeTo(canary(5), { expectedRevision: 1, from: shadow }), ...soon, quietMs }
-    // It has been at shadow for less than that.
+    // The partner has been at shadow for less than `quietMs`.
     const early = await one.store.propose(change)
     const sinceMs = (await one.store.snapshot()).partners.get('acme')?.state?.sinceMs ?? 0
     expect(early).toMatchObject({ kind: 'early', untilMs: sinceMs + quietMs })
@@ -205,7 +205,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 2)).toEqual({ kind: 'committed' })
   })
 
-  test('come with what each live instance says last, and nothing of those that ended', async (url) => {
+  test('returns the last acknowledgements of live instances only', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     const row = acknowledged(4, { partner: 'acme', revision: 3, writesV2: 7, writesV3: 8 })
     await one.store.acknowledge(one.instance(), [acknowledged(4), { ...row, partner: 'b' }])
@@ -226,7 +226,7 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
     expect(await said()).toHaveLength(2)
   })
 
-  test('keep evidence of guards, two writers one after the other', async (url) => {
+  test('updates a stored text for concurrent writers one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     expect(await one.store.readText('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)
@@ -237,10 +237,10 @@ describe.each(databases)('stages in %s', (_name, { test }) => {
   })
 })
 
-postgres.test('an expired change is not gone while a commit of it may be on its way', async (url) => {
+postgres.test('reports an expired change as pending until a commit in progress has ended', async (url) => {
   const { store } = await serve(url)
   await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
-  // Whoever commits holds this row, also while its commit goes to the disk.
+  // A commit holds this row until it is on the disk.
   const committing = new Client({ connectionString: url })
   await committing.connect()
   await committing.query('begin')
@@ -257,7 +257,7 @@ postgres.test('an expired change is not gone while a commit of it may be on its 
   expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
 })
 
-postgres.test('a commit waits for an instance that is registering, and counts with it', async (url) => {
+postgres.test('waits at a commit for a registering instance, and needs its acknowledgement', async (url) => {
   const one = await serve(url)
   await one.store.propose({ ...changeTo(shadow), ...soon })
   await one.store.acknowledge(one.instance(), [acknowledged(1)])
